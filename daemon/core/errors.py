@@ -1,0 +1,120 @@
+"""What can go wrong, in the field's words; `api/problems.py` maps each class to one problem+json answer.
+
+    McfdError
+    ├── InvalidRequest        the till sent something that cannot be certified (422)
+    ├── DuplicateInvoice      this NIM has certified that number already (409)
+    ├── KeyReused             the Idempotency-Key came with another request (409)
+    ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
+    ├── NotFound              no such record in this book (404)
+    ├── MachineError          the machine or its line
+    │   ├── MachineRefused    the machine said no, in its own words; nothing was certified (422)
+    │   ├── MachineOffline    no machine to ask at the moment; nothing was sent (503)
+    │   ├── MachineBusy       the queue is full or patience ended; nothing was sent (503)
+    │   ├── LineLost          the line died in the middle of a command; its effect is unknown (503)
+    │   ├── MachineNonsense   the machine answers, but not as the protocol says (502)
+    │   └── MachineAttention  an operator has to settle what was found (503)
+    └── StorageError
+        ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
+        └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from daemon.core.certification import Record
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One fault of a request: `field` is a path as `items[2].taxGroup`."""
+
+    field: str
+    message: str
+
+
+class McfdError(Exception):
+    """Root of every error that has an answer of its own."""
+
+
+class InvalidRequest(McfdError):
+    def __init__(self, errors: list[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors))
+
+
+class DuplicateInvoice(McfdError):
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        super().__init__(f"invoice number {record.number!r} is already certified")
+
+
+class KeyReused(McfdError):
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key was used for another request")
+
+
+class CreditExceedsOriginal(McfdError):
+    """Both sums in whole XOF: what the original was, and what its credits would come to."""
+
+    def __init__(self, reference: str, original_ttc: int, credited_ttc: int) -> None:
+        self.reference = reference
+        self.original_ttc = original_ttc
+        self.credited_ttc = credited_ttc
+        super().__init__(f"credits of {reference} would come to {credited_ttc}, the original is {original_ttc}")
+
+
+class NotFound(McfdError):
+    pass
+
+
+class MachineError(McfdError):
+    pass
+
+
+class MachineRefused(MachineError):
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(f"the machine refused: {text}")
+
+
+class MachineOffline(MachineError):
+    def __init__(self, detail: str, retry_after: int = 2) -> None:
+        self.retry_after = retry_after
+        super().__init__(detail)
+
+
+class MachineBusy(MachineError):
+    def __init__(self, detail: str, retry_after: int = 2) -> None:
+        self.retry_after = retry_after
+        super().__init__(detail)
+
+
+class LineLost(MachineError):
+    pass
+
+
+class MachineNonsense(MachineError):
+    pass
+
+
+class MachineAttention(MachineError):
+    """`found` is what an operator needs to see, in one sentence."""
+
+    def __init__(self, found: str) -> None:
+        self.found = found
+        super().__init__(found)
+
+
+class StorageError(McfdError):
+    pass
+
+
+class StorageFull(StorageError):
+    pass
+
+
+class LedgerUnusable(StorageError):
+    pass

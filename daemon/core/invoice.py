@@ -1,0 +1,115 @@
+"""An invoice as the daemon holds it once every rule of decisions 1-4 and 24 has passed: exact, complete, frozen.
+
+Amounts are whole XOF; prices and the specific tax per unit are hundredths of a franc; quantities are
+thousandths; VAT rates are hundredths of a percent (18 % is 1800).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+InvoiceType = Literal["FV", "FT", "EV", "ET", "FA", "EA"]
+PriceMode = Literal["TTC", "HT"]
+Nature = Literal["COR", "RAN", "RAM", "RRR"]
+
+SALES: tuple[InvoiceType, ...] = ("FV", "FT", "EV", "ET")
+CREDITS: tuple[InvoiceType, ...] = ("FA", "EA")
+GROUPS = "ABCDEFGHIJKLMNOP"
+PAYMENT_METHODS = "EVCMBA"
+
+
+class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    client_type: Literal["CC", "PP", "PM", "PC"] = "CC"
+    ifu: str = ""
+    name: str = ""
+    address: str = ""
+    phone: str = ""
+    email: str = ""
+    rccm: str = ""
+
+
+class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """One line. `amount_ttc` is what the till asked to certify; `line_amount` is what the machine is told
+    (with VAT in TTC mode, without in HT mode), always whole and within a franc of `price * quantity`
+    (plus the specific tax)."""
+
+    name: str
+    group: str
+    rate: int
+    price: int
+    quantity: int
+    amount_ttc: int
+    line_amount: int
+    item_type: str = "LOCBIE"
+    code: str = ""
+    specific_tax: int = 0
+    specific_rate: int = 0
+    specific_name: str = ""
+
+
+class Payment(msgspec.Struct, frozen=True, array_like=True):
+    method: str
+    amount: int
+
+
+class Comment(msgspec.Struct, frozen=True, array_like=True):
+    label: str
+    text: str
+
+
+class Warn(msgspec.Struct, frozen=True, array_like=True):
+    """What was adjusted instead of refused; `item` is the index of the item, or -1 for the whole invoice."""
+
+    code: str
+    message: str
+    item: int = -1
+
+
+class TaxLine(msgspec.Struct, frozen=True, array_like=True):
+    """The VAT of one tax group over a whole invoice: `ht + tva = ttc`, always."""
+
+    group: str
+    rate: int
+    ht: int
+    tva: int
+    ttc: int
+
+
+class Psvb(msgspec.Struct, frozen=True, array_like=True):
+    """Withholding on sales of goods: `rate` in hundredths of a percent of `base`, `amount` rounded half up."""
+
+    group: str
+    base: int
+    rate: int
+    amount: int
+
+
+class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """`taxes` and `total_ttc` are our own arithmetic; the machine's subtotal has to agree before anything is paid."""
+
+    number: str
+    type: InvoiceType
+    price_mode: PriceMode
+    operator_id: str
+    operator_name: str
+    isf: str
+    customer: Customer
+    items: tuple[Item, ...]
+    payments: tuple[Payment, ...]
+    taxes: tuple[TaxLine, ...]
+    total_ttc: int
+    comments: tuple[Comment, ...] = ()
+    nature: str = ""
+    reference: str = ""
+    psvb: Psvb | None = None
+    warnings: tuple[Warn, ...] = ()
+
+    @property
+    def is_credit(self) -> bool:
+        return self.type in CREDITS
+
+    @property
+    def specific_tax(self) -> int:
+        return sum(item.specific_tax for item in self.items)

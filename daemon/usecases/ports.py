@@ -1,0 +1,148 @@
+"""What the use cases need from outside, as seen from inside. The store and the machine adapter fit these by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from daemon.core.certification import (
+    Attempt,
+    Certified,
+    Counters,
+    MachineState,
+    Mode,
+    Record,
+    ServerLink,
+    Subtotal,
+)
+from daemon.core.closure import Aggregate, Book, BookState, Closure, Tally
+from daemon.core.invoice import Comment, Customer, Invoice, Item, Payment, PriceMode
+
+
+class FiscalMachine(Protocol):
+    """One connected machine; every method is one command (protocol 3).
+
+    Each raises MachineRefused (an `E:` answer), LineLost (no answer after all tries; from then on the connection is
+    over) or MachineNonsense (an answer that cannot be read)."""
+
+    async def state(self) -> MachineState: ...
+    async def server_link(self) -> ServerLink: ...
+    async def taxpayer(self, line: int) -> str: ...
+    async def set_customer(self, customer: Customer) -> None: ...
+    async def open_invoice(self, invoice: Invoice, ifu: str) -> None: ...
+    async def add_item(self, item: Item, price_mode: PriceMode) -> None: ...
+    async def add_comment(self, comment: Comment) -> None: ...
+    async def subtotal(self) -> Subtotal: ...
+    async def pay(self, payment: Payment) -> None: ...
+    async def certify(self, invoice: Invoice, total_ttc: int, known: Counters) -> Certified: ...
+    async def cancel(self) -> bool:
+        """38h C; True when an invoice was open."""
+        ...
+
+
+class KeyUse(msgspec.Struct, frozen=True):
+    """What an Idempotency-Key stands for: an attempt, a closure, or (cancel-pending) a stored answer."""
+
+    fingerprint: bytes
+    record: Record | None = None
+    closure: Closure | None = None
+    answer: bytes = b""
+
+
+class Ledger(Protocol):
+    """The store, as the use cases see it. A method that writes returns once its change is durable, and raises StorageFull
+    when it cannot be; one call is one transaction, and concurrent calls may share one commit."""
+
+    async def open_book(self, nim: str, mode: Mode) -> Book: ...
+    async def state(self, book: Book) -> BookState: ...
+
+    async def check_room(self) -> None:
+        """StorageFull unless there is room for what a certification needs (the reserve untouched)."""
+        ...
+
+    async def begin(self, book: Book, attempt: Attempt) -> int:
+        """The intent; its id. DuplicateInvoice when the number is certified (the attempt in front of it must have ended)."""
+        ...
+
+    async def certify(
+        self,
+        book: Book,
+        attempt_id: int,
+        certified: Certified,
+        *,
+        invoice: Invoice,
+        total_ttc: int,
+        at: int,
+        line_ms: int,
+        duration_ms: int,
+        unexplained: int = 0,
+    ) -> Record:
+        """The outcome: state, seq, chain, the book's known counters, an event; `unexplained` is added to the book's."""
+        ...
+
+    async def end(
+        self, book: Book, attempt_id: int, state: Literal["refused", "abandoned"], reason: str, *, at: int
+    ) -> Record: ...
+
+    async def dispute(self, book: Book, attempt_id: int, found: str, *, at: int) -> None:
+        """The attempt becomes disputed and the book's attention says why."""
+        ...
+
+    async def set_attention(self, book: Book, found: str, *, at: int) -> None: ...
+
+    async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
+        """Take the machine's counters, rates and IFU as known; `unexplained` is added to the book's."""
+        ...
+
+    async def unfinished(self, book: Book) -> list[Record]:
+        """Attempts in state begun, oldest first."""
+        ...
+
+    async def find_number(self, book: Book, number: str) -> Record | None:
+        """The certified (or disputed) record of that number."""
+        ...
+
+    async def record(self, book: Book, attempt_id: int) -> Record: ...
+    async def find_key(self, book: Book, key_hash: bytes) -> KeyUse | None: ...
+    async def keep_answer(
+        self, book: Book, key_hash: bytes, fingerprint: bytes, answer: bytes, *, at: int
+    ) -> None: ...
+
+    async def aggregate(self, book: Book) -> Aggregate:
+        """The tick: fold in all that ended since the last one."""
+        ...
+
+    async def aggregated(self, book: Book) -> Aggregate:
+        """The totals as the last tick left them, without a tick."""
+        ...
+
+    async def close_period(
+        self,
+        book: Book,
+        *,
+        counters: Counters,
+        unexplained: int,
+        at: int,
+        key_hash: bytes = b"",
+        fingerprint: bytes = b"",
+    ) -> Closure:
+        """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
+        ...
+
+    async def tally_between(self, book: Book, start: int, end: int) -> Tally:
+        """What ended in `start <= t < end` (ms) and is aggregated."""
+        ...
+
+    async def closures(
+        self, book: Book, *, start: int, end: int, after: int = 0, limit: int = 1000
+    ) -> Sequence[Closure]:
+        """Z closures with `start <= created_at < end`, by z_number, from the one after `after`."""
+        ...
+
+
+Clock = Callable[[], int]
+"""Milliseconds since 1970, UTC, as the box has it; `core.clock` bounds it."""
+
+Task = Callable[[], Awaitable[None]]
