@@ -1,0 +1,203 @@
+"""Frames of the MCF line (protocol section 1): bytes in, events out.
+
+No time, no I/O, and never an exception on received bytes.
+
+    request  SOH LEN SEQ CMD DATA…           AMB BCC×4 ETX
+    reply    SOH LEN SEQ CMD DATA… BRK STA×6 AMB BCC×4 ETX
+
+SOH, NAK and SYN are illegal everywhere inside a frame. So a frame is given up at the first byte that cannot
+stand where it stands, the scan goes on with that very byte, and nothing behind a false SOH or a truncated frame
+is ever swallowed; the work is linear in the bytes received.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+SOH, ETX, AMB, BRK, NAK, SYN = 0x01, 0x03, 0x05, 0x04, 0x15, 0x16
+
+MIN_SEQ, MAX_SEQ = 0x20, 0x7F
+MIN_CMD, MAX_CMD = 0x20, 0xFF
+MAX_REQUEST_DATA = 219
+MAX_REPLY_DATA = 212
+
+STATUS_BYTES = 6
+_LEN_BASE = 0x20
+_HEAD = 4  # SOH LEN SEQ CMD
+_TAIL = 6  # AMB BCC×4 ETX
+_MIN_LEN = _LEN_BASE + 4  # LEN SEQ CMD AMB
+_REPLY_EXTRA = 1 + STATUS_BYTES  # BRK STA×6
+
+_IDLE = re.compile(rb"[^\x01\x15\x16]+")
+_SEQ_RUN = re.compile(rb"[\x20-\x7f]*")
+_CMD_RUN = re.compile(rb"[\x20-\xff]*")
+_DATA_RUN = re.compile(rb"[\t\n\x20-\xff]*")
+_BRK_RUN = re.compile(rb"\x04*")
+_STA_RUN = re.compile(rb"[\x80-\xff]*")
+_AMB_RUN = re.compile(rb"\x05*")
+_BCC_RUN = re.compile(rb"[\x30-\x3f]*")
+_ETX_RUN = re.compile(rb"\x03*")
+
+_READY = b"\x80" * STATUS_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    seq: int
+    cmd: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    seq: int
+    cmd: int
+    data: bytes = b""
+    status: bytes = _READY
+
+
+@dataclass(frozen=True, slots=True)
+class Nak:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Syn:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Bytes that are not a frame.
+
+    `checksum` and `format`: it began as a frame (SOH and a possible LEN) and is wrong further on; a machine
+    answers NAK. `noise`: anything else, also a frame that is cut short by the SOH of the next one.
+    """
+
+    data: bytes
+    reason: Literal["noise", "checksum", "format"]
+
+
+class NEED_DATA:  # noqa: N801  # a sentinel that is its own type, spelt as one
+    """Nothing complete is buffered."""
+
+
+Event = Request | Reply | Nak | Syn | Garbage
+
+_Layout = tuple[tuple[int, re.Pattern[bytes]], ...]
+
+
+@lru_cache(maxsize=512)
+def _layout(length: int, is_reply: bool) -> _Layout:
+    """Which bytes may stand where: up to which offset (SOH is 0), which kind. `length` counts LEN to AMB."""
+    body: _Layout = ((length, _DATA_RUN),)
+    if is_reply:
+        brk = length - _REPLY_EXTRA
+        body = ((brk, _DATA_RUN), (brk + 1, _BRK_RUN), (length, _STA_RUN))
+    head: _Layout = ((_HEAD - 1, _SEQ_RUN), (_HEAD, _CMD_RUN))
+    tail: _Layout = ((length + 1, _AMB_RUN), (length + 5, _BCC_RUN), (length + _TAIL, _ETX_RUN))
+    return head + body + tail
+
+
+def _checksum(covered: bytes | bytearray) -> bytes:
+    """Of the bytes from LEN to AMB: their sum as four nibbles, high first, each + 30h."""
+    total = sum(covered) & 0xFFFF
+    return bytes(
+        (0x30 + (total >> 12), 0x30 + (total >> 8 & 15), 0x30 + (total >> 4 & 15), 0x30 + (total & 15))
+    )
+
+
+def encode(frame: Request | Reply) -> bytes:
+    """ValueError when the frame cannot be put on the line: the caller's mistake, never the machine's."""
+    if not MIN_SEQ <= frame.seq <= MAX_SEQ:
+        raise ValueError(f"SEQ {frame.seq:#x} is outside 20h…7Fh")
+    if not MIN_CMD <= frame.cmd <= MAX_CMD:
+        raise ValueError(f"CMD {frame.cmd:#x} is outside 20h…FFh")
+    if not _DATA_RUN.fullmatch(frame.data):
+        raise ValueError("DATA holds a control byte other than TAB and LF")
+    body = bytes((frame.seq, frame.cmd)) + frame.data
+    limit = MAX_REQUEST_DATA
+    if isinstance(frame, Reply):
+        if len(frame.status) != STATUS_BYTES or not _STA_RUN.fullmatch(frame.status):
+            raise ValueError("the status is six bytes with bit 7 set")
+        body += bytes((BRK,)) + frame.status
+        limit = MAX_REPLY_DATA
+    if len(frame.data) > limit:
+        raise ValueError(f"DATA of {len(frame.data)} bytes is longer than {limit}")
+    covered = bytes((_LEN_BASE + len(body) + 2,)) + body + bytes((AMB,))
+    return bytes((SOH,)) + covered + _checksum(covered) + bytes((ETX,))
+
+
+def _read(raw: bytes, brk: int | None) -> Request | Reply | Garbage:
+    """Of a whole frame with every byte legal in its place; `brk` is the offset of BRK in a reply."""
+    if raw[-5:-1] != _checksum(raw[1:-5]):
+        return Garbage(raw, "checksum")
+    if brk is None:
+        return Request(raw[2], raw[3], raw[_HEAD:-_TAIL])
+    return Reply(raw[2], raw[3], raw[_HEAD:brk], raw[brk + 1 : -_TAIL])
+
+
+class Decoder:
+    """Feed `receive`, then take events until NEED_DATA; from then on it holds less than one frame."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._legal = 0  # how many bytes of the frame that is arriving have been found in order
+
+    def receive(self, data: bytes) -> None:
+        self._buffer += data
+
+    def next_event(self) -> Event | type[NEED_DATA]:
+        if not self._buffer:
+            return NEED_DATA
+        first = self._buffer[0]
+        if first == SOH:
+            return self._frame()
+        if first == NAK:
+            self._take(1)
+            return Nak()
+        if first == SYN:
+            self._take(1)
+            return Syn()
+        return Garbage(self._take(self._run_of(_IDLE, 0, len(self._buffer))), "noise")
+
+    def _frame(self) -> Event | type[NEED_DATA]:
+        buffer = self._buffer
+        if len(buffer) == 1:
+            return NEED_DATA
+        if buffer[1] < _MIN_LEN:
+            return Garbage(self._take(1), "noise")
+        length = buffer[1] - _LEN_BASE
+        size = length + _TAIL
+        brk = length - _REPLY_EXTRA
+        is_reply = _HEAD <= brk < len(buffer) and buffer[brk] == BRK
+        if not self._is_legal_so_far(_layout(length, is_reply), min(size, len(buffer))):
+            cut_short = buffer[self._legal] == SOH
+            return Garbage(self._take(self._legal), "noise" if cut_short else "format")
+        if len(buffer) < size:
+            return NEED_DATA
+        return _read(self._take(size), brk if is_reply else None)
+
+    def _is_legal_so_far(self, layout: _Layout, available: int) -> bool:
+        legal = max(self._legal, 2)
+        for stop, kind in layout:
+            if legal < stop:
+                end = min(stop, available)
+                legal = self._run_of(kind, legal, end)
+                if legal < end:
+                    break
+        self._legal = legal
+        return legal == available
+
+    def _run_of(self, kind: re.Pattern[bytes], start: int, end: int) -> int:
+        match = kind.match(self._buffer, start, end)
+        return match.end() if match else start
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        self._legal = 0
+        return taken
