@@ -1,0 +1,56 @@
+"""A closure on its way to headquarters, and what can become of one try to deliver it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from daemon.core.certification import Mode
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it; `chain` is the hash of
+    the closure in its book; `created_at` in milliseconds since 1970 UTC.
+    """
+
+    id: int
+    nim: str
+    mode: Mode
+    z_number: int
+    report_id: str
+    created_at: int
+    body: bytes
+    chain: bytes = b""
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What the outbox holds of one book, for people. Times in milliseconds since 1970 UTC, 0 for none."""
+
+    nim: str
+    mode: Mode
+    waiting: int
+    parked: int
+    oldest_at: int
+    """`created_at` of the oldest waiting closure"""
+    last_error: str
+    last_error_at: int
+    last_sent_at: int
+
+
+class Delivered(msgspec.Struct, frozen=True):
+    """Headquarters has it, now or since an earlier try."""
+
+
+class Again(msgspec.Struct, frozen=True):
+    """To be tried again, for ever: refused for now, unreachable, or unknown. `retry_after` in seconds."""
+
+    error: str
+    retry_after: float | None = None
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Headquarters will not take this one: it is parked, for an operator to see; those behind it go on."""
+
+    error: str
+
+
+Delivery = Delivered | Again | Refused
