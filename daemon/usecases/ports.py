@@ -104,6 +104,11 @@ class Ledger(Protocol):
         """The certified (or disputed) record of that number."""
         ...
 
+    async def credited(self, book: Book, fvc: int) -> tuple[int | None, int]:
+        """Of the sale that the machine counted as `fvc`: its total, None when this book does not have it, and the sum of
+        the credit notes that refer to it (certified and disputed), whole XOF."""
+        ...
+
     async def record(self, book: Book, attempt_id: int) -> Record: ...
     async def find_key(self, book: Book, key_hash: bytes) -> KeyUse | None: ...
     async def keep_answer(
@@ -136,9 +141,9 @@ class Ledger(Protocol):
         ...
 
     async def closures(
-        self, book: Book, *, start: int, end: int, after: int = 0, limit: int = 1000
+        self, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
     ) -> Sequence[Closure]:
-        """Z closures with `start <= created_at < end`, by z_number, from the one after `after`."""
+        """Z closures with `start <= created_at < end`, by z_number, from the one after `after`; None: all of them."""
         ...
 
 

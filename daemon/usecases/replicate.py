@@ -1,9 +1,10 @@
 """Every closure reaches headquarters, in the order of its book, however long the line is down.
 
-Nothing here is asked by a certification or a Z, and nothing here holds what they need: a closure and its outbox
-row are one transaction, and this use case only reads that row later, sends it, and writes down what became of it.
-Each book (one NIM in one mode) has a task of its own, so one machine's trouble is nobody else's. A crash between
-the delivery and its note in the outbox sends the closure once more; the receiver knows it by its report_id.
+Nothing here is asked by a certification or a Z, and nothing here holds what they need: a closure and its
+outbox row are one transaction, and this use case only reads that row later, sends it, and writes down what
+became of it. Each book (one NIM in one mode) has a task of its own, so one machine's trouble is nobody else's.
+A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
+its report_id.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from daemon.usecases.ports import Clock
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 LONGEST_RETRY_AFTER = 86_400.0  # a receiver may ask for a day; more is taken for a mistake
+SUBJECT = "closure"
 BATCH = 50
 BOOKKEEPING = 30.0
 
@@ -56,7 +58,10 @@ class Outbox(Protocol):
 
 
 class Receiver(Protocol):
-    """Headquarters. `deliver` ends in bounded time and does not raise for anything the other side can do."""
+    """Headquarters. `deliver` ends in bounded time and does not raise for anything the other side can do.
+
+    `subject` says what the event is about, as `closure`; `report_id` is what the receiver deduplicates by.
+    """
 
     async def deliver(self, event: bytes, *, report_id: str, subject: str, nim: str) -> Delivery: ...
     async def aclose(self) -> None: ...
@@ -167,8 +172,7 @@ class Replicator:
             event = self._compose(entry)
         except ValueError as error:  # a damaged row must not hold up the closures behind it
             return Refused(f"no event can be made of it: {error}")
-        subject = f"mcf.{entry.nim}.closure"
-        return await self._receiver.deliver(event, report_id=entry.report_id, subject=subject, nim=entry.nim)
+        return await self._receiver.deliver(event, report_id=entry.report_id, subject=SUBJECT, nim=entry.nim)
 
     async def _settle(self, lane: _Lane, entry: Outgoing, delivery: Delivered | Refused) -> None:
         if isinstance(delivery, Refused):

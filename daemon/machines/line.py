@@ -1,0 +1,104 @@
+"""One line kept alive: open the port, make sure that the right machine answers, hand it over, notice its loss, start again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from bridge.errors import BridgeError
+from bridge.link import Link, Port, Timers
+from bridge.machine import Machine, handshake
+from daemon.core.certification import MachineState
+from daemon.core.errors import MachineError, StorageError
+from daemon.core.settlement import same_machine
+from daemon.machines.adapter import ConnectedMachine, machine_state
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 1.0
+HEARTBEAT_SECONDS = 1.5
+
+
+class Keeper(Protocol):
+    """Who is told about the line; the desk's supervisor, by shape."""
+
+    async def connected(self, machine: ConnectedMachine, state: MachineState) -> None:
+        """Takes the machine into service; a MachineError means that the line was lost meanwhile."""
+        ...
+
+    async def heartbeat(self) -> None:
+        """Called while the line is up; looks at the machine if nobody else does."""
+        ...
+
+    def lost(self, reason: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class LineSettings:
+    nim: str
+    open_port: Callable[[], Port]
+    timers: Timers
+    retry: float = RETRY_SECONDS
+    heartbeat: float = HEARTBEAT_SECONDS
+
+
+class WrongMachine(Exception):  # noqa: N818  the machine is not wrong in itself
+    pass
+
+
+async def keep_line(settings: LineSettings, keeper: Keeper) -> None:
+    """Runs until cancelled. Trouble is logged when it begins and when it ends, not at each try."""
+    told = ""
+    while True:
+        reason = await _serve_once(settings, keeper, _Told(told))
+        if reason != told:
+            log.warning("line.down", nim=settings.nim, reason=reason)
+        told = reason
+        keeper.lost(reason)
+        await asyncio.sleep(settings.retry)
+
+
+@dataclass(frozen=True)
+class _Told:
+    reason: str
+
+
+async def _serve_once(settings: LineSettings, keeper: Keeper, told: _Told) -> str:
+    """From opening the port to its loss; the reason of the loss."""
+    try:
+        port = settings.open_port()
+    except BridgeError as error:
+        return str(error)
+    link = Link(port, timers=settings.timers)
+    machine = ConnectedMachine(Machine(link))
+    try:
+        state = machine_state(await handshake(link))
+        _check_nim(settings.nim, state)
+        await keeper.connected(machine, state)
+        log.info("line.up", nim=settings.nim, after=told.reason or None)
+        await _beat(settings, keeper, machine)
+    except (BridgeError, MachineError, StorageError, WrongMachine) as error:
+        return str(error)
+    finally:
+        link.close()
+    return machine.lost_reason
+
+
+async def _beat(settings: LineSettings, keeper: Keeper, machine: ConnectedMachine) -> None:
+    """Until the line is lost; the heartbeat finds out about a loss that no invoice would notice."""
+    while True:
+        done, _ = await asyncio.wait([machine.lost], timeout=settings.heartbeat)
+        if done:
+            return
+        await keeper.heartbeat()
+
+
+def _check_nim(nim: str, state: MachineState) -> None:
+    if not same_machine(nim, state.nim):
+        raise WrongMachine(f"the machine on this line is {state.nim}, not {nim}: check cable and configuration")
+
+

@@ -1,0 +1,243 @@
+"""One attempt to certify, from its place in the line to its end in the ledger. Every crash decision of a sale is here.
+
+    intent durable → turn → C3h … 35h → (outcome of the one before durable) → 38h → outcome durable → answer
+
+A power cut before 38h leaves `begun` and nothing certified; after it, `begun` and the machine knows; `recover` tells which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from daemon.core.certification import NOT_SENT, Attempt, Certified, Counters, Record
+from daemon.core.errors import (
+    LineLost,
+    MachineAttention,
+    MachineNonsense,
+    MachineRefused,
+    McfdError,
+    StorageFull,
+)
+from daemon.core.invoice import Invoice
+from daemon.usecases import credit, entering, recover
+from daemon.usecases.aggregate import tick
+from daemon.usecases.call import Call
+from daemon.usecases.desk import Desk
+from daemon.usecases.once import settled
+from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.turns import Ticket
+
+log = structlog.get_logger(__name__)
+
+STORE_RETRY = 1.0
+
+
+@dataclass
+class Job:
+    """One attempt under way. `arrived` and `line_started` are loop times in seconds."""
+
+    desk: Desk
+    invoice: Invoice
+    call: Call
+    arrived: float
+    deadline: float
+    id: int = 0
+    line_started: float = 0.0
+    line_ended: float = 0.0
+
+    @property
+    def line_ms(self) -> int:
+        return round((self.line_ended - self.line_started) * 1000)
+
+
+async def attempt(job: Job, ticket: Ticket) -> Record:
+    """The certified record, or the error that says what became of it."""
+    with ticket:
+        await ticket.wait_near(job.deadline)
+        await _intend(job)
+        machine = await _await_turn(job, ticket)
+        outcome = await _on_the_line(job, machine)
+        if outcome is not None:
+            # The machine is free for the next one while this outcome is being stored (`Desk.outcome_durable`).
+            job.desk.outcome = asyncio.get_running_loop().create_future()
+            storing = job.desk.spawn(_store(job, *outcome, job.desk.outcome), "store outcome")
+    if outcome is None:
+        return await _settled(job)
+    return await _stored(storing)
+
+
+async def _intend(job: Job) -> None:
+    desk = job.desk
+    job.id = await desk.ledger.begin(
+        desk.book,
+        Attempt(
+            invoice=job.invoice,
+            base=desk.known,
+            begun_at=desk.now(),
+            request_id=job.call.request_id,
+            key_hash=job.call.key_hash,
+            fingerprint=job.call.fingerprint,
+        ),
+    )
+    desk.held.add(job.id)
+
+
+async def _await_turn(job: Job, ticket: Ticket) -> FiscalMachine:
+    try:
+        await ticket.wait_turn(job.deadline)
+        machine = await job.desk.wait_ready(job.deadline)
+        await credit.check(job.desk, job.invoice)
+    except McfdError:
+        await _end(job, "abandoned", NOT_SENT)
+        raise
+    return machine
+
+
+async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certified] | None:
+    """What was certified, or None when only the machine can tell; raises when it is known that nothing was."""
+    desk = job.desk
+    clock = asyncio.get_running_loop().time
+    job.line_started = clock()
+    try:
+        agreed = await entering.enter(desk, machine, job.invoice)
+    except MachineRefused as error:
+        await _end(job, "refused", error.text)
+        raise
+    except MachineNonsense as error:
+        await _end(job, "refused", str(error))
+        raise
+    except (LineLost, StorageFull) as error:
+        await _end(job, "abandoned", str(error))
+        raise
+    try:
+        certified = await entering.close(machine, agreed, desk.known)
+    except entering.OutcomeUnknown as unknown:
+        await _doubt(job, machine, unknown)
+        return None
+    job.line_ended = clock()
+    return agreed, certified
+
+
+async def _doubt(job: Job, machine: FiscalMachine, unknown: entering.OutcomeUnknown) -> None:
+    """Nothing else is sent on this machine until it has told what became of the attempt."""
+    desk = job.desk
+    log.warning(
+        "certification.unknown",
+        nim=desk.book.nim,
+        mode=desk.book.mode,
+        invoice_number=job.invoice.number,
+        cause=str(unknown.cause),
+    )
+    desk.doubts.setdefault(job.id, asyncio.get_running_loop().create_future())
+    desk.held.discard(job.id)
+    if isinstance(unknown.cause, LineLost):
+        return  # the connection is over; `recover` runs at the next one
+    refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""
+    await recover.settle_in_place(desk, machine, job.id, refusal)
+
+
+async def _settled(job: Job) -> Record:
+    await settled(job.desk, job.id)
+    record = await job.desk.ledger.record(job.desk.book, job.id)
+    if record.state == "certified":
+        return record
+    if record.state == "disputed":
+        raise MachineAttention(job.desk.attention or record.reason)
+    if record.state == "refused":
+        raise MachineRefused(record.reason)
+    raise LineLost("the machine stopped answering; it did not certify the invoice, which may be sent again")
+
+
+async def _store(
+    job: Job, invoice: Invoice, certified: Certified, durable: asyncio.Future[None]
+) -> Record:
+    """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
+    desk = job.desk
+    unexplained = _unexplained(desk.known, certified.counters, invoice)
+    desk.known = certified.counters
+    while True:
+        elapsed = asyncio.get_running_loop().time() - job.arrived
+        try:
+            record = await desk.ledger.certify(
+                desk.book,
+                job.id,
+                certified,
+                invoice=invoice,
+                total_ttc=invoice.total_ttc,
+                at=desk.now(),
+                line_ms=job.line_ms,
+                duration_ms=round(elapsed * 1000),
+                unexplained=unexplained,
+            )
+            break
+        except StorageFull as error:
+            log.error("certification.not_stored", nim=desk.book.nim, cause=str(error))  # noqa: TRY400  no trace needed
+            await asyncio.sleep(STORE_RETRY)
+    durable.set_result(None)
+    desk.held.discard(job.id)
+    announce(desk, record)
+    return record
+
+
+async def _stored(storing: asyncio.Task[Record]) -> Record:
+    done, _ = await asyncio.wait([storing], timeout=10.0)
+    if not done:
+        raise StorageFull(
+            "the machine certified the invoice, but it cannot be stored at the moment; "
+            "send the same request again with the same Idempotency-Key"
+        )
+    return storing.result()
+
+
+async def _end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+    """Known not certified. When even that cannot be stored, the attempt stays begun for `recover`."""
+    desk = job.desk
+    try:
+        record = await desk.ledger.end(desk.book, job.id, state, reason, at=desk.now())
+    except StorageFull:
+        log.warning("attempt.end_not_stored", nim=desk.book.nim, invoice_number=job.invoice.number)
+        desk.spawn(_end_later(job, state, reason), "end attempt")
+        return
+    desk.held.discard(job.id)
+    announce(desk, record)
+
+
+async def _end_later(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+    while True:
+        await asyncio.sleep(STORE_RETRY)
+        try:
+            await job.desk.ledger.end(job.desk.book, job.id, state, reason, at=job.desk.now())
+        except StorageFull:
+            continue
+        job.desk.held.discard(job.id)
+        return
+
+
+def announce(desk: Desk, record: Record) -> None:
+    """The log line of an attempt's end, the event for screens, and the tick that brings it into the totals."""
+    log.info(
+        f"certification.{record.state}",
+        nim=desk.book.nim,
+        mode=desk.book.mode,
+        invoice_number=record.number,
+        invoice_type=record.type,
+        total_ttc=record.total_ttc,
+        line_ms=record.line_ms,
+        duration_ms=record.duration_ms,
+        reason=record.reason or None,
+        request_id=record.request_id,
+    )
+    if record.state == "certified":
+        desk.tell("cert.issued", ref=record.id)
+    desk.schedule_tick(lambda: tick(desk))
+
+
+def _unexplained(known: Counters, now: Counters, invoice: Invoice) -> int:
+    """How many invoices besides this one the machine has certified since we last looked."""
+    moved = (now.fvc - known.fvc) + (now.frc - known.frc) - 1
+    if moved:
+        log.warning("machine.unexplained", invoices=moved, invoice_number=invoice.number)
+    return max(moved, 0)

@@ -1,0 +1,65 @@
+"""The order of commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h."""
+
+from __future__ import annotations
+
+import contextlib
+
+import structlog
+
+from daemon.core.agreement import agree
+from daemon.core.certification import Certified, Counters
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, StorageFull
+from daemon.core.invoice import Invoice
+from daemon.usecases.desk import Desk
+from daemon.usecases.ports import FiscalMachine
+
+log = structlog.get_logger(__name__)
+
+
+class OutcomeUnknown(Exception):  # noqa: N818  it is not an error: it is the third outcome
+    """38h was begun and no believable yes came back; only the machine can tell."""
+
+    def __init__(self, cause: MachineError) -> None:
+        self.cause = cause
+        super().__init__(str(cause))
+
+
+async def enter(desk: Desk, machine: FiscalMachine, invoice: Invoice) -> Invoice:
+    """Everything before 38h; the invoice as the machine agreed to it (in HT mode the total is the machine's).
+
+    When anything goes wrong the open invoice is cancelled, and nothing has been certified."""
+    opened = False
+    try:
+        await machine.set_customer(invoice.customer)
+        await machine.open_invoice(invoice, desk.ifu)
+        opened = True
+        for item in invoice.items:
+            await machine.add_item(item, invoice.price_mode)
+        for comment in invoice.comments:
+            await machine.add_comment(comment)
+        agreed = agree(invoice, await machine.subtotal())
+        for payment in agreed.payments:
+            await machine.pay(payment)
+        await desk.outcome_durable()
+    except (MachineRefused, MachineNonsense, StorageFull):
+        was_open = await _cancel(machine)
+        if opened and was_open is False:
+            raise LineLost("the machine lost the invoice in the middle; nothing was certified") from None
+        raise
+    return agreed
+
+
+async def close(machine: FiscalMachine, invoice: Invoice, known: Counters) -> Certified:
+    """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
+    certifies at the first and refuses the second."""
+    try:
+        return await machine.certify(invoice, invoice.total_ttc, known)
+    except MachineError as error:
+        raise OutcomeUnknown(error) from error
+
+
+async def _cancel(machine: FiscalMachine) -> bool | None:
+    """Whether an invoice was open; None when the machine could not be asked (`recover` cancels at its return)."""
+    with contextlib.suppress(MachineError):
+        return await machine.cancel()
+    return None

@@ -1,0 +1,78 @@
+"""What a desk does when its line comes up, beats and goes down."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from daemon.core.certification import MachineState
+from daemon.core.errors import MachineBusy, MachineError, StorageError
+from daemon.core.machine_info import tax_server
+from daemon.usecases.desk import Desk
+from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.recover import recover
+
+log = structlog.get_logger(__name__)
+
+SERVER_CHECK_SECONDS = 3600.0
+
+
+class DeskKeeper:
+    """Keeps one desk in step with its line (`daemon.machines.line.Keeper`)."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._server_checked = float("-inf")
+        self.tax_server_alert = False
+
+    async def connected(self, machine: FiscalMachine, state: MachineState) -> None:
+        await recover(self._desk, machine, state)
+        self._desk.opened(machine)
+        await self._check_server(machine)
+
+    async def heartbeat(self) -> None:
+        """A look at an idle machine (a busy one is looked at by its work), and at whether an operator has settled."""
+        desk = self._desk
+        if desk.attention:
+            await self._reconsider()
+        if desk.waiting:
+            return
+        try:
+            with desk.turns.join() as ticket:
+                await ticket.wait_turn(asyncio.get_running_loop().time() + desk.limits.patience)
+                machine = desk.present()
+                desk.take_machine_time(await machine.state())
+                await self._check_server(machine)
+        except MachineBusy:
+            return  # the desk is closing
+        except MachineError as error:
+            log.debug("heartbeat.failed", nim=desk.book.nim, cause=str(error))
+
+    def lost(self, reason: str) -> None:
+        self._desk.lost(reason)
+
+    async def _reconsider(self) -> None:
+        """`mcfd machine settle` writes to the ledger; the desk goes on from what it finds there."""
+        desk = self._desk
+        try:
+            if (await desk.ledger.state(desk.book)).attention:
+                return
+            with desk.turns.join() as ticket:
+                await ticket.wait_turn(asyncio.get_running_loop().time() + desk.limits.patience)
+                machine = desk.present()
+                desk.attention = ""
+                await recover(desk, machine, await machine.state())
+        except (MachineError, StorageError) as error:
+            log.warning("settle.put_off", nim=desk.book.nim, cause=str(error))
+
+    async def _check_server(self, machine: FiscalMachine) -> None:
+        clock = asyncio.get_running_loop().time
+        if clock() - self._server_checked < SERVER_CHECK_SECONDS:
+            return
+        self._server_checked = clock()
+        server = tax_server(await machine.server_link(), self._desk.now())
+        self.tax_server_alert = server.alert
+        if server.alert:
+            log.warning("taxserver.alert", nim=self._desk.book.nim, days=server.days_since_contact)
+            self._desk.tell("taxserver.alert", detail=str(server.days_since_contact))

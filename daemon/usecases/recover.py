@@ -1,0 +1,134 @@
+"""After a crash or a lost line: what became of unfinished attempts is asked of the machine, before anything else uses it.
+
+Which attempt can it be? 38h of an invoice is never sent before the outcome of the one before it is durable
+(`Desk.outcome_durable`), so of all attempts that are begun in the ledger at most one was certified: the one whose number the
+machine remembers as its last. When the machine's counters moved and it remembers another number, the oldest of them was the one on the line.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import structlog
+
+from daemon.core.certification import Certified, Counters, MachineState, Record
+from daemon.core.errors import MachineError
+from daemon.core.settlement import Disputed, NotCertified, Verdict, behind, judge
+from daemon.usecases.aggregate import tick
+from daemon.usecases.desk import Desk
+from daemon.usecases.ports import FiscalMachine
+
+log = structlog.get_logger(__name__)
+
+NotCertifiedState = Literal["refused", "abandoned"]
+
+
+async def recover(desk: Desk, machine: FiscalMachine, state: MachineState) -> None:
+    """Settles what is unfinished by `state` (a fresh C1h), clears a half-open invoice, and takes over the machine's counters.
+
+    Afterwards the desk is either fit for work or in attention."""
+    desk.take_state(await desk.ledger.state(desk.book))
+    desk.take_machine_time(state)
+    if desk.attention and not desk.met_machine:
+        log.warning("machine.attention", nim=desk.book.nim, mode=desk.book.mode, found=desk.attention)
+    unfinished = [r for r in await desk.ledger.unfinished(desk.book) if r.id not in desk.held]
+    if not desk.attention:
+        for record, verdict in _verdicts(unfinished, desk.known, state):
+            await _write(desk, record, verdict, "the machine did not certify it")
+    await machine.cancel()
+    if not desk.attention:
+        await _take_over(desk, state, settled=bool(unfinished))
+    desk.met_machine = True
+    for record in unfinished:
+        _wake(desk, record.id)
+    await tick(desk)
+
+
+async def settle_in_place(desk: Desk, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
+    """The same for one attempt while the line is alive: 38h was answered, but not with a believable yes. `refusal` is the
+    machine's own text, which counts once the machine has confirmed that it did not certify."""
+    try:
+        state = await machine.state()
+        record = await desk.ledger.record(desk.book, attempt_id)
+        verdict = judge(record, desk.known, state)
+        if isinstance(verdict, NotCertified) and refusal:
+            await desk.ledger.end(desk.book, attempt_id, "refused", refusal, at=desk.now())
+        else:
+            await _write(desk, record, verdict, "the machine did not certify it")
+        await machine.cancel()
+        if not desk.attention:
+            await _take_over(desk, state, settled=True)
+    except MachineError as error:
+        log.warning("recover.put_off", nim=desk.book.nim, cause=str(error))
+        return  # the connection is over; `recover` runs at the next one
+    _wake(desk, attempt_id)
+    desk.schedule_tick(lambda: tick(desk))
+
+
+def _verdicts(
+    unfinished: list[Record], known: Counters, state: MachineState
+) -> list[tuple[Record, Verdict]]:
+    """Oldest first; the one that may have been on the line is judged, the others cannot have been certified."""
+    if not unfinished:
+        return []
+    last = state.last.number if state.last else None
+    suspect = next((r for r in unfinished if r.number == last), unfinished[0])
+    return [(r, judge(r, known, state) if r is suspect else NotCertified()) for r in unfinished]
+
+
+async def _write(desk: Desk, record: Record, verdict: Verdict, reason: str) -> None:
+    now = desk.now()
+    log.info(
+        "recover.settled",
+        nim=desk.book.nim,
+        mode=desk.book.mode,
+        invoice_number=record.number,
+        verdict=type(verdict).__name__.lower(),
+        request_id=record.request_id,
+    )
+    if isinstance(verdict, Certified):
+        invoice = record.invoice
+        await desk.ledger.certify(
+            desk.book,
+            record.id,
+            verdict,
+            invoice=invoice,
+            total_ttc=record.total_ttc,
+            at=now,
+            line_ms=0,
+            duration_ms=max(0, now - record.begun_at),
+        )
+        desk.known = verdict.counters
+        desk.tell("cert.issued", ref=record.id)
+    elif isinstance(verdict, Disputed):
+        await desk.ledger.dispute(desk.book, record.id, verdict.found, at=now)
+        desk.take_state(await desk.ledger.state(desk.book))
+    else:
+        await desk.ledger.end(desk.book, record.id, "abandoned", reason, at=now)
+
+
+async def _take_over(desk: Desk, state: MachineState, *, settled: bool) -> None:
+    """The machine's counters become the known ones. At the first meeting of a process nothing but our own unfinished work may
+    have moved them: otherwise the ledger is behind the machine (an older backup put back, or another program), and
+    numbers may have been used that it does not know."""
+    stored = await desk.ledger.state(desk.book)
+    found = ""
+    if stored.known is not None:
+        found = behind(desk.known, stored.last_number, state)
+    moved = (state.counters.fvc - desk.known.fvc) + (state.counters.frc - desk.known.frc)
+    if found and (not desk.met_machine or moved < 0):
+        log.warning("machine.attention", nim=desk.book.nim, mode=desk.book.mode, found=found)
+        await desk.ledger.set_attention(desk.book, found, at=desk.now())
+    else:
+        unexplained = moved if stored.known is not None else 0
+        if unexplained:
+            log.warning("machine.unexplained", nim=desk.book.nim, mode=desk.book.mode, invoices=unexplained)
+        await desk.ledger.reconcile(desk.book, state, unexplained=unexplained, at=desk.now())
+        log.info("machine.reconciled", nim=desk.book.nim, mode=desk.book.mode, settled=settled)
+    desk.take_state(await desk.ledger.state(desk.book))
+
+
+def _wake(desk: Desk, attempt_id: int) -> None:
+    doubt = desk.doubts.pop(attempt_id, None)
+    if doubt is not None and not doubt.done():
+        doubt.set_result(None)
