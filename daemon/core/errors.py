@@ -1,21 +1,21 @@
 """What can go wrong, in the field's words; `api/problems.py` maps each class to one problem+json answer.
 
-    McfdError
-    ├── InvalidRequest        the till sent something that cannot be certified (422)
-    ├── DuplicateInvoice      this NIM has certified that number already (409)
-    ├── KeyReused             the Idempotency-Key came with another request (409)
-    ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
-    ├── NotFound              no such record in this book (404)
-    ├── MachineError          the machine or its line
-    │   ├── MachineRefused    the machine said no, in its own words; nothing was certified (422)
-    │   ├── MachineOffline    no machine to ask at the moment; nothing was sent (503)
-    │   ├── MachineBusy       the queue is full or patience ended; nothing was sent (503)
-    │   ├── LineLost          the line died in the middle of a command; its effect is unknown (503)
-    │   ├── MachineNonsense   the machine answers, but not as the protocol says (502)
-    │   └── MachineAttention  an operator has to settle what was found (503)
-    └── StorageError
-        ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
-        └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused
+McfdError
+├── InvalidRequest        the till sent something that cannot be certified (422)
+├── DuplicateInvoice      this NIM has certified that number already (409)
+├── KeyReused             the Idempotency-Key came with another request (409)
+├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
+├── NotFound              no such record in this book (404)
+├── MachineError          the machine or its line
+│   ├── MachineRefused    the machine said no, in its own words; nothing was certified (422)
+│   ├── MachineOffline    no machine to ask at the moment; nothing was sent (503)
+│   ├── MachineBusy       the queue is full or patience ended; nothing was sent (503)
+│   ├── LineLost          the line died in the middle of a command; its effect is unknown (503)
+│   ├── MachineNonsense   the machine answers, but not as the protocol says (502)
+│   └── MachineAttention  an operator has to settle what was found (503)
+└── StorageError
+    ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
+    └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused
 """
 
 from __future__ import annotations

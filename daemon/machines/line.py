@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
-
 from bridge.errors import BridgeError
 from bridge.link import Link, Port, Timers
 from bridge.machine import Machine, handshake
+
 from daemon.core.certification import MachineState
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.settlement import same_machine
@@ -46,7 +46,7 @@ class LineSettings:
     heartbeat: float = HEARTBEAT_SECONDS
 
 
-class WrongMachine(Exception):  # noqa: N818  the machine is not wrong in itself
+class WrongMachine(Exception):
     pass
 
 
@@ -100,5 +100,3 @@ async def _beat(settings: LineSettings, keeper: Keeper, machine: ConnectedMachin
 def _check_nim(nim: str, state: MachineState) -> None:
     if not same_machine(nim, state.nim):
         raise WrongMachine(f"the machine on this line is {state.nim}, not {nim}: check cable and configuration")
-
-

@@ -151,9 +151,7 @@ async def _settled(job: Job) -> Record:
     raise LineLost("the machine stopped answering; it did not certify the invoice, which may be sent again")
 
 
-async def _store(
-    job: Job, invoice: Invoice, certified: Certified, durable: asyncio.Future[None]
-) -> Record:
+async def _store(job: Job, invoice: Invoice, certified: Certified, durable: asyncio.Future[None]) -> Record:
     """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
     desk = job.desk
     unexplained = _unexplained(desk.known, certified.counters, invoice)
@@ -219,7 +217,8 @@ async def _end_later(job: Job, state: recover.NotCertifiedState, reason: str) ->
 def announce(desk: Desk, record: Record) -> None:
     """The log line of an attempt's end, the event for screens, and the tick that brings it into the totals."""
     log.info(
-        f"certification.{record.state}",
+        "certification",
+        outcome=record.state,
         nim=desk.book.nim,
         mode=desk.book.mode,
         invoice_number=record.number,

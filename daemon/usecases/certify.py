@@ -71,9 +71,7 @@ async def _refuse_duplicate(desk: Desk, invoice: Invoice) -> None:
     raise DuplicateInvoice(record)
 
 
-def _finish(
-    desk: Desk, number: str, ended: asyncio.Future[None], work: asyncio.Task[Record]
-) -> None:
+def _finish(desk: Desk, number: str, ended: asyncio.Future[None], work: asyncio.Task[Record]) -> None:
     _release(desk, number, ended)
     with contextlib.suppress(asyncio.CancelledError):
         work.exception()  # seen, whether or not the caller is still there to get it

@@ -22,6 +22,7 @@ from daemon.usecases.turns import Turns
 
 log = structlog.get_logger(__name__)
 
+NO_COUNTERS = Counters(0, 0, 0)
 DRIFT_ALERT = 120.0
 """Seconds between the box's clock and the machine's beyond which the operator is told."""
 
@@ -73,7 +74,7 @@ class Desk:
     on_event: Callable[[DeskEvent], None] = lambda _: None
 
     machine: FiscalMachine | None = None
-    known: Counters = Counters(0, 0, 0)
+    known: Counters = NO_COUNTERS
     rates: dict[str, int] = field(default_factory=dict)
     ifu: str = ""
     attention: str = ""
@@ -113,7 +114,7 @@ class Desk:
 
     def take_state(self, state: BookState) -> None:
         """What the ledger knows becomes what the desk knows."""
-        self.known = state.known or Counters(0, 0, 0)
+        self.known = state.known or NO_COUNTERS
         self.rates = dict(state.rates)
         self.ifu = state.ifu
         self.last_at = max(self.last_at, state.last_at)

@@ -16,7 +16,7 @@ from daemon.usecases.ports import FiscalMachine
 log = structlog.get_logger(__name__)
 
 
-class OutcomeUnknown(Exception):  # noqa: N818  it is not an error: it is the third outcome
+class OutcomeUnknown(Exception):
     """38h was begun and no believable yes came back; only the machine can tell."""
 
     def __init__(self, cause: MachineError) -> None:

@@ -102,7 +102,5 @@ async def _cancel(desk: Desk, call: Call) -> bytes:
     message = "the open invoice was cancelled" if was_pending else "no invoice was open"
     answer = msgspec.json.encode(CancelAnswer(was_pending, message))
     if call.key:
-        await desk.ledger.keep_answer(
-            desk.book, call.key_hash, call.fingerprint, answer, at=desk.now()
-        )
+        await desk.ledger.keep_answer(desk.book, call.key_hash, call.fingerprint, answer, at=desk.now())
     return answer

@@ -65,9 +65,7 @@ async def settle_in_place(desk: Desk, machine: FiscalMachine, attempt_id: int, r
     desk.schedule_tick(lambda: tick(desk))
 
 
-def _verdicts(
-    unfinished: list[Record], known: Counters, state: MachineState
-) -> list[tuple[Record, Verdict]]:
+def _verdicts(unfinished: list[Record], known: Counters, state: MachineState) -> list[tuple[Record, Verdict]]:
     """Oldest first; the one that may have been on the line is judged, the others cannot have been certified."""
     if not unfinished:
         return []

@@ -27,9 +27,7 @@ SUBJECT = "closure"
 BATCH = 50
 BOOKKEEPING = 30.0
 
-_dice = (
-    random.SystemRandom().random
-)  # each box for itself, so that a chain of shops does not come back as one
+_dice = random.SystemRandom().random  # each box for itself, so that a chain of shops does not come back as one
 _log = structlog.get_logger(__name__)
 
 
@@ -129,9 +127,7 @@ class Replicator:
                     key = (backlog.nim, backlog.mode)
                     if key not in self._lanes:
                         self._lanes[key] = _Lane(backlog.nim, backlog.mode)
-                        lanes.create_task(
-                            self._work(self._lanes[key]), name=f"replicate {backlog.nim} {backlog.mode}"
-                        )
+                        lanes.create_task(self._work(self._lanes[key]), name=f"replicate {backlog.nim} {backlog.mode}")
                     self._lanes[key].say_if_behind(backlog, self._clock())
                 await _wait(self._unknown_book, BOOKKEEPING)
 

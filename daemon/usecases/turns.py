@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from types import TracebackType
+from typing import Self
 
 from daemon.core.errors import MachineBusy
 
@@ -38,7 +39,7 @@ class Ticket:
     def leave(self) -> None:
         self._turns._leave(self)  # noqa: SLF001  the two classes are one thing
 
-    def __enter__(self) -> Ticket:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
