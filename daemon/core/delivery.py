@@ -8,8 +8,8 @@ from daemon.core.certification import Mode
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it; `chain` is the hash of
-    the closure in its book; `created_at` in milliseconds since 1970 UTC.
+    """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it; `chain` is the hash
+    of the closure in its book; `created_at` in milliseconds since 1970 UTC.
     """
 
     id: int

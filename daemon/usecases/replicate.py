@@ -2,7 +2,7 @@
 
 Nothing here is asked by a certification or a Z, and nothing here holds what they need: a closure and its
 outbox row are one transaction, and this use case only reads that row later, sends it, and writes down what
-became of it. Each book (one NIM in one mode) has a task of its own, so one machine's trouble is nobody else's.
+became of it. Each book (one NIM in one mode) has a task of its own: one machine's trouble is nobody else's.
 A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
 its report_id.
 """
