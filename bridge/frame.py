@@ -6,7 +6,7 @@ No time, no I/O, and never an exception on received bytes.
     reply    SOH LEN SEQ CMD DATA… BRK STA×6 AMB BCC×4 ETX
 
 SOH, NAK and SYN are illegal everywhere inside a frame. So a frame is given up at the first byte that cannot
-stand where it stands, the scan goes on with that very byte, and nothing behind a false SOH or a truncated frame
+stand where it stands, the scan goes on with that very byte, and nothing behind a false SOH or a cut frame
 is ever swallowed; the work is linear in the bytes received.
 """
 
