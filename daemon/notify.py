@@ -1,0 +1,48 @@
+"""What systemd wants to hear from a `Type=notify` service (sd_notify(3)); silent where nobody listens."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+
+def _tell(state: str) -> None:
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = f"\0{address[1:]}"  # Linux's abstract namespace
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            channel.setblocking(False)  # the event loop calls this
+            channel.sendto(state.encode(), address)
+    except OSError:
+        # A manager that cannot be told is no reason to stop certifying; a watchdog it then misses will speak for itself.
+        return
+
+
+def ready() -> None:
+    _tell("READY=1")
+
+
+def watchdog() -> None:
+    _tell("WATCHDOG=1")
+
+
+def stopping() -> None:
+    _tell("STOPPING=1")
+
+
+def status(text: str) -> None:
+    """One line for `systemctl status`; a line break in `text` would begin another variable, so it becomes a space."""
+    _tell(f"STATUS={' '.join(text.splitlines())}")
+
+
+def watchdog_interval() -> float | None:
+    """Seconds between two calls of `watchdog`: half of what the manager allows, or None when it watches somebody else."""
+    allowed = os.environ.get("WATCHDOG_USEC", "")
+    if not allowed.isdecimal() or int(allowed) == 0:
+        return None
+    if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    return int(allowed) / 2_000_000

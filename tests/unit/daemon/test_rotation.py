@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.rotation import backup_name, made_at, rotate, to_delete
+
+_FIRST = datetime(2025, 1, 1, 2, 15, tzinfo=UTC)
+_TIMES = st.lists(st.integers(0, 1_000_000).map(lambda minutes: _FIRST + timedelta(minutes=minutes)), max_size=60)
+
+
+def test_a_year_of_nights_becomes_fourteen_days_and_twelve_months() -> None:
+    """After 400 nights there are the last 14 and the last of each of the last 12 months, the present one among both."""
+    nights = [backup_name(_FIRST + timedelta(days=day)) for day in range(400)]
+    kept = sorted(set(nights) - set(to_delete(nights, keep_daily=14, keep_monthly=12)))
+    assert kept[-14:] == nights[-14:]
+    assert [made_at(name).strftime("%Y-%m-%d") for name in kept[:-14]] == [  # type: ignore[union-attr]  # all are backups
+        "2025-03-31", "2025-04-30", "2025-05-31", "2025-06-30", "2025-07-31", "2025-08-31",
+        "2025-09-30", "2025-10-31", "2025-11-30", "2025-12-31",
+    ]  # fmt: skip
+
+
+def test_of_several_backups_of_a_day_the_newest_stays() -> None:
+    """A second backup on one day replaces the first."""
+    morning, evening = (backup_name(_FIRST + timedelta(hours=hour)) for hour in (0, 9))
+    assert to_delete([evening, morning], keep_daily=14, keep_monthly=12) == [morning]
+
+
+def test_what_is_not_a_backup_is_left_alone(tmp_path: Path) -> None:
+    """The copy made before an upgrade, a half-written file and an operator's own file are never deleted."""
+    others = ["before-upgrade.sqlite3", "mcfd-20250101T021500Z.sqlite3.new", "mcfd-2025011T021500Z.sqlite3", "note.txt"]
+    old, new = backup_name(_FIRST), backup_name(_FIRST + timedelta(days=1))
+    for name in [*others, old, new]:
+        (tmp_path / name).write_bytes(b"")
+    assert rotate(tmp_path, keep_daily=1, keep_monthly=0) == [tmp_path / old]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([*others, new])
+
+
+@given(_TIMES, st.integers(0, 20), st.integers(0, 20))
+def test_the_newest_backup_is_never_deleted(times: list[datetime], daily: int, monthly: int) -> None:
+    """Whatever is asked for, and in whatever order the files come, the last backup stays, and a second pass deletes nothing."""
+    names = [backup_name(at) for at in times]
+    gone = to_delete(names, keep_daily=daily, keep_monthly=monthly)
+    rest = [name for name in names if name not in gone]
+    assert (max(names) in rest) if names else (gone == [])
+    assert to_delete(rest, keep_daily=daily, keep_monthly=monthly) == []
