@@ -105,9 +105,7 @@ def _layout(length: int, is_reply: bool) -> _Layout:
 def _checksum(covered: bytes | bytearray) -> bytes:
     """Of the bytes from LEN to AMB: their sum as four nibbles, high first, each + 30h."""
     total = sum(covered) & 0xFFFF
-    return bytes(
-        (0x30 + (total >> 12), 0x30 + (total >> 8 & 15), 0x30 + (total >> 4 & 15), 0x30 + (total & 15))
-    )
+    return bytes((0x30 + (total >> 12), 0x30 + (total >> 8 & 15), 0x30 + (total >> 4 & 15), 0x30 + (total & 15)))
 
 
 def encode(frame: Request | Reply) -> bytes:

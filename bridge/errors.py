@@ -1,0 +1,61 @@
+"""What can go wrong between us and one machine: whose fault it is, and in which phase.
+
+    BridgeError
+    ├── PortUnavailable   ours or the box's: the port cannot be opened; `why` says which way; nothing was sent
+    ├── Unsendable        the caller's: the text that must not be cut does not fit a frame; nothing was sent
+    ├── LinkEnded         the line's: this connection is over, for good; `sent`: a byte of the command may have left
+    │   ├── PortVanished  the device went away under us
+    │   └── LineDown      no usable answer after all tries, or given up in the middle of a command
+    ├── Refused           the machine's word: it understood and said no (`E:`); `text` in its own words
+    └── Nonsense          the machine's fault: a good frame whose content cannot be read
+
+After LinkEnded with `sent` the effect of the command is unknown. After Refused and Nonsense the line still works.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Why = Literal["missing", "permission", "busy", "other"]
+
+
+class BridgeError(Exception):
+    """Root of all errors of this package."""
+
+
+class PortUnavailable(BridgeError):
+    def __init__(self, path: str, why: Why, detail: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path}: {detail}")
+
+
+class Unsendable(BridgeError):
+    pass
+
+
+class LinkEnded(BridgeError):
+    def __init__(self, detail: str, *, sent: bool = False) -> None:
+        self.detail = detail
+        self.sent = sent
+        super().__init__(detail)
+
+
+class PortVanished(LinkEnded):
+    pass
+
+
+class LineDown(LinkEnded):
+    pass
+
+
+class Refused(BridgeError):
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(f"the machine refused: {text}")
+
+
+class Nonsense(BridgeError):
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        super().__init__(detail)
