@@ -1,0 +1,48 @@
+"""API keys (decision 22): `ak_live_` or `ak_test_`, 32 random base62 characters, 6 characters of checksum.
+
+The checksum is the CRC-32 of everything before it, written in base62 with leading zeros: 62^6 holds every value
+of 32 bits. It tells a mistyped key from a wrong one; it is no protection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import zlib
+from string import ascii_letters, digits
+from typing import cast
+
+from daemon.core.certification import Mode
+
+_ALPHABET = digits + ascii_letters
+_RANDOM_CHARACTERS = 32
+_CHECKSUM_CHARACTERS = 6
+_SHAPE = re.compile(r"ak_(live|test)_[0-9A-Za-z]{38}")
+
+
+def generate(mode: Mode) -> str:
+    body = f"ak_{mode}_" + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_CHARACTERS))
+    return body + checksum(body)
+
+
+def checksum(text: str) -> str:
+    value = zlib.crc32(text.encode())
+    characters = []
+    for _ in range(_CHECKSUM_CHARACTERS):
+        value, digit = divmod(value, len(_ALPHABET))
+        characters.append(_ALPHABET[digit])
+    return "".join(reversed(characters))
+
+
+def inspect(text: str) -> Mode | None:
+    """The mode of a well-formed key; None for what cannot be one of ours, so the database need not be asked."""
+    match = _SHAPE.fullmatch(text)
+    if match is None or checksum(text[:-_CHECKSUM_CHARACTERS]) != text[-_CHECKSUM_CHARACTERS:]:
+        return None
+    return cast("Mode", match[1])
+
+
+def hash_key(text: str) -> bytes:
+    """SHA-256 of the whole key, the only thing stored: 190 random bits need no salt and no slow hash."""
+    return hashlib.sha256(text.encode()).digest()
