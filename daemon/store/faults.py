@@ -1,0 +1,42 @@
+"""SQLite's troubles in the ledger's words (`core.errors`).
+
+full, I/O error, read-only, cannot open, busy   StorageFull       nothing was stored; it may be possible again later
+corrupt, not a database                         LedgerUnusable    a backup has to be put back
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+
+_PRIMARY = 0xFF
+"""The low byte of an extended result code is the primary one (sqlite.org/rescode.html)."""
+
+_ROOM = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk does not take what is written",
+    sqlite3.SQLITE_READONLY: "the ledger is read-only",
+    sqlite3.SQLITE_CANTOPEN: "the ledger cannot be opened for writing",
+    sqlite3.SQLITE_BUSY: "the ledger is held by another program",
+    sqlite3.SQLITE_LOCKED: "the ledger is held by another program",
+}
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+DAMAGED = "the ledger is damaged; put the last backup back with `mcfd restore`"
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """The primary result code; 0 for an error of the Python module itself."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & _PRIMARY
+
+
+def storage_error(error: sqlite3.Error) -> StorageError | None:
+    """The same in our words, or None when it is a mistake of ours."""
+    code = code_of(error)
+    if code in _ROOM:
+        return StorageFull(_ROOM[code])
+    if code in _DAMAGE:
+        return LedgerUnusable(DAMAGED)
+    return None
