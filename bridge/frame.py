@@ -145,6 +145,11 @@ class Decoder:
         self._buffer = bytearray()
         self._legal = 0  # how many bytes of the frame that is arriving have been found in order
 
+    @property
+    def in_frame(self) -> bool:
+        """After NEED_DATA: the beginning of a frame has arrived, and its end has not."""
+        return bool(self._buffer)
+
     def receive(self, data: bytes) -> None:
         self._buffer += data
 

@@ -1,0 +1,304 @@
+"""One exchange at a time over one port: a command goes out, its own answer comes back, or the link is over.
+
+The same frame (same SEQ) goes out again on NAK, on silence, and on garbage followed by a moment of quiet; the machine
+repeats its last reply instead of executing twice, so that is safe (protocol section 1). A link that has given up is
+over for good: the answer to the abandoned command may still come, and only a new connection, which begins with the
+handshake, knows again where the machine stands. For the same reason a caller cancelled in the middle of a command
+ends the link: its command may have been executed, and nothing may follow it as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bridge.errors import LineDown, LinkEnded, PortVanished
+from bridge.frame import MAX_SEQ, MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
+
+
+class Port(Protocol):
+    """Bytes to and from one machine.
+
+    `on_lost` is called at most once; nothing is delivered after `close`, which may be called in any state.
+    """
+
+    def attach(self, on_bytes: Callable[[bytes], None], on_lost: Callable[[Exception], None]) -> None: ...
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+
+
+class Log(Protocol):
+    def __call__(self, event: str, /, **fields: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """Seconds, and tries of the same frame (protocol section 1, all C facts)."""
+
+    tries: int = 3
+    first_byte: float = 0.5
+    first_byte_close: float = 3.0
+    first_byte_credit: float = 90.0
+    byte_gap: float = 0.5
+    syn_gap: float = 0.5
+    quiet: float = 0.1
+    """silence after garbage that says: it was the answer, and it is over; longer than a USB adapter holds bytes back"""
+    overall: float = 30.0
+    overall_credit: float = 120.0
+    """for one exchange, however many SYNs or stale replies come"""
+    pending_every: float = 0.5
+    pending_close: float = 10.0
+    pending_credit: float = 90.0
+    """for a 38h that is answered by `P:` again and again"""
+
+
+@dataclass(slots=True)
+class Counters:
+    """Of one link since it began; for metrics."""
+
+    exchanges: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    retries: int = 0
+    garbage: int = 0
+    stale: int = 0
+
+
+@dataclass(slots=True)
+class _Exchange:
+    request: Request
+    raw: bytes
+    first_byte: float
+    tries_left: int
+    answer_by: float
+    give_up_at: float
+    answer: asyncio.Future[Reply]
+    is_probe: bool
+    is_spoiled: bool = field(default=False)
+
+    def is_answered_by(self, reply: Reply) -> bool:
+        return reply.seq == self.request.seq and reply.cmd == self.request.cmd
+
+    def extend(self, until: float) -> None:
+        """A sign of life: never shortens, since a 38h may be followed by SYNs and then by honest silence."""
+        self.answer_by = max(self.answer_by, until)
+        self.is_spoiled = False
+
+
+def log_to_stdlib(event: str, /, **fields: object) -> None:
+    logging.getLogger("bridge").info("%s %s", event, fields)
+
+
+class Link:
+    """Owns its port: whatever ends the link closes the port. Data is never logged: it carries customers' names."""
+
+    def __init__(
+        self, port: Port, timers: Timers | None = None, log: Log = log_to_stdlib, *, first_seq: int | None = None
+    ) -> None:
+        self.timers = timers or Timers()
+        self.counters = Counters()
+        self.last_seq: int | None = None
+        """SEQ of the last command written, None before the first"""
+        self._next_seq = first_seq or MIN_SEQ + secrets.randbelow(MAX_SEQ - MIN_SEQ + 1)
+        self._port = port
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._decoder = Decoder()
+        self._turn = asyncio.Lock()
+        self._current: _Exchange | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake_at = 0.0
+        self._end: asyncio.Future[LinkEnded] = self._loop.create_future()
+        port.attach(self._on_bytes, self._on_lost)
+
+    @property
+    def is_over(self) -> bool:
+        return self._end.done()
+
+    async def ended(self) -> LinkEnded:
+        """Wait for the end of this link, also while nothing is being asked, and tell why it ended."""
+        return await asyncio.shield(self._end)
+
+    async def exchange(
+        self, cmd: int, data: bytes = b"", *, first_byte: float | None = None, overall: float | None = None
+    ) -> Reply:
+        """The machine's reply; callers at the same time take turns. LineDown or PortVanished when the link is over."""
+        return await self._run(cmd, data, self.timers.tries, first_byte, overall)
+
+    async def probe(self, cmd: int, data: bytes = b"") -> Reply | None:
+        """One try, whose silence does not end the link: None."""
+        try:
+            return await self._run(cmd, data, 1, None, None, is_probe=True)
+        except LineDown:
+            if self.is_over:
+                raise
+            return None
+
+    def give_up(self, detail: str) -> LineDown:
+        """End the link in the middle of something whose effect is unknown; the error to raise is returned."""
+        error = LineDown(detail, sent=True)
+        self._finish(error)
+        return error
+
+    def close(self) -> None:
+        self._on_lost(LineDown("the link was closed"))
+
+    async def _run(
+        self,
+        cmd: int,
+        data: bytes,
+        tries: int,
+        first_byte: float | None,
+        overall: float | None,
+        *,
+        is_probe: bool = False,
+    ) -> Reply:
+        async with self._turn:
+            if self._end.done():
+                error = self._end.result()
+                raise type(error)(error.detail)
+            request = Request(self._next_seq, cmd, data)
+            patience = self.timers.first_byte if first_byte is None else first_byte
+            limit = self.timers.overall if overall is None else overall
+            now = self._loop.time()
+            current = self._current = _Exchange(
+                request=request,
+                raw=encode(request),
+                first_byte=patience,
+                tries_left=tries,
+                answer_by=now + patience,
+                give_up_at=now + limit,
+                answer=self._loop.create_future(),
+                is_probe=is_probe,
+            )
+            self.last_seq = request.seq
+            self._next_seq = request.seq + 1 if request.seq < MAX_SEQ else MIN_SEQ
+            self.counters.exchanges += 1
+            return await self._answer(current)
+
+    async def _answer(self, current: _Exchange) -> Reply:
+        try:
+            self._send(current)
+            self._arm(current)
+            return await current.answer
+        except asyncio.CancelledError:
+            self._finish(LineDown("given up by the caller in the middle of a command", sent=True))
+            raise
+        finally:
+            self._current = None
+            self._disarm()
+
+    def _send(self, current: _Exchange) -> None:
+        current.tries_left -= 1
+        current.is_spoiled = False
+        current.answer_by = self._loop.time() + current.first_byte
+        self.counters.bytes_sent += len(current.raw)
+        self._port.write(current.raw)
+
+    def _send_again(self, current: _Exchange, why: str) -> None:
+        self.counters.retries += 1
+        self._log("line.retry", why=why, seq=current.request.seq, cmd=current.request.cmd, left=current.tries_left)
+        self._send(current)
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.counters.bytes_received += len(data)
+        self._decoder.receive(data)
+        while not isinstance(event := self._decoder.next_event(), type):
+            current = self._current
+            if current is None or current.answer.done():
+                self._drop(event)
+            else:
+                self._on_event(current, event)
+        if self._current is not None and not self._current.answer.done():
+            self._arm(self._current)
+
+    def _on_event(self, current: _Exchange, event: Event) -> None:
+        match event:
+            case Reply() if current.is_answered_by(event):
+                current.answer.set_result(event)
+            case Reply():
+                self._drop(event)
+                current.extend(self._loop.time() + self.timers.syn_gap)  # late, but alive
+            case Syn():
+                current.extend(self._loop.time() + self.timers.syn_gap)
+            case Nak() if current.tries_left:
+                self._send_again(current, "NAK")
+            case Garbage():
+                self._drop(event)
+                current.is_spoiled = True
+            case _:
+                self._drop(event)  # a NAK after the last try: an answer may be on its way; or our own echo
+
+    def _drop(self, event: Event) -> None:
+        match event:
+            case Reply():
+                self.counters.stale += 1
+                self._log("line.stale_reply", seq=event.seq, cmd=event.cmd, size=len(event.data))
+            case Garbage():
+                self.counters.garbage += 1
+                self._log("line.garbage", reason=event.reason, size=len(event.data))
+            case _:
+                self._log("line.out_of_turn", what=type(event).__name__)
+
+    def _arm(self, current: _Exchange) -> None:
+        """Set the moment at which something has to be done.
+
+        The last try is waited out to its end, whatever garbage comes: there is no way back after it.
+        """
+        wake_at = current.answer_by
+        if self._decoder.in_frame:
+            gap_ends = self._loop.time() + self.timers.byte_gap
+            wake_at = gap_ends if current.tries_left else max(wake_at, gap_ends)
+        elif current.is_spoiled and current.tries_left:
+            wake_at = min(wake_at, self._loop.time() + self.timers.quiet)
+        wake_at = min(wake_at, current.give_up_at)
+        if self._timer is None or wake_at != self._wake_at:
+            self._disarm()
+            self._wake_at = wake_at
+            self._timer = self._loop.call_at(wake_at, self._on_timer, current)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self, current: _Exchange) -> None:
+        self._timer = None
+        if current.answer.done():
+            return
+        if self._wake_at >= current.give_up_at:
+            self._fail(current, "the machine keeps the line busy without answering")
+        elif not current.tries_left:
+            self._fail(current, "the machine does not answer")
+        else:
+            why = "garbage" if current.is_spoiled or self._decoder.in_frame else "silence"
+            self._decoder = Decoder()  # a frame that broke off must not wait for the next one
+            self._send_again(current, why)
+            self._arm(current)
+
+    def _fail(self, current: _Exchange, detail: str) -> None:
+        error = LineDown(detail, sent=True)
+        if not current.is_probe:
+            self._finish(error)
+        current.answer.set_exception(error)
+
+    def _on_lost(self, reason: Exception) -> None:
+        current = self._current
+        waits = current is not None and not current.answer.done()
+        kind = LineDown if isinstance(reason, LineDown) else PortVanished
+        error = kind(str(reason), sent=waits)
+        self._finish(error)
+        if current is not None and waits:
+            current.answer.set_exception(error)
+
+    def _finish(self, error: LinkEnded) -> None:
+        if self._end.done():
+            return
+        self._end.set_result(error)
+        self._disarm()
+        self._port.close()
+        self._log("line.ended", why=type(error).__name__, detail=error.detail)
