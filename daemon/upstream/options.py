@@ -1,0 +1,52 @@
+"""What a receiver is opened with: values and paths only; secrets stay in their files until an adapter reads them."""
+
+from __future__ import annotations
+
+import ssl
+from ipaddress import ip_address
+from pathlib import Path
+
+import msgspec
+
+
+class BadOptions(ValueError):
+    """The receiver cannot be opened as configured; the text names the key and never a secret."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """`timeout` in seconds for one try. Every file in `key_files` signs each event."""
+
+    url: str
+    key_files: tuple[Path, ...] = ()
+    credentials_file: Path | None = None
+    tls_ca: Path | None = None
+    subject_prefix: str = "mcf"
+    allow_plain: bool = False
+    timeout: float = 10.0
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_file(path: Path, what: str) -> str:
+    """A short text file, or BadOptions that names it."""
+    try:
+        return path.read_text("ascii").strip()
+    except OSError as error:
+        raise BadOptions(f"{what} {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadOptions(f"{what} {path}: not text") from None
+
+
+def tls_context(ca: Path | None) -> ssl.SSLContext:
+    """Certificates and host names are checked, against `ca` or else what the system trusts."""
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as error:
+        raise BadOptions(f"upstream.tls_ca {ca}: {error.strerror or error}") from None
