@@ -1,0 +1,82 @@
+"""Exact integers at the door: numbers of a JSON body become whole or scaled integers, or are refused.
+
+A JSON parser that keeps what it read gives `int` or `Decimal`; a binary float never gets here. Every bound is checked
+on a number's size before it is written out, so that `1e999999999` costs nothing.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
+from fractions import Fraction
+
+MAX_AMOUNT = 10**12
+"""The largest amount, price or total, in francs."""
+
+EXACT_INTEGERS = 2**53
+"""From here on JSON numbers of different value read as the same double (RFC 8259, section 6)."""
+
+_SIGNIFICANT_DIGITS = 17
+_SMALLEST_EXPONENT = -30
+_POWERS = (1, 10, 100, 1000)
+_EXACTLY = Context(prec=_SIGNIFICANT_DIGITS, traps=[Inexact, InvalidOperation, Overflow])
+
+Number = int | Decimal
+
+
+def divide_half_up(numerator: int, denominator: int) -> int:
+    """Rounded to the nearest integer, halves up; for a denominator above 0."""
+    return (2 * numerator + denominator) // (2 * denominator)
+
+
+def round_half_up(value: int | Fraction) -> int:
+    return value if isinstance(value, int) else divide_half_up(value.numerator, value.denominator)
+
+
+def number(value: object) -> Number:
+    """A number JSON can carry exactly; ValueError says in a few words why it is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if -EXACT_INTEGERS <= value <= EXACT_INTEGERS:
+            return value
+        raise ValueError("is a number that JSON cannot carry exactly")
+    if not isinstance(value, Decimal) or not value.is_finite():
+        raise ValueError("must be a number")
+    if value.is_zero():
+        return 0
+    return _bounded(value)
+
+
+def _bounded(value: Decimal) -> Decimal:
+    if value.adjusted() > _SIGNIFICANT_DIGITS or value.adjusted() < _SMALLEST_EXPONENT:
+        raise ValueError("is a number that JSON cannot carry exactly")
+    try:
+        exact = _EXACTLY.plus(value)
+    except (Inexact, Overflow, InvalidOperation):
+        raise ValueError("is a number that JSON cannot carry exactly") from None
+    if abs(exact) > EXACT_INTEGERS:
+        raise ValueError("is a number that JSON cannot carry exactly")
+    return exact
+
+
+def scaled(value: object, decimals: int) -> int:
+    """`value` in units of 10^-decimals; ValueError when it has more decimals than that."""
+    exact = number(value)
+    if isinstance(exact, int):
+        return exact * _POWERS[decimals]
+    shifted = exact.scaleb(decimals)
+    whole = int(shifted)
+    if whole != shifted:
+        raise ValueError(_too_fine(decimals))
+    return whole
+
+
+def _too_fine(decimals: int) -> str:
+    return "must be a whole number" if decimals == 0 else f"has more than {decimals} decimals"
+
+
+def fraction(value: object) -> int | Fraction:
+    """The exact value, an `int` when it is whole."""
+    exact = number(value)
+    if isinstance(exact, int):
+        return exact
+    whole = int(exact)
+    return whole if whole == exact else Fraction(exact)
