@@ -1,0 +1,147 @@
+"""The fiscal memory: what a machine keeps through a power cut. Counters, the last invoice, the day it last worked, and
+what the tax server has of it."""
+
+from __future__ import annotations
+
+from base64 import b32encode
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from hashlib import blake2b
+
+import msgspec
+
+from simulator.options import Options, digits14
+from simulator.wire import Comment, Customer, Line, Opening, Payment
+
+TEST_PREFIX = "TESTFACT"
+_DASH_EVERY = 4
+
+
+class LastInvoice(msgspec.Struct, frozen=True):
+    """`total` in whole francs, `time` in 14 digits, `code` without dashes."""
+
+    number: str
+    code: str
+    time: str
+    type: str
+    total: int
+
+
+class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`active_day` (`YYYYMMDD`) is the day of the last invoice whose daily report is still to come, or empty."""
+
+    tc: int = 0
+    fvc: int = 0
+    frc: int = 0
+    last: LastInvoice | None = None
+    active_day: str = ""
+    acknowledged: int = 0
+    last_contact: str = ""
+    server_error: str = ""
+
+
+class CertifiedInvoice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The log's entry of one certified invoice, for tests to compare with; `foreign`: not ours, made by a fault."""
+
+    tc: int
+    fvc: int
+    frc: int
+    number: str
+    type: str
+    total: int
+    code: str
+    time: str
+    foreign: bool = False
+    opening: Opening | None = None
+    customer: Customer | None = None
+    lines: tuple[Line, ...] = ()
+    comments: tuple[Comment, ...] = ()
+    payments: tuple[Payment, ...] = ()
+
+
+def dashed(code: str) -> str:
+    return "-".join(code[i : i + _DASH_EVERY] for i in range(0, len(code), _DASH_EVERY))
+
+
+class FiscalMemory:
+    """`revision` grows with every change that has to survive; `on_certified` hears of each invoice first."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.revision = 0
+        self.reachable = True
+        self.server_state = "DIS"
+        self.log: deque[CertifiedInvoice] = deque(maxlen=options.log_limit)
+        self.on_certified: Callable[[CertifiedInvoice], None] | None = None
+        self._next_contact: datetime | None = None
+        self.restore(Snapshot())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self.tc, self.fvc, self.frc = snapshot.tc, snapshot.fvc, snapshot.frc
+        self.last = snapshot.last
+        self.active_day = snapshot.active_day
+        self.acknowledged = snapshot.acknowledged
+        self.last_contact = snapshot.last_contact
+        self.server_error = snapshot.server_error
+        self.revision += 1
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            self.tc,
+            self.fvc,
+            self.frc,
+            self.last,
+            self.active_day,
+            self.acknowledged,
+            self.last_contact,
+            self.server_error,
+        )
+
+    def tick(self, now: datetime, *, idle: bool) -> None:
+        """What the machine does by itself: the report of a day that is over, and its talk with the tax server."""
+        if idle and self.active_day and self.active_day != f"{now:%Y%m%d}":
+            self.tc += 1
+            self.active_day = ""
+            self.revision += 1
+        if self.reachable and (self._next_contact is None or now >= self._next_contact):
+            self.contact(now)
+
+    def contact(self, now: datetime) -> None:
+        self.acknowledged = self.tc
+        self.last_contact = digits14(now)
+        self.server_error = ""
+        self._next_contact = now + timedelta(seconds=self.options.server_interval)
+        self.revision += 1
+
+    def certify(self, number: str, invoice_type: str, total: int, now: datetime) -> LastInvoice:
+        """Number the transaction; the log's entry is `remember`'s, because only the machine knows what was on it."""
+        self.tc += 1
+        if invoice_type in ("FA", "EA"):
+            self.frc += 1
+        else:
+            self.fvc += 1
+        time = digits14(now)
+        self.last = LastInvoice(number, self._code(number, time), time, invoice_type, total)
+        self.active_day = time[:8]
+        self.revision += 1
+        return self.last
+
+    def remember(self, entry: CertifiedInvoice) -> None:
+        self.log.append(entry)
+        if self.on_certified:
+            self.on_certified(entry)
+
+    @property
+    def keeps_log(self) -> bool:
+        return self.options.log_limit > 0
+
+    def counter_of(self, invoice_type: str) -> int:
+        return self.frc if invoice_type in ("FA", "EA") else self.fvc
+
+    def _code(self, number: str, time: str) -> str:
+        """Never the same twice on one machine: TC is in it."""
+        seed = f"{self.options.nim}\0{self.tc}\0{number}\0{time}".encode()
+        if self.options.test_mode:
+            return TEST_PREFIX + b32encode(blake2b(seed, digest_size=10).digest()).decode()
+        return b32encode(blake2b(seed, digest_size=15).digest()).decode()

@@ -1,0 +1,143 @@
+"""The working state of the machine: where it stands, the invoice under way, and its fiscal memory.
+
+idle ──C0h──▶ open ──31h──▶ items ──33h──▶ subtotalled ──35h──▶ paying ──35h──▶ paid ──38h──▶ idle
+↺ 31h, 36h                                    a credit note may wait in ─▶ checking
+38h C leads from everywhere back to idle; which command is allowed where is `commands.TABLE`
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from simulator import wire
+from simulator.fiscal import CertifiedInvoice, FiscalMemory, LastInvoice, dashed
+from simulator.invoice import OpenInvoice
+from simulator.options import Options
+from simulator.refusal import not_now
+
+
+class Stage(Enum):
+    IDLE = "idle"
+    OPEN = "invoice open"
+    ITEMS = "items"
+    SUBTOTALLED = "subtotalled"
+    PAYING = "paying"
+    PAID = "paid"
+    CHECKING = "checking"
+
+
+class Mode(Enum):
+    ACTIVE = "active"
+    NOT_ACTIVATED = "not activated"
+    BLOCKED = "blocked"
+    DEACTIVATED = "deactivated"
+
+
+class Checked(NamedTuple):
+    """A credit note whose check ended before anybody asked again; `total` in hundredths."""
+
+    answer: str
+    total: int
+
+
+class Register:
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.fiscal = FiscalMemory(options)
+        self.mode = Mode.ACTIVE
+        self.stage = Stage.IDLE
+        self.invoice: OpenInvoice | None = None
+        self.customer = wire.Customer()
+        self.checked: Checked | None = None
+        self._check_ends: datetime | None = None
+
+    @property
+    def opened(self) -> OpenInvoice:
+        if self.invoice is None:
+            raise not_now("No invoice open")
+        return self.invoice
+
+    @property
+    def nim(self) -> str:
+        """As this firmware shows it."""
+        return self.options.nim.partition("-")[0] if self.options.short_nim else self.options.nim
+
+    def shown(self, code: str) -> str:
+        return dashed(code) if self.options.dashed_codes else code
+
+    def tick(self, now: datetime) -> None:
+        """What happens without a command: a check that ends, the daily report, the talk with the tax server."""
+        if self._check_ends and now >= self._check_ends and self.invoice:
+            total = self.invoice.total * 100
+            self.checked = Checked(self.certify(self.invoice, now), total)
+        self.fiscal.tick(now, idle=self.stage is Stage.IDLE)
+
+    def open(self, opening: wire.Opening) -> None:
+        self.invoice = OpenInvoice(opening, self.customer, self.options.rates)
+        self.customer = wire.Customer()
+        self.checked = None
+        self.stage = Stage.OPEN
+
+    def wait_for_check(self, now: datetime) -> bool:
+        """True while the tax server is still at it (`tick` ends that); only for firmware that answers `P:` meanwhile."""
+        options = self.options
+        if options.credit_style != "pending" or not options.credit_check:
+            return False
+        if self._check_ends is None:
+            self._check_ends = now + timedelta(seconds=options.credit_check)
+            self.stage = Stage.CHECKING
+        return True
+
+    def certify(self, invoice: OpenInvoice, now: datetime) -> str:
+        """Number it, keep it, and give the answer to 38h."""
+        opening = invoice.opening
+        last = self.fiscal.certify(opening.number, opening.type, invoice.total, now)
+        if opening.is_credit:
+            self.fiscal.contact(now)
+        self._log(last, invoice)
+        self.to_idle()
+        counters = f"{self.fiscal.counter_of(last.type)},{self.fiscal.tc}"
+        answer = f"{counters},{last.type},{last.time},{self.nim},{self.options.ifu},{self.shown(last.code)}"
+        if self.options.close_number:
+            answer += f",{wire.escape(last.number)}"
+        return f"R:{answer}" if self.options.close_prefix else answer
+
+    def certify_foreign(self, number: str, invoice_type: str, total: int, now: datetime) -> LastInvoice:
+        last = self.fiscal.certify(number, invoice_type, total, now)
+        self._log(last, None)
+        return last
+
+    def to_idle(self) -> None:
+        self.invoice = None
+        self._check_ends = None
+        self.stage = Stage.IDLE
+
+    def forget(self) -> None:
+        """All that is not in the fiscal memory."""
+        self.to_idle()
+        self.customer = wire.Customer()
+        self.checked = None
+
+    def _log(self, last: LastInvoice, invoice: OpenInvoice | None) -> None:
+        fiscal = self.fiscal
+        if not fiscal.keeps_log:
+            return
+        entry = CertifiedInvoice(
+            fiscal.tc, fiscal.fvc, fiscal.frc, last.number, last.type, last.total, last.code, last.time
+        )
+        fiscal.remember(
+            msgspec.structs.replace(
+                entry,
+                opening=invoice.opening,
+                customer=invoice.customer,
+                lines=tuple(invoice.lines),
+                comments=tuple(invoice.comments),
+                payments=tuple(invoice.payments),
+            )
+            if invoice
+            else msgspec.structs.replace(entry, foreign=True)
+        )

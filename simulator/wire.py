@@ -1,0 +1,225 @@
+"""The data of each command, as text on the wire (protocol sections 2 and 3), into frozen values and back.
+
+A reading of the protocol of its own, on purpose: nothing here is shared with the driver. Amounts on the wire have
+at most two decimals and become hundredths of a franc, quantities thousandths, VAT rates hundredths of a percent;
+only the line total of 31h is whole francs.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from simulator.refusal import bad_syntax
+
+GROUPS = "ABCDEFGHIJKLMNOP"
+SALES = ("FV", "FT", "EV", "ET")
+CREDITS = ("FA", "EA")
+NATURES = ("COR", "RAN", "RAM", "RRR")
+CUSTOMER_TYPES = ("CC", "PP", "PM", "PC")
+PAYMENT_METHODS = "EVCMBA"
+COMMENT_LABELS = "ABCDEFGH"
+
+_SALE_FIELDS = 7
+_CREDIT_FIELDS = 9
+_CUSTOMER_FIELDS = 7
+_ITEM_PARTS = 3
+
+_ESCAPES = {"\r": "^xa;", "\n": "^xd;", ",": "^x2c;", "<": "^lt;", ">": "^gt;", "&": "^amp;"}
+_ESCAPE_TABLE = str.maketrans(_ESCAPES)
+_UNESCAPES = {code: char for char, code in _ESCAPES.items()}
+_ESCAPED = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
+_RAW_SPECIAL = re.compile(r"[\t\n,<>&]")
+
+_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
+_TAXED = re.compile(r"(LOCBIE|LOCSER|IMPBIE|IMPSER),([A-P])([0-9.]{1,5})%([0-9.]{1,15})")
+_PRICED = re.compile(r"([0-9.]{1,16})(?:\*([0-9.]{1,16}))?(?:;T([0-9.]{1,16}),([0-9.]{1,16})(?:,([^\t]*))?)?")
+_REFERENCE = re.compile(r"RRR|([A-Z]{2}[0-9]{8})(?:-[0-9]{1,4})?-([0-9]{1,9})")
+
+
+class Customer(msgspec.Struct, frozen=True):
+    type: str = "CC"
+    ifu: str = ""
+    name: str = ""
+    address: str = ""
+    phone: str = ""
+    email: str = ""
+    rccm: str = ""
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """C0h; `nature` and `reference` are empty for a sale."""
+
+    operator_id: str
+    operator_name: str
+    ifu: str
+    type: str
+    price_mode: str
+    isf: str
+    number: str
+    nature: str = ""
+    reference: str = ""
+
+    @property
+    def is_credit(self) -> bool:
+        return self.type in CREDITS
+
+
+class Line(msgspec.Struct, frozen=True):
+    """31h; `amount` in whole francs, `price`, `unit_tax` and `tax` in hundredths, `quantity` in thousandths."""
+
+    name: str
+    code: str
+    item_type: str
+    group: str
+    rate: int
+    amount: int
+    price: int
+    quantity: int
+    unit_tax: int | None = None
+    tax: int = 0
+    tax_name: str = ""
+
+
+class Payment(msgspec.Struct, frozen=True):
+    """35h; `amount` in hundredths of a franc."""
+
+    method: str
+    amount: int
+
+
+class Comment(msgspec.Struct, frozen=True):
+    label: str
+    text: str
+
+
+def escape(text: str) -> str:
+    return text.translate(_ESCAPE_TABLE)
+
+
+def unescape(text: str) -> str:
+    """Of a field as it came; what should have been escaped and was not is refused."""
+    if _RAW_SPECIAL.search(text):
+        raise bad_syntax("Character not escaped")
+    if "^" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: _UNESCAPES[found.group()], text)
+
+
+def decode(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise bad_syntax("Not UTF-8") from None
+
+
+def parse_number(text: str, places: int) -> int:
+    """`1.5` with two places is 150; more decimals than places are refused."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or len(match[2] or "") > places:
+        raise bad_syntax("Number format")
+    return int(match[1] + (match[2] or "").ljust(places, "0"))
+
+
+def format_hundredths(value: int) -> str:
+    """Without needless decimals."""
+    whole, rest = divmod(value, 100)
+    return f"{whole}.{rest:02d}".rstrip("0") if rest else str(whole)
+
+
+def format_rate(rate: int) -> str:
+    return f"{rate // 100}.{rate % 100:02d}" if rate else "0"
+
+
+def parse_customer(data: bytes) -> Customer:
+    if not data:
+        return Customer()
+    fields = [unescape(field) for field in decode(data).split(",")]
+    if len(fields) != _CUSTOMER_FIELDS:
+        raise bad_syntax("Customer fields")
+    customer = Customer(*fields)
+    if customer.type not in CUSTOMER_TYPES:
+        raise bad_syntax("Customer type")
+    if customer.type in ("PM", "PC") and not (customer.ifu and customer.name):
+        raise bad_syntax("Customer needs IFU and name")
+    return customer
+
+
+def parse_opening(data: bytes) -> Opening:
+    fields = [unescape(field) for field in decode(data).split(",")]
+    nature = reference = ""
+    if len(fields) == _CREDIT_FIELDS:
+        nature, reference = fields.pop(4), fields.pop(4)
+        if fields[3] not in CREDITS:
+            raise bad_syntax("Invoice type")
+    elif len(fields) != _SALE_FIELDS:
+        raise bad_syntax("Invoice fields")
+    elif fields[3] not in SALES:
+        raise bad_syntax("Invoice type")
+    operator_id, operator_name, ifu, kind, price_mode, isf, number = fields
+    opening = Opening(operator_id, operator_name, ifu, kind, price_mode, isf, number, nature, reference)
+    _check_opening(opening)
+    return opening
+
+
+def _check_opening(opening: Opening) -> None:
+    if opening.price_mode not in ("TTC", "HT"):
+        raise bad_syntax("Price mode")
+    if not opening.operator_id:
+        raise bad_syntax("Operator missing")
+    if not opening.number:
+        raise bad_syntax("Invoice number missing")
+    if opening.is_credit:
+        if opening.nature not in NATURES:
+            raise bad_syntax("Credit note nature")
+        if not _REFERENCE.fullmatch(opening.reference):
+            raise bad_syntax("Credit note reference")
+
+
+def parse_reference(reference: str) -> tuple[str, int] | None:
+    """The machine (without suffix) and the FVC that a credit note refers to; None for a rebate over many (`RRR`)."""
+    match = _REFERENCE.fullmatch(reference)
+    return (match[1], int(match[2])) if match and match[1] else None
+
+
+def parse_line(data: bytes) -> Line:
+    parts = decode(data).split("\t")
+    if len(parts) != _ITEM_PARTS:
+        raise bad_syntax("Item format")
+    label, taxed_text, priced_text = parts
+    taxed, priced = _TAXED.fullmatch(taxed_text), _PRICED.fullmatch(priced_text)
+    if taxed is None or priced is None:
+        raise bad_syntax("Item format")
+    name, _, code = label.partition("\n")
+    if not name:
+        raise bad_syntax("Item name missing")
+    if not taxed[4].isdigit():
+        raise bad_syntax("Amount must be whole")
+    return Line(
+        unescape(name),
+        unescape(code),
+        taxed[1],
+        taxed[2],
+        parse_number(taxed[3], 2),
+        int(taxed[4]),
+        parse_number(priced[1], 2),
+        parse_number(priced[2], 3) if priced[2] else 1000,
+        parse_number(priced[3], 2) if priced[3] else None,
+        parse_number(priced[4], 2) if priced[4] else 0,
+        unescape(priced[5] or ""),
+    )
+
+
+def parse_payment(data: bytes) -> Payment:
+    text = decode(data)
+    if text[:1] not in PAYMENT_METHODS or not text:
+        raise bad_syntax("Payment method")
+    return Payment(text[0], parse_number(text[1:], 2))
+
+
+def parse_comment(data: bytes) -> Comment:
+    label, comma, text = decode(data).partition(",")
+    if not comma or len(label) != 1 or label not in COMMENT_LABELS:
+        raise bad_syntax("Comment label")
+    return Comment(label, unescape(text))
