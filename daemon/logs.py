@@ -1,0 +1,151 @@
+"""What the daemon writes to stderr: one event a line, named, with keys; JSON unless somebody is looking.
+
+An event has a fixed name (`certification`, `request`, …) and values beside it; `request_id` and the like are bound with
+`structlog.contextvars`. No line carries an API key, a secret, a customer or a body: those are not given to the log, and a second
+wall here takes out what looks like one. What goes through the standard library's `logging` comes out of the same door.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from datetime import date
+from decimal import Decimal
+from pathlib import PurePath
+from types import NoneType
+from typing import IO, Any, Literal
+from uuid import UUID
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+Format = Literal["auto", "json", "console"]
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+TALKATIVE = ("aiosqlite", "httpx", "httpcore", "litestar", "markdown_it", "multipart")
+"""Loggers of libraries that would write SQL values, addresses or bodies at `info` or `debug`: warnings and worse only."""
+
+FORBIDDEN = frozenset({"authorization", "api_key", "secret", "password", "cookie", "customer", "customer_name", "body"})
+PLAIN = frozenset({str, int, float, bool, NoneType})
+WITHHELD = "[withheld]"
+SECRETS = re.compile(r"(?P<kind>ak_(?:live|test)_|whsec_|whsk_)[A-Za-z0-9+/=_-]+|(?P<scheme>[Bb]earer\s+)[^\s\"',\\]+")
+
+_threshold = LEVELS["info"]
+
+
+def configure(level: str = "info", form: Format = "auto", stream: IO[str] | None = None) -> None:
+    """Bring structlog and `logging` into one line format on `stream` (stderr); may be called again."""
+    out = stream or sys.stderr
+    eyes = out.isatty() if form == "auto" else form == "console"
+    set_level(level)
+    structlog.configure(
+        processors=[_drop_light, *_enrich(eyes=eyes), _render_console(out) if eyes else _render_json, withhold_text],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS["debug"]),
+        logger_factory=lambda *_: _Lines(out),
+        cache_logger_on_first_use=True,
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [_Door()]
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
+
+
+def set_level(level: str) -> None:
+    """Takes effect at once, also for loggers already bound (SIGHUP)."""
+    global _threshold  # noqa: PLW0603  # the one setting of a log that changes while it runs
+    _threshold = LEVELS[level]
+    logging.getLogger().setLevel(_threshold)
+
+
+def withhold_fields(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Values as plain text and numbers; what has no business in a log leaves a mark that it was there."""
+    for name, value in event.items():
+        if name in FORBIDDEN:
+            event[name] = WITHHELD
+        elif type(value) not in PLAIN and name != "exc_info":
+            event[name] = _plain(value)
+    return event
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (str, int, float, NoneType)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, Mapping):
+        return {str(name): WITHHELD if name in FORBIDDEN else _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (BaseException, PurePath, UUID, Decimal, date)):
+        return str(value)
+    return f"<{type(value).__name__}>"  # a record or a request would bring a customer along
+
+
+def withhold_text(_: WrappedLogger, __: str, line: str | EventDict) -> str | EventDict:
+    """What looks like an API key, a signing secret or a bearer token anywhere in the finished line is cut after its kind."""
+    if isinstance(line, str) and ("ak_" in line or "wh" in line or "earer" in line):
+        return SECRETS.sub(lambda found: (found["kind"] or found["scheme"]) + WITHHELD, line)
+    return line
+
+
+class _Lines:
+    """Where a finished line goes. A stderr that is gone must not stop a certification: such a line is lost."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(line + "\n")
+            self._stream.flush()
+
+    debug = info = warning = error = critical = exception = fatal = warn = log = msg
+
+
+class _Door(logging.Handler):
+    """From `logging` into structlog: the logger's name as `logger`, its text as the event."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log = structlog.get_logger()
+        log.log(_nearest(record.levelno), record.getMessage(), logger=record.name, exc_info=record.exc_info)
+
+
+def _nearest(levelno: int) -> int:
+    return max((known for known in LEVELS.values() if known <= levelno), default=LEVELS["debug"])
+
+
+def _drop_light(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    if LEVELS.get(method, LEVELS["error"]) < _threshold:
+        raise structlog.DropEvent
+    return event
+
+
+def _enrich(*, eyes: bool) -> list[Processor]:
+    common: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S.%f" if eyes else "iso", utc=not eyes, key="time"),
+        withhold_fields,
+    ]
+    return common if eyes else [*common, structlog.processors.format_exc_info]
+
+
+def _render_console(out: IO[str]) -> Processor:
+    # Not the pretty tracebacks: they print local variables.
+    return structlog.dev.ConsoleRenderer(
+        timestamp_key="time", colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+
+
+def _render_json(_: WrappedLogger, __: str, event: MutableMapping[str, Any]) -> str:
+    line = {"time": event.pop("time"), "level": event.pop("level"), "event": event.pop("event"), **event}
+    try:
+        return msgspec.json.encode(line).decode()
+    except (ValueError, OverflowError):  # half a surrogate pair, a number of more than 64 bits
+        return json.dumps(line)

@@ -1,0 +1,34 @@
+"""The configuration: one TOML file, overridden by the environment, checked before anything starts."""
+
+from daemon.settings.errors import SettingsError
+from daemon.settings.model import (
+    Logs,
+    Machine,
+    Reports,
+    Sandbox,
+    Server,
+    Settings,
+    Storage,
+    Upstream,
+    Webhook,
+)
+from daemon.settings.secrets import read_secret, secret_path
+from daemon.settings.source import check_files, find, load
+
+__all__ = [
+    "Logs",
+    "Machine",
+    "Reports",
+    "Sandbox",
+    "Server",
+    "Settings",
+    "SettingsError",
+    "Storage",
+    "Upstream",
+    "Webhook",
+    "check_files",
+    "find",
+    "load",
+    "read_secret",
+    "secret_path",
+]

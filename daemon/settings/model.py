@@ -1,0 +1,228 @@
+"""The keys of the configuration, each with its meaning; `docs/configuration.md` is made from this file."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+
+def key(text: str, *, reload: bool = False) -> msgspec.Meta:
+    """What a key means; `reload` when SIGHUP brings it into force, otherwise a restart does."""
+    return msgspec.Meta(description=text, extra={"reload": reload})
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One table of the file; an unknown key in it stops the start."""
+
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+Subject = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[\w-]+(\.[\w-]+)*\Z")]
+PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Baudrate = Annotated[int, msgspec.Meta(ge=300, le=4_000_000)]
+Megabytes = Annotated[int, msgspec.Meta(ge=1)]
+Waiting = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+Delay = Annotated[float, msgspec.Meta(ge=0, le=60)]
+Patience = Annotated[float, msgspec.Meta(gt=0, le=600)]
+RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
+Language = Literal["fr", "en"]
+EventType = Literal[
+    "cert.issued", "mcf.connected", "mcf.disconnected", "closure.created", "mcf.attention", "taxserver.alert"
+]
+
+LABELS: Mapping[Language, Mapping[str, str]] = {
+    "fr": {
+        "E": "Espèces",
+        "V": "Virement",
+        "C": "Carte bancaire",
+        "M": "Mobile money",
+        "B": "Chèque",
+        "A": "Autre",
+    },
+    "en": {
+        "E": "Cash",
+        "V": "Bank transfer",
+        "C": "Bank card",
+        "M": "Mobile money",
+        "B": "Cheque",
+        "A": "Other",
+    },
+}
+
+
+class Server(Section, frozen=True):
+    host: Annotated[
+        Name,
+        key(
+            "Address to listen on; `0.0.0.0` is every address of the box. Anything beyond loopback needs "
+            "`tls_cert` and `tls_key`, or `allow_plain_lan`."
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[PortNumber, key("TCP port; 0 takes a free one, which the start's log line names.")] = 8480
+    tls_cert: Annotated[Path | None, key("Certificate chain (PEM) for HTTPS; goes with `tls_key`.")] = None
+    tls_key: Annotated[
+        Path | None, key("Private key (PEM) of `tls_cert`; may be a systemd credential (see below).")
+    ] = None
+    allow_plain_lan: Annotated[
+        bool,
+        key("Listen beyond loopback without TLS. API keys then cross the network in clear."),
+    ] = False
+    allowed_hosts: Annotated[
+        tuple[Name, ...],
+        key(
+            "Names that tills may use in the `Host` header beside `localhost`, this box's own host name and "
+            "any IP address; every other name is refused."
+        ),
+    ] = ()
+    language: Annotated[Language, key("Language of texts for people, as the labels of payment methods.")] = "fr"
+
+
+class Storage(Section, frozen=True):
+    path: Annotated[Path, key("The ledger: one SQLite file; its `-wal` and `-shm` lie beside it.")] = Path(
+        "/var/lib/mcfd/mcfd.sqlite3"
+    )
+    reserve_mb: Annotated[
+        Megabytes,
+        key(
+            "Room (MB) that has to stay free on the ledger's file system. With less, certifications are "
+            "refused (507) before the machine is asked."
+        ),
+    ] = 32
+    max_size_mb: Annotated[
+        Megabytes | None, key("Largest size (MB) the ledger may grow to; left out, the disk is the limit.")
+    ] = None
+
+
+class Reports(Section, frozen=True):
+    aggregation_delay: Annotated[Delay, key("Seconds after its answer at which a certification enters the totals.")] = (
+        2.0
+    )
+    timezone: Annotated[Name, key("Time zone (IANA name) in which a date of a report's range is a whole day.")] = (
+        "Africa/Ouagadougou"
+    )
+    payment_labels: Annotated[
+        dict[str, Name],
+        key(
+            'Labels for people of the payment methods E V C M B A, as `{ B = "Chèque" }`; letters left out '
+            "keep the label of `server.language`."
+        ),
+    ] = {}
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+
+class Machine(Section, frozen=True):
+    nim: Annotated[
+        str,
+        key(
+            "The NIM, as in the paths of the API: two letters, eight digits, and the activation counter if the "
+            "machine shows one. Another machine on the port is refused (compared up to the dash)."
+        ),
+    ]
+    port: Annotated[
+        Path,
+        key("The serial line: a tty (best the stable `/dev/mcf-…` of the udev rule) or a pseudo-terminal."),
+    ]
+    baudrate: Annotated[Baudrate, key("Speed of the line, bit/s.")] = 115_200
+    isf: Annotated[Printable, key("ISF of an invoice that names none.")] = "1"
+    operator_id: Annotated[Printable, key("Operator of an invoice that names none.")] = "1"
+    operator_name: Annotated[Printable, key("Operator's name of an invoice that names none.")] = "Caisse 1"
+    queue_limit: Annotated[Waiting, key("Requests that may wait for the machine; the next one gets 503.")] = 256
+    queue_patience: Annotated[Patience, key("Seconds a request waits for its turn before it gets 503.")] = 25.0
+    enabled: Annotated[
+        bool, key("`false` leaves the line alone: the sandbox works, live keys of this NIM get 503.")
+    ] = True
+
+
+class Sandbox(Section, frozen=True):
+    enabled: Annotated[
+        bool,
+        key("Whether `ak_test_` keys work: a simulated machine behind each NIM, stored apart from the live."),
+    ] = True
+
+
+class Upstream(Section, frozen=True):
+    kind: Annotated[Literal["https", "nats"], key("How closures leave: signed webhooks, or NATS JetStream.")]
+    url: Annotated[
+        Name,
+        key(
+            "Where to: `https://…` for https; `nats://…` or `tls://…` for nats, several servers with commas.",
+            reload=True,
+        ),
+    ]
+    secret_file: Annotated[
+        Path | None,
+        key(
+            "https: file with one line `whsec_<base64>`, which signs each event (`v1`, HMAC-SHA256).",
+            reload=True,
+        ),
+    ] = None
+    key_file: Annotated[
+        Path | None,
+        key(
+            "https: private key made by `mcfd upstream keygen`, which signs each event (`v1a`, Ed25519); with `secret_file` set too, both sign.",
+            reload=True,
+        ),
+    ] = None
+    credentials_file: Annotated[Path | None, key("nats: the credentials file (`.creds`).", reload=True)] = None
+    tls_ca: Annotated[Path | None, key("Certificates (PEM) to trust instead of the system's own.", reload=True)] = None
+    subject_prefix: Annotated[
+        Subject, key("nats: first word of the subject `<prefix>.<NIM>.closure`.", reload=True)
+    ] = "mcf"
+    retry_max: Annotated[RetryMax, key("Seconds between two tries at the most.", reload=True)] = 300.0
+    allow_plain_http: Annotated[bool, key("https: let `url` be plain `http://` beyond loopback.", reload=True)] = False
+    include_sandbox: Annotated[bool, key("Send closures of the sandbox too.", reload=True)] = False
+    box: Annotated[str, key("Name of this box in the events; left out, its host name.", reload=True)] = ""
+
+    @property
+    def box_name(self) -> str:
+        return self.box or socket.gethostname()
+
+
+class Webhook(Section, frozen=True):
+    url: Annotated[Name, key("Where events are sent, `https://…` (plain `http://` only to loopback).", reload=True)]
+    secret_file: Annotated[Path, key("File with one line, the secret that signs each event.", reload=True)]
+    events: Annotated[
+        tuple[EventType, ...], key("The types of events to send; left out, all of them.", reload=True)
+    ] = ()
+
+
+class Logs(Section, frozen=True):
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], key("Least weight of what is logged.", reload=True)
+    ] = "info"
+    format: Annotated[
+        Literal["auto", "json", "console"],
+        key("`json`: one object a line; `console`: for eyes; `auto`: `console` on a terminal, else `json`."),
+    ] = "auto"
+
+
+class Settings(Section, frozen=True):
+    """The whole file."""
+
+    server: Annotated[Server, key("The HTTP service.")] = Server()
+    storage: Annotated[Storage, key("The ledger.")] = Storage()
+    reports: Annotated[Reports, key("Totals and periods.")] = Reports()
+    machine: Annotated[
+        tuple[Machine, ...],
+        key("One section for each fiscal machine; at least one. They do not hinder one another."),
+    ] = ()
+    sandbox: Annotated[Sandbox, key("The simulated machines behind test keys.")] = Sandbox()
+    upstream: Annotated[
+        Upstream | None, key("Where closures go (docs/upstream.md). Left out: they stay in the outbox.")
+    ] = None
+    webhook: Annotated[tuple[Webhook, ...], key("One section for each receiver of events of tills and screens.")] = ()
+    logs: Annotated[Logs, key("What the daemon writes to stderr.")] = Logs()
+    file: Path | None = None
+    """Where it was read from, to be read again on SIGHUP; not a key."""
+
+    def payment_labels(self) -> dict[str, str]:
+        """A label for each of the letters E V C M B A."""
+        return {**LABELS[self.server.language], **self.reports.payment_labels}

@@ -1,0 +1,141 @@
+"""From a file and the environment to `Settings`, or one line that says which key is wrong and why."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from daemon import texts
+from daemon.settings.check import check_files as _check_files
+from daemon.settings.check import check_values
+from daemon.settings.describe import find_key, sections
+from daemon.settings.environment import overlay
+from daemon.settings.errors import SettingsError, misspelt
+from daemon.settings.model import Section, Settings
+
+LONGEST = 80
+"""Characters of a wrong value that a complaint repeats."""
+SEARCH = (Path("/etc/mcfd/mcfd.toml"), Path("mcfd.toml"))
+PROBLEM = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+MISSING = re.compile(r"Object missing required field `(?P<name>\w+)`")
+UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+
+
+S = TypeVar("S", bound=Section)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where each value came from, so that a complaint names the right place."""
+
+    file: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Path of a key → the environment variable that set it."""
+
+    def error(self, key: str, reason: object) -> SettingsError:
+        if variable := self.variables.get(key):
+            return SettingsError(variable, "", reason)
+        return SettingsError(str(self.file), key, reason)
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings in force, or SettingsError; relative paths are taken from the file's directory."""
+    file = find(path)
+    raw = _read(file)
+    origin = Origin(file, overlay(raw, environ))
+    try:
+        settings = msgspec.convert(raw, Settings, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        raise _explained(str(error), raw, origin) from None
+    settings = _anchored(msgspec.structs.replace(settings, file=file.absolute()), file.absolute().parent)
+    check_values(settings, origin.error)
+    return settings
+
+
+def check_files(settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+    """What only a start needs: that secrets, keys and certificates can be read by this user."""
+    _check_files(settings, environ, Origin(settings.file or Path("mcfd.toml")).error)
+
+
+def find(path: Path | None = None) -> Path:
+    if path:
+        return path
+    for candidate in SEARCH:
+        if candidate.exists():
+            return candidate
+    raise SettingsError("", "", texts.NO_CONFIG(paths=str(texts.NOR).join(map(str, SEARCH))))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        raw = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(str(file), "", texts.UNREADABLE(why=texts.reason(error))) from None
+    except ValueError as error:
+        raise SettingsError(str(file), "", texts.NOT_TOML(why=error)) from None
+    for name in raw:
+        if name not in sections():
+            raise SettingsError(str(file), name, misspelt(name, sections(), texts.UNKNOWN_SECTION))
+    return raw
+
+
+def _decode(kind: type, value: object) -> Path:
+    if kind is Path and isinstance(value, str) and value:
+        return Path(value)
+    raise ValueError(f"Expected `path`, got {type(value).__name__}")
+
+
+def _anchored(section: S, base: Path) -> S:
+    """The same with every relative path taken from `base`."""
+    values = ((name, getattr(section, name)) for name in section.__struct_fields__)
+    return msgspec.structs.replace(section, **{name: _anchor(value, base) for name, value in values})
+
+
+def _anchor(value: object, base: Path) -> object:
+    if isinstance(value, Path):
+        return base / value
+    if isinstance(value, tuple):
+        return tuple(_anchor(item, base) for item in value)
+    return _anchored(value, base) if isinstance(value, Section) else value
+
+
+def _explained(problem: str, raw: dict[str, Any], origin: Origin) -> SettingsError:
+    """The complaint of msgspec in our own words, with the key as it stands in the file."""
+    match = PROBLEM.fullmatch(problem)
+    what, path = (match["what"], match["path"] or "") if match else (problem, "")
+    if missing := MISSING.fullmatch(what):
+        return origin.error(f"{path}.{missing['name']}", texts.MISSING_KEY)
+    if unknown := UNKNOWN.fullmatch(what):
+        info = sections()[re.split(r"[.\[]", path)[0]]
+        known = [key.name for key in info.keys]
+        return origin.error(f"{path}.{unknown['name']}", misspelt(unknown["name"], known, texts.UNKNOWN_KEY))
+    if key := find_key(path):
+        return origin.error(path, texts.WRONG_VALUE(value=_shown(_value_at(raw, path)), expected=key.expected))
+    name = re.split(r"[.\[]", path)[0]
+    shape = texts.NOT_SECTIONS if sections()[name].many else texts.NOT_A_SECTION
+    return origin.error(path, shape(name=name))
+
+
+def _value_at(raw: Any, path: str) -> Any:
+    """The value under a path as `machine[1].nim`; the nearest one that exists for `payment_labels[...]`."""
+    for step in re.findall(r"[^.\[\]]+", path):
+        if isinstance(raw, dict) and step in raw:
+            raw = raw[step]
+        elif isinstance(raw, list) and step.isdigit():
+            raw = raw[int(step)]
+    return raw
+
+
+def _shown(value: object) -> str:
+    try:
+        text = msgspec.json.encode(value).decode()
+    except TypeError:  # TOML's dates of the local kind
+        text = str(value)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

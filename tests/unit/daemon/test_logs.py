@@ -1,0 +1,143 @@
+import io
+import json
+import logging
+import warnings
+from pathlib import Path
+
+import msgspec
+import pytest
+import structlog
+
+from daemon import logs
+
+KEY = "ak_live_" + "a1B2" * 9 + "zz"
+SECRET = "whsec_c2VjcmV0+/c2VjcmV0=="  # noqa: S105  made up
+
+
+class Customer(msgspec.Struct):
+    name: str
+
+
+@pytest.fixture
+def out():
+    """The log on a stream of its own; what was configured before is put back."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in logs.TALKATIVE}
+    stream = io.StringIO()
+    logs.configure("info", "json", stream)
+    yield stream
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+    root.handlers[:], root.level = handlers, level
+    logging.captureWarnings(capture=False)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_one_event_is_one_line_with_its_keys(out):
+    """Name, level, UTC time and values; what is bound to the request comes along."""
+    with structlog.contextvars.bound_contextvars(request_id="r-1"):
+        structlog.get_logger().info("certification", nim="EL02000015-1", number="F-1", line_ms=59)
+    (line,) = lines(out)
+    assert str(line.pop("time")).endswith("Z")
+    assert line == {
+        "level": "info",
+        "event": "certification",
+        "nim": "EL02000015-1",
+        "number": "F-1",
+        "line_ms": 59,
+        "request_id": "r-1",
+    }
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_keys_and_secrets_do_not_get_through(out, form):
+    """Whatever carries one – a value, a nested one, bytes, a header, an exception, a library's line – loses it."""
+    logs.configure("info", form, out)
+    log = structlog.get_logger()
+    log.info(
+        "x", key=KEY, deep={"a": [SECRET, {"b": KEY.encode()}]}, headers=[(b"authorization", f"Bearer {KEY}".encode())]
+    )
+    log.info(KEY, authorization="Basic Zm9v", cookie="s=1", more={"cookie": "s=1"})
+    try:
+        int(f"no such key {KEY}, secret {SECRET}, Bearer abc.def")
+    except ValueError:
+        log.exception("failed")
+        logging.getLogger("uvicorn.error").exception("failed with %s", KEY)
+    told = out.getvalue()
+    for secret in (KEY, KEY[8:], SECRET, SECRET[6:], "Zm9v", "s=1", "abc.def"):
+        assert secret not in told
+    assert told.count(logs.WITHHELD) >= 12
+    assert "ak_live_" in told
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_customer_does_not_get_through_in_an_object(out, form):
+    """A record given to the log by mistake is named by its class only, and tracebacks show no local variables."""
+    logs.configure("info", form, out)
+    customer = Customer("Awa Ouedraogo")
+    try:
+        customer.name.index("x")
+    except ValueError:
+        structlog.get_logger().exception("failed", given=customer, body=b"Awa", customer="Awa", path=Path("/x"))
+    assert "Awa" not in out.getvalue()
+    assert "<Customer>" in out.getvalue()
+    assert "/x" in out.getvalue()
+
+
+def test_the_standard_library_comes_out_of_the_same_door(out):
+    """uvicorn, asyncio and warnings are lines of the same shape, with the logger's name."""
+    logging.getLogger("uvicorn.error").info("listening on %s", "127.0.0.1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("old", stacklevel=1)
+    first, second = lines(out)
+    assert (first["event"], first["logger"], first["level"]) == ("listening on 127.0.0.1", "uvicorn.error", "info")
+    assert (second["logger"], second["level"]) == ("py.warnings", "warning")
+
+
+def test_libraries_that_log_values_are_kept_short(out):
+    """aiosqlite logs SQL with its values at debug: not even with our own level at debug."""
+    logs.set_level("debug")
+    logging.getLogger("aiosqlite").debug("executing %s", "INSERT Awa")
+    logging.getLogger("httpx").info("POST https://hq.example/?token=1")
+    structlog.get_logger().debug("ours")
+    assert [line["event"] for line in lines(out)] == ["ours"]
+
+
+def test_the_level_changes_at_once(out):
+    """A logger already in use follows `set_level`, as SIGHUP needs."""
+    log = structlog.get_logger()
+    log.info("first")
+    log.debug("too light")
+    logs.set_level("error")
+    log.warning("too light now")
+    log.error("second")
+    log.critical("third")
+    logs.set_level("debug")
+    log.debug("fourth")
+    assert [line["event"] for line in lines(out)] == ["first", "second", "third", "fourth"]
+
+
+def test_a_log_that_is_gone_stops_nobody(out):
+    """A closed stderr loses the line and raises nothing; neither does a value that JSON cannot carry."""
+    structlog.get_logger().info("odd", half="\udc80", many=2**70, number=float("nan"))
+    assert lines(out)[0]["many"] == 2**70
+    out.close()
+    structlog.get_logger().info("lost")
+
+
+def test_auto_is_json_when_nobody_looks(out):
+    """On a stream that is no terminal `auto` writes JSON; `console` writes for eyes."""
+    logs.configure("info", "auto", out)
+    structlog.get_logger().info("x")
+    assert lines(out)[0]["event"] == "x"
+    eyes = io.StringIO()
+    logs.configure("info", "console", eyes)
+    structlog.get_logger().info("x", n=1)
+    assert eyes.getvalue().endswith("n=1\n")
