@@ -1,0 +1,115 @@
+"""The typed face of one machine: each method is one command; Refused carries the machine's own text."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from bridge.commands import (
+    AddComment,
+    AddItem,
+    CancelInvoice,
+    CloseInvoice,
+    Command,
+    OpenInvoice,
+    Pay,
+    ReadServerLink,
+    ReadState,
+    ReadSubtotal,
+    ReadTaxpayer,
+    SetCustomer,
+    understand,
+)
+from bridge.errors import Refused
+from bridge.link import Link
+from bridge.replies import Balance, Closed, LineTotals, Opened, ServerLink, State, Subtotal
+
+T = TypeVar("T")
+
+
+class Machine:
+    """Over a link whose handshake is done. Every method may raise LinkEnded, Refused and Nonsense."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+    async def state(self) -> State:
+        return await _ask(self.link, ReadState())
+
+    async def server_link(self) -> ServerLink:
+        return await _ask(self.link, ReadServerLink())
+
+    async def taxpayer(self, line: int) -> str:
+        return await _ask(self.link, ReadTaxpayer(line))
+
+    async def set_customer(self, customer: SetCustomer) -> None:
+        await _ask(self.link, customer)
+
+    async def open_invoice(self, invoice: OpenInvoice) -> Opened:
+        return await _ask(self.link, invoice)
+
+    async def add_item(self, item: AddItem) -> LineTotals:
+        return await _ask(self.link, item)
+
+    async def add_comment(self, comment: AddComment) -> None:
+        await _ask(self.link, comment)
+
+    async def subtotal(self) -> Subtotal:
+        return await _ask(self.link, ReadSubtotal())
+
+    async def pay(self, payment: Pay) -> Balance:
+        return await _ask(self.link, payment)
+
+    async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
+        """38h with the total in whole XOF; a credit note may take the tax server a minute.
+
+        `P:` means not yet: after a moment 38h goes out again as a new command, because the same SEQ would only have
+        `P:` repeated. When the patience for that ends, or the caller goes away, the outcome is unknown and the link is
+        over (LineDown, `sent`), like any 38h without an answer. Nonsense here also leaves the outcome unknown.
+        """
+        timers = self.link.timers
+        first_byte, patience, overall = (
+            (timers.first_byte_credit, timers.pending_credit, timers.overall_credit)
+            if credit
+            else (timers.first_byte_close, timers.pending_close, timers.overall)
+        )
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while True:
+            left = began + overall - clock()
+            answer = await _ask(self.link, CloseInvoice(total), first_byte=first_byte, overall=left)
+            if isinstance(answer, Closed):
+                return answer
+            if clock() - began + timers.pending_every > patience:
+                raise self.link.give_up("the machine did not come to an end with 38h")
+            await self._wait_while_pending()
+
+    async def _wait_while_pending(self) -> None:
+        try:
+            await asyncio.sleep(self.link.timers.pending_every)
+        except asyncio.CancelledError:
+            self.link.give_up("given up by the caller while 38h was pending")
+            raise
+
+    async def cancel(self) -> bool:
+        """38h C: True when an invoice was open, and no longer is."""
+        try:
+            await _ask(self.link, CancelInvoice(), first_byte=self.link.timers.first_byte_close)
+        except Refused:
+            return False
+        return True
+
+
+async def handshake(link: Link) -> State:
+    """What the machine says first on a new connection (protocol section 5).
+
+    The SEQ of the last frame of an earlier run is unknown. Should our first one equal it by chance, the machine repeats
+    an old reply: so C1h goes out twice, with two SEQs, and only the second answer is believed. The first may stay out.
+    """
+    await link.probe(ReadState.cmd)
+    return await _ask(link, ReadState())
+
+
+async def _ask(link: Link, command: Command[T], *, first_byte: float | None = None, overall: float | None = None) -> T:
+    reply = await link.exchange(command.cmd, command.encode(), first_byte=first_byte, overall=overall)
+    return understand(command, reply.data)
