@@ -1,0 +1,243 @@
+"""The walls of the house: who may import whom, which library stays in which room, how long a function may be.
+
+Read from the sources with `ast`, wherever an import stands (in a function, under TYPE_CHECKING, or as a name given to
+`import_module`): a wall that only holds at run time is none.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("bridge", "daemon", "simulator")
+
+# A room may import itself and what stands beside it; the room of a module is the longest name that fits.
+MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    "bridge": frozenset(),
+    "simulator": frozenset({"bridge.frame"}),
+    "daemon.core": frozenset(),
+    "daemon.usecases": frozenset({"daemon.core"}),
+    "daemon.store": frozenset({"daemon.core"}),
+    "daemon.upstream": frozenset({"daemon.core"}),
+    "daemon.machines": frozenset({"daemon.core", "bridge"}),
+    "daemon.api": frozenset({"daemon.core", "daemon.usecases"}),
+    "daemon.texts": frozenset(),
+    "daemon.logs": frozenset(),
+    "daemon.notify": frozenset(),
+    "daemon.rotation": frozenset(),
+    "daemon.demo": frozenset(),
+    "daemon.settings": frozenset({"daemon.texts"}),
+    # A command works on the ledger, the outbox, a line or the running daemon; never through the API or a use case.
+    "daemon.cli": frozenset(
+        {
+            "daemon",  # the version
+            "daemon.app",
+            "daemon.core",
+            "daemon.logs",
+            "daemon.machines",
+            "daemon.rotation",
+            "daemon.settings",
+            "daemon.store",
+            "daemon.texts",
+            "daemon.upstream",
+            "bridge",
+        }
+    ),
+    "daemon.app": frozenset({"bridge", "daemon", "simulator"}),
+    "daemon": frozenset(),
+}
+
+# Inside bridge, each may import those before it (house.md: errors ← frame ← link ← machine, commands ← machine).
+BRIDGE_ORDER = ("errors", "frame", "fields", "commands", "port", "link", "machine")
+
+ONLY_IN: Mapping[str, tuple[str, ...]] = {
+    "serial": ("bridge.port", "bridge.ports"),
+    "sqlite3": ("daemon.store",),
+    "aiosqlite": ("daemon.store",),
+    "litestar": ("daemon.api", "daemon.app"),
+    "uvicorn": ("daemon.api", "daemon.app"),
+    "httpx": ("daemon.upstream", "daemon.demo"),
+    "nats": ("daemon.upstream",),
+    "click": ("daemon.cli",),
+}
+
+LONGEST_FUNCTION = 60
+LONGEST_FILE = 400
+
+
+def sources() -> dict[str, str]:
+    """Every module of ours and its text."""
+    found = {}
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            parts = file.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = file.read_text()
+    return found
+
+
+def imports(module: str, text: str, modules: Mapping[str, str]) -> Iterator[str]:
+    """Names of the modules that one imports; ours and others."""
+    dotted = {name for name in modules if "." in name}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in modules else str(node.module)
+        elif isinstance(node, ast.Constant) and node.value in dotted:
+            yield str(node.value)  # a dotted name of ours in a string is there to be imported
+
+
+def is_under(module: str, room: str) -> bool:
+    return module == room or module.startswith(f"{room}.")
+
+
+def room_of(module: str) -> str | None:
+    rooms = [room for room in MAY_IMPORT if (module == room if room == "daemon" else is_under(module, room))]
+    return max(rooms, key=len, default=None)
+
+
+def may(module: str, other: str) -> bool:
+    room = room_of(module)
+    if room is None:
+        return False
+    if is_under(module, "bridge") and is_under(other, "bridge"):
+        return in_order(module, other)
+    if room == "daemon.app":
+        return True
+    return is_under(other, room) or any(
+        other == allowed if allowed == "daemon" else is_under(other, allowed) for allowed in MAY_IMPORT[room]
+    )
+
+
+def in_order(module: str, other: str) -> bool:
+    names = [name.rpartition(".")[2] for name in (module, other)]
+    if not all(name in BRIDGE_ORDER for name in names):
+        return True  # a module that house.md does not name: the rule against circles holds for it
+    return BRIDGE_ORDER.index(names[0]) > BRIDGE_ORDER.index(names[1])
+
+
+def wrong_arrows(modules: Mapping[str, str]) -> list[str]:
+    wrong = []
+    for module, text in modules.items():
+        for other in sorted(set(imports(module, text, modules))):
+            ours = other.partition(".")[0] in PACKAGES
+            if ours and other != module and not may(module, other):
+                wrong.append(f"{module} imports {other}")
+            library = other.partition(".")[0]
+            if library in ONLY_IN and not any(is_under(module, room) for room in ONLY_IN[library]):
+                wrong.append(f"{module} imports {other}, which stays in {' and '.join(ONLY_IN[library])}")
+    return wrong
+
+
+def circle(modules: Mapping[str, str]) -> list[str]:
+    """The modules of one circle of imports, none when there is none."""
+    arrows = {
+        module: {other for other in imports(module, text, modules) if other in modules and other != module}
+        for module, text in modules.items()
+    }
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def too_long(modules: Mapping[str, str]) -> list[str]:
+    found = []
+    for module, text in modules.items():
+        lines = len(text.splitlines())
+        if lines > LONGEST_FILE:
+            found.append(f"{module}: {lines} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > LONGEST_FUNCTION:
+                    found.append(f"{module}.{node.name}: {length} lines")
+    return found
+
+
+def test_every_module_has_a_room():
+    """A module outside the plan of the house has to be given its room, here, before anything may import it."""
+    assert [module for module in sources() if room_of(module) is None] == []
+
+
+def test_only_the_arrows_of_the_house():
+    """Nobody imports across a wall, and each library stays in its room."""
+    assert wrong_arrows(sources()) == []
+
+
+def test_no_circle():
+    """Modules form no circle, not even one for types only."""
+    assert circle(sources()) == []
+
+
+def test_nothing_is_too_long():
+    """No function over 60 lines, no file over 400."""
+    assert too_long(sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("bridge.link", "from daemon.core import invoice"),
+        ("bridge.frame", "from bridge.link import Link"),
+        ("bridge.link", "import serial"),
+        ("simulator.machine", "import bridge.commands"),
+        ("daemon.core.invoice", "def f():\n    from daemon.usecases.certify import certify"),
+        ("daemon.core.invoice", "from daemon import logs"),
+        ("daemon.usecases.certify", "from daemon.store.ledger import Ledger"),
+        ("daemon.store.ledger", "from daemon.usecases import ports"),
+        ("daemon.store.ledger", "from daemon.upstream.kinds import KINDS"),
+        ("daemon.upstream.https", "from bridge import frame"),
+        ("daemon.machines.line", "from daemon.store.ledger import Ledger"),
+        ("daemon.api.handlers", "if TYPE_CHECKING:\n    from daemon.store.ledger import Ledger"),
+        ("daemon.api.handlers", "import sqlite3"),
+        ("daemon.cli.keys", "from simulator.machine import Machine"),
+        ("daemon.cli.keys", "import_module('daemon.api.handlers')"),
+        ("daemon.cli.keys", "from litestar import Litestar"),
+        ("daemon.demo", "from daemon.settings import load"),
+        ("daemon.usecases.certify", "import litestar.status_codes"),
+    ],
+)
+def test_a_wrong_arrow_is_seen(module, text):
+    """The check itself: each of these breaks one rule and is reported, wherever in the file it stands."""
+    named = ("bridge.frame", "bridge.link", "bridge.commands", "daemon.logs", "daemon.settings", "daemon.core.invoice")
+    others = ("daemon.usecases.certify", "daemon.usecases.ports", "daemon.store.ledger", "daemon.upstream.kinds")
+    modules = dict.fromkeys((*named, *others, "daemon.api.handlers", "simulator.machine"), "")
+    assert len(wrong_arrows({**modules, module: text})) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("bridge.machine", "from bridge.link import Link"),
+        ("daemon.usecases.certify", "from daemon.core.invoice import Invoice"),
+        ("daemon.machines.line", "from bridge.machine import Machine"),
+        ("daemon.app", "from simulator.machine import Machine\nimport litestar\nfrom daemon.api import handlers"),
+        ("daemon.cli.run", "def run():\n    from daemon.app import serve"),
+        ("simulator.session", "from bridge.frame import Decoder"),
+    ],
+)
+def test_a_right_arrow_is_not_seen(module, text):
+    """The check itself: what house.md allows passes."""
+    assert wrong_arrows({module: text}) == []
+
+
+def test_a_circle_is_seen():
+    """The check itself: two modules that import each other, one of them inside a function."""
+    modules = {"daemon.core.a": "import daemon.core.b", "daemon.core.b": "def f():\n    from daemon.core import a"}
+    assert set(circle(modules)) == set(modules)
+
+
+def test_length_is_seen():
+    """The check itself: a function of 61 lines and a file of 401."""
+    function = "def f():\n" + "    pass\n" * 60
+    assert too_long({"m": function}) == ["m.f: 61 lines"]
+    assert too_long({"m": "x = 1\n" * 401}) == ["m: 401 lines"]
