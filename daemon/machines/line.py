@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
+
 from bridge.errors import BridgeError
 from bridge.link import Link, Port, Timers
 from bridge.machine import Machine, handshake
-
 from daemon.core.certification import MachineState
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.settlement import same_machine
-from daemon.machines.adapter import ConnectedMachine, machine_state
+from daemon.machines.adapter import ConnectedMachine
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ async def keep_line(settings: LineSettings, keeper: Keeper) -> None:
     """Runs until cancelled. Trouble is logged when it begins and when it ends, not at each try."""
     told = ""
     while True:
-        reason = await _serve_once(settings, keeper, _Told(told))
+        reason = await _serve_once(settings, keeper, told)
         if reason != told:
             log.warning("line.down", nim=settings.nim, reason=reason)
         told = reason
@@ -62,39 +62,36 @@ async def keep_line(settings: LineSettings, keeper: Keeper) -> None:
         await asyncio.sleep(settings.retry)
 
 
-@dataclass(frozen=True)
-class _Told:
-    reason: str
-
-
-async def _serve_once(settings: LineSettings, keeper: Keeper, told: _Told) -> str:
+async def _serve_once(settings: LineSettings, keeper: Keeper, told: str) -> str:
     """From opening the port to its loss; the reason of the loss."""
     try:
-        port = settings.open_port()
+        link = Link(settings.open_port(), settings.timers, log=log.info)
     except BridgeError as error:
         return str(error)
-    link = Link(port, timers=settings.timers)
     machine = ConnectedMachine(Machine(link))
     try:
-        state = machine_state(await handshake(link))
+        state = machine.take(await handshake(link))
         _check_nim(settings.nim, state)
         await keeper.connected(machine, state)
-        log.info("line.up", nim=settings.nim, after=told.reason or None)
-        await _beat(settings, keeper, machine)
+        log.info("line.up", nim=settings.nim, after=told or None)
+        return await _beat(settings, keeper, machine)
     except (BridgeError, MachineError, StorageError, WrongMachine) as error:
         return str(error)
     finally:
         link.close()
-    return machine.lost_reason
 
 
-async def _beat(settings: LineSettings, keeper: Keeper, machine: ConnectedMachine) -> None:
+async def _beat(settings: LineSettings, keeper: Keeper, machine: ConnectedMachine) -> str:
     """Until the line is lost; the heartbeat finds out about a loss that no invoice would notice."""
-    while True:
-        done, _ = await asyncio.wait([machine.lost], timeout=settings.heartbeat)
-        if done:
-            return
-        await keeper.heartbeat()
+    loss = asyncio.ensure_future(machine.lost())
+    try:
+        while not loss.done():
+            await asyncio.wait([loss], timeout=settings.heartbeat)
+            if not loss.done():
+                await keeper.heartbeat()
+        return loss.result()
+    finally:
+        loss.cancel()
 
 
 def _check_nim(nim: str, state: MachineState) -> None:

@@ -34,7 +34,7 @@ async def enter(desk: Desk, machine: FiscalMachine, invoice: Invoice) -> Invoice
         await machine.open_invoice(invoice, desk.ifu)
         opened = True
         for item in invoice.items:
-            await machine.add_item(item, invoice.price_mode)
+            await machine.add_item(item)
         for comment in invoice.comments:
             await machine.add_comment(comment)
         agreed = agree(invoice, await machine.subtotal())

@@ -1,0 +1,151 @@
+"""One connected machine as the use cases see it: core types in and out, bridge errors as errors of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, SetCustomer
+from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
+from bridge.machine import Machine
+from bridge.replies import State
+from daemon.core.certification import Certified, Counters, LastInvoice, MachineState, ServerLink, Subtotal
+from daemon.core.errors import LineLost, MachineNonsense, MachineRefused
+from daemon.core.invoice import GROUPS, Comment, Customer, Invoice, Item, Payment, TaxLine
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Every error of the bridge as one of ours; `tests/unit/daemon/machines` holds the table complete."""
+    try:
+        yield
+    except LinkEnded as error:
+        raise LineLost(error.detail) from error
+    except (Refused, Unsendable) as error:
+        raise MachineRefused(error.text if isinstance(error, Refused) else str(error)) from error
+    except Nonsense as error:
+        raise MachineNonsense(error.detail) from error
+    except BridgeError as error:
+        raise LineLost(str(error)) from error
+
+
+class ConnectedMachine:
+    """Fits `usecases.ports.FiscalMachine`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._rates: dict[str, int] = {}
+
+    async def lost(self) -> str:
+        """Waits for the end of the connection; why it ended."""
+        return (await self._machine.link.ended()).detail
+
+    async def state(self) -> MachineState:
+        with translated():
+            return self.take(await self._machine.state())
+
+    def take(self, state: State) -> MachineState:
+        """The machine's state in our words; its rates are remembered for the subtotals."""
+        taken = machine_state(state)
+        self._rates = taken.rates
+        return taken
+
+    async def server_link(self) -> ServerLink:
+        with translated():
+            link = await self._machine.server_link()
+        return ServerLink(link.acknowledged, link.held, link.last_contact, link.state, link.error)
+
+    async def taxpayer(self, line: int) -> str:
+        with translated():
+            return await self._machine.taxpayer(line)
+
+    async def set_customer(self, customer: Customer) -> None:
+        with translated():
+            await self._machine.set_customer(
+                SetCustomer(
+                    type=customer.client_type,
+                    ifu=customer.ifu,
+                    name=customer.name,
+                    address=customer.address,
+                    phone=customer.phone,
+                    email=customer.email,
+                    rccm=customer.rccm,
+                )
+            )
+
+    async def open_invoice(self, invoice: Invoice, ifu: str) -> None:
+        with translated():
+            await self._machine.open_invoice(
+                OpenInvoice(
+                    type=invoice.type,
+                    number=invoice.number,
+                    ifu=ifu,
+                    price_mode=invoice.price_mode,
+                    isf=invoice.isf,
+                    operator_id=invoice.operator_id,
+                    operator_name=invoice.operator_name,
+                    nature=invoice.nature,
+                    reference=invoice.reference,
+                )
+            )
+
+    async def add_item(self, item: Item) -> None:
+        with translated():
+            await self._machine.add_item(
+                AddItem(
+                    name=item.name,
+                    group=item.group,
+                    rate=item.rate,
+                    amount=item.line_amount,
+                    price=item.price,
+                    quantity=item.quantity,
+                    item_type=item.item_type,
+                    code=item.code,
+                    specific_rate=item.specific_rate,
+                    specific_tax=item.specific_tax,
+                    specific_name=item.specific_name,
+                )
+            )
+
+    async def add_comment(self, comment: Comment) -> None:
+        with translated():
+            await self._machine.add_comment(AddComment(comment.label, comment.text))
+
+    async def subtotal(self) -> Subtotal:
+        """The rates of the tax lines are the machine's own."""
+        with translated():
+            subtotal = await self._machine.subtotal()
+        taxes = tuple(
+            TaxLine(group, self._rates.get(group, 0), ttc - vat, vat, ttc)
+            for group, ttc, vat in zip(GROUPS, subtotal.groups, subtotal.vat, strict=True)
+            if ttc or vat
+        )
+        return Subtotal(subtotal.total, taxes, subtotal.specific)
+
+    async def pay(self, payment: Payment) -> None:
+        with translated():
+            await self._machine.pay(Pay(payment.method, payment.amount))
+
+    async def certify(self, invoice: Invoice, total_ttc: int, known: Counters) -> Certified:
+        with translated():
+            closed = await self._machine.close_invoice(total_ttc, credit=invoice.is_credit)
+        if closed.type != invoice.type or closed.number not in ("", invoice.number):
+            raise MachineNonsense(f"38h was answered for another invoice: {closed.type} {closed.number!r}")
+        fvc, frc = (known.fvc, closed.fc) if invoice.is_credit else (closed.fc, known.frc)
+        return Certified(closed.code, closed.time, closed.ifu, Counters(closed.tc, fvc, frc))
+
+    async def cancel(self) -> bool:
+        with translated():
+            return await self._machine.cancel()
+
+
+def machine_state(state: State) -> MachineState:
+    last = state.last
+    return MachineState(
+        nim=state.nim,
+        ifu=state.ifu,
+        time=state.time,
+        counters=Counters(state.tc, state.fvc, state.frc),
+        rates=dict(zip(GROUPS, state.rates, strict=True)),
+        last=None if last is None else LastInvoice(last.number, last.code, last.time, last.type, last.total),
+    )
