@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
-from zoneinfo import ZoneInfo
 
 from daemon import texts
+from daemon.core.clock import zone
 from daemon.settings.model import LABELS, Reports, Section, Server, Settings, Upstream, Webhook
 from daemon.settings.secrets import read_secret, secret_path
 
@@ -50,7 +50,7 @@ def check_server(server: Server, fault: Fault) -> None:
 
 def check_reports(reports: Reports, fault: Fault) -> None:
     try:
-        ZoneInfo(reports.timezone)
+        zone(reports.timezone)
     except (KeyError, ValueError, OSError):
         raise fault("reports.timezone", texts.BAD_ZONE(value=quoted(reports.timezone))) from None
     for letter in reports.payment_labels:

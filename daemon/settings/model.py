@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo
 
 import msgspec
+
+from daemon.core.clock import zone
 
 
 def key(text: str, *, reload: bool = False) -> msgspec.Meta:
@@ -29,6 +31,8 @@ Megabytes = Annotated[int, msgspec.Meta(ge=1)]
 Waiting = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 Delay = Annotated[float, msgspec.Meta(ge=0, le=60)]
 Patience = Annotated[float, msgspec.Meta(gt=0, le=600)]
+Timeout = Annotated[float, msgspec.Meta(gt=0, le=600)]
+Tries = Annotated[int, msgspec.Meta(ge=1, le=10)]
 RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
 Language = Literal["fr", "en"]
 EventType = Literal[
@@ -114,8 +118,8 @@ class Reports(Section, frozen=True):
     ] = {}
 
     @property
-    def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.timezone)
+    def zone(self) -> tzinfo:
+        return zone(self.timezone)
 
 
 class Machine(Section, frozen=True):
@@ -136,6 +140,12 @@ class Machine(Section, frozen=True):
     operator_name: Annotated[Printable, key("Operator's name of an invoice that names none.")] = "Caisse 1"
     queue_limit: Annotated[Waiting, key("Requests that may wait for the machine; the next one gets 503.")] = 256
     queue_patience: Annotated[Patience, key("Seconds a request waits for its turn before it gets 503.")] = 25.0
+    reply_timeout: Annotated[Timeout, key("Seconds to wait for the first byte of an answer.")] = 0.5
+    certify_timeout: Annotated[Timeout, key("The same for the command that certifies (38h).")] = 3.0
+    credit_timeout: Annotated[
+        Timeout, key("The same for a credit note, which the machine has checked by the tax server first.")
+    ] = 90.0
+    tries: Annotated[Tries, key("Times that one frame is sent before the line counts as lost.")] = 3
     enabled: Annotated[
         bool, key("`false` leaves the line alone: the sandbox works, live keys of this NIM get 503.")
     ] = True

@@ -29,7 +29,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.notify": frozenset(),
     "daemon.rotation": frozenset(),
     "daemon.demo": frozenset(),
-    "daemon.settings": frozenset({"daemon.texts"}),
+    "daemon.settings": frozenset({"daemon.core", "daemon.texts"}),
     # A command works on the ledger, the outbox, a line or the running daemon; never through the API or a use case.
     "daemon.cli": frozenset(
         {

@@ -63,7 +63,7 @@ retry_max = 300.0
     )
     assert settings.server.port == 8480
     assert settings.reports.aggregation_delay == 2.0
-    assert settings.reports.zone.key == "Africa/Ouagadougou"
+    assert str(settings.reports.zone) == "UTC"
     assert settings.machine[0].nim == "EL02000015-1"
     assert settings.upstream is not None
     assert settings.upstream.secret_file == Path("/etc/mcfd/credentials/upstream.secret")
