@@ -122,7 +122,7 @@ CREATE TABLE idempotency (
     fingerprint BLOB NOT NULL,
     at          INTEGER NOT NULL,
     attempt_id  INTEGER,
-    closure_id  INTEGER,
+    z_number    INTEGER,
     answer      BLOB,
     PRIMARY KEY (book_id, key_hash)
 ) STRICT, WITHOUT ROWID;

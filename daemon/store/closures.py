@@ -1,0 +1,165 @@
+"""Closures: everything a Z does to the ledger, in one transaction (decision 14), and reading them back."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any
+
+import msgspec
+
+from daemon.core import chain, reports
+from daemon.core.certification import Counters
+from daemon.core.closure import Book, Closure
+from daemon.core.errors import NotFound
+from daemon.store.books import Head, read_head
+from daemon.store.queries import load
+from daemon.store.totals import Totals, bring_in, write_totals
+
+COLUMNS = (
+    "z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, unexplained, "
+    "first_seq, last_seq, body, hash"
+)
+_SQL = load("closures", columns=COLUMNS)
+_NO_LIMIT = -1
+
+
+def close_period(
+    connection: sqlite3.Connection,
+    book: Book,
+    *,
+    counters: Counters,
+    unexplained: int,
+    at: int,
+    zone: tzinfo,
+    labels: Mapping[str, str],
+) -> Closure:
+    """Brings in the rest, freezes, numbers, chains, and opens the next period."""
+    totals, _ = bring_in(connection, book, zone)
+    head = read_head(connection, book.id)
+    z_number, found = connection.execute(_SQL["opening"], (book.id,)).fetchone()
+    totals.fvc_end = counters.fvc
+    closure = _compose(
+        book,
+        totals,
+        head,
+        z_number=z_number + 1,
+        counters=counters,
+        unexplained=found + unexplained,
+        at=max(at, head.at),
+        labels=labels,
+    )
+    connection.execute(_SQL["insert"], (book.id, *_row(closure)))
+    known = (counters.tc, counters.fvc, counters.frc)
+    connection.execute(_SQL["advance"], (closure.created_at, closure.hash, *known, closure.z_number, book.id))
+    totals.closed = totals.running
+    totals.closed_seq = totals.seq
+    totals.period_start = closure.created_at
+    totals.fvc_start = 0
+    write_totals(connection, book.id, totals)
+    return closure
+
+
+def _compose(
+    book: Book,
+    totals: Totals,
+    head: Head,
+    *,
+    z_number: int,
+    counters: Counters,
+    unexplained: int,
+    at: int,
+    labels: Mapping[str, str],
+) -> Closure:
+    report_id = str(uuid.uuid4())
+    report = reports.z_report(
+        book,
+        totals.aggregate(),
+        z_number=z_number,
+        report_id=report_id,
+        created_at=at,
+        counters=counters,
+        unexplained=unexplained,
+        chain_head=head.hash,
+        labels=labels,
+    )
+    closure = Closure(
+        z_number=z_number,
+        report_id=report_id,
+        period_start=totals.period_start or at,
+        period_end=at,
+        created_at=at,
+        certs_count=report.certs_count,
+        total_ttc=report.total_ttc,
+        counters=counters,
+        unexplained=unexplained,
+        first_seq=totals.closed_seq + 1,
+        last_seq=totals.seq,
+        body=msgspec.json.encode(report),
+        hash=b"",
+    )
+    return msgspec.structs.replace(closure, hash=chain.closure_hash(head.hash, closure))
+
+
+def find_closure(connection: sqlite3.Connection, book: Book, z_number: int) -> Closure:
+    row = connection.execute(_SQL["by_number"], (book.id, z_number)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no Z number {z_number}")
+    return closure_of(row)
+
+
+def closures_between(
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int | None
+) -> list[Closure]:
+    values = (book.id, start, end, after, _NO_LIMIT if limit is None else limit)
+    return [closure_of(row) for row in connection.execute(_SQL["between"], values)]
+
+
+def period_of(connection: sqlite3.Connection, book: Book, seq: int) -> int:
+    """The Z number of the closure that a seq is in; 0 while it is in the open period."""
+    row = connection.execute(_SQL["holding"], (book.id, seq, seq)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def closure_of(row: tuple[Any, ...]) -> Closure:
+    """`row` as `COLUMNS` has it."""
+    z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, *rest = row
+    unexplained, first_seq, last_seq, body, hash_ = rest
+    return Closure(
+        z_number=z_number,
+        report_id=report_id,
+        period_start=period_start,
+        period_end=period_end,
+        created_at=created_at,
+        certs_count=certs_count,
+        total_ttc=total_ttc,
+        counters=Counters(tc, fvc, frc),
+        unexplained=unexplained,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        body=body,
+        hash=hash_,
+    )
+
+
+def _row(closure: Closure) -> tuple[Any, ...]:
+    counters = closure.counters
+    return (
+        closure.z_number,
+        closure.report_id,
+        closure.period_start,
+        closure.period_end,
+        closure.created_at,
+        closure.certs_count,
+        closure.total_ttc,
+        counters.tc,
+        counters.fvc,
+        counters.frc,
+        closure.unexplained,
+        closure.first_seq,
+        closure.last_seq,
+        closure.body,
+        closure.hash,
+    )

@@ -1,0 +1,27 @@
+-- name: read
+SELECT seq, at, closed_seq, period_start, fvc_start, fvc_end, running, closed FROM total WHERE book_id = ?;
+
+-- name: write
+UPDATE total SET seq = ?, at = ?, closed_seq = ?, period_start = ?, fvc_start = ?, fvc_end = ?, running = ?, closed = ?
+WHERE book_id = ?;
+
+-- name: behind
+SELECT book.last_seq > total.seq FROM book JOIN total ON total.book_id = book.id WHERE book.id = ?;
+
+-- name: head
+SELECT last_seq, coalesce(fvc, 0) FROM book WHERE id = ?;
+
+-- name: ended
+SELECT seq, ended_at, type, fvc, tally FROM certification WHERE book_id = ? AND seq > ? ORDER BY seq LIMIT ?;
+
+-- name: checkpoint
+INSERT INTO checkpoint (book_id, at, seq, running) VALUES (?, ?, ?, ?);
+
+-- name: checkpoint_before
+SELECT seq, running FROM checkpoint WHERE book_id = ? AND at < ? ORDER BY at DESC, seq DESC LIMIT 1;
+
+-- name: checkpoint_from
+SELECT seq FROM checkpoint WHERE book_id = ? AND at >= ? ORDER BY at, seq LIMIT 1;
+
+-- name: tallies
+SELECT tally FROM certification WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at < ? ORDER BY seq;
