@@ -1,0 +1,63 @@
+"""Which serial ports this box has, read from sysfs: nothing is opened, so nothing on a line is disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SYS = Path("/sys/class/tty")
+DEV = Path("/dev")
+STABLE = ("serial/by-id/*", "mcf-at-*", "mcf-[!a]*", "mcf-a[!t]*")
+"""Links whose names stay, the better later: the system's own, then our udev rule's by USB socket, then by serial number."""
+
+NO_UART = "0"
+"""The `type` of a ttyS that the kernel keeps a place for, without a chip behind it."""
+
+
+@dataclass(frozen=True)
+class FoundPort:
+    """`stable` is the best name for a configuration, `path` itself where there is no better one; `usb` as `03eb:6119`."""
+
+    path: Path
+    stable: Path
+    usb: str = ""
+    product: str = ""
+    serial: str = ""
+
+
+def find_ports(sys: Path = SYS, dev: Path = DEV) -> list[FoundPort]:
+    """By name. A pseudo-terminal is none."""
+    links = dict(_stable_links(dev))
+    return [_found(entry, dev, links) for entry in sorted(sys.glob("*")) if _is_port(entry)]
+
+
+def _is_port(entry: Path) -> bool:
+    return (entry / "device").exists() and _read(entry / "type") != NO_UART
+
+
+def _found(entry: Path, dev: Path, links: dict[Path, Path]) -> FoundPort:
+    path = dev / entry.name
+    device = (entry / "device").resolve()
+    usb = next((above for above in (device, *device.parents) if (above / "idVendor").is_file()), None)
+    stable = links.get(path.resolve(), path)
+    if usb is None:
+        return FoundPort(path, stable)
+    product = " ".join(word for word in (_read(usb / "manufacturer"), _read(usb / "product")) if word)
+    return FoundPort(
+        path, stable, f"{_read(usb / 'idVendor')}:{_read(usb / 'idProduct')}", product, _read(usb / "serial")
+    )
+
+
+def _stable_links(dev: Path) -> Iterator[tuple[Path, Path]]:
+    """Device → link; the better name last, so that it stays."""
+    for pattern in STABLE:
+        for link in sorted(dev.glob(pattern), reverse=True):
+            yield link.resolve(), link
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
