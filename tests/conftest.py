@@ -1,0 +1,74 @@
+"""For every test: whatever it started is gone when it ends, or it fails.
+
+`no_leaks` watches threads and the descriptors of pseudo-terminals and databases, `no_leaked_tasks` the tasks of the
+loop of an async test. Both are set up before the test's own fixtures and look again after those are torn down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+PATIENCE_SECONDS = 3.0
+WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and is_async(item):
+            names = item.fixturenames
+            names.insert(names.index("no_leaks") + 1, "no_leaked_tasks")
+
+
+def is_async(item: pytest.Function) -> bool:
+    """Also under hypothesis, which wraps the coroutine function."""
+    inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
+    return inspect.iscoroutinefunction(inner)
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    threads, descriptors = set(threading.enumerate()), open_descriptors()
+    yield
+    left_threads = wait_until_empty(lambda: {t.name for t in set(threading.enumerate()) - threads if t.is_alive()})
+    assert not left_threads, f"threads left behind: {left_threads}"
+    left_descriptors = wait_until_empty(lambda: open_descriptors() - descriptors)
+    assert not left_descriptors, f"descriptors left open: {left_descriptors}"
+
+
+@pytest.fixture
+async def no_leaked_tasks() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
+    yield
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (left := asyncio.all_tasks() - before - {asyncio.current_task()}) and time.monotonic() < deadline:
+        await asyncio.wait(left, timeout=0.05)
+    assert not left, f"tasks left running: {left}"
+
+
+def open_descriptors() -> set[tuple[str, str]]:
+    """The watched ones, as (number, what it leads to)."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(descriptor.readlink())
+        except OSError:  # the one that lists the folder
+            continue
+        if any(name in target for name in WATCHED):
+            found.add((descriptor.name, target))
+    return found
+
+
+def wait_until_empty(look: Callable[[], set]) -> set:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (left := look()) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.02)
+    return left
