@@ -28,7 +28,7 @@ class LastInvoice(msgspec.Struct, frozen=True):
     total: int
 
 
-class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+class Snapshot(msgspec.Struct, frozen=True):
     """`active_day` (`YYYYMMDD`) is the day of the last invoice whose daily report is still to come, or empty."""
 
     tc: int = 0

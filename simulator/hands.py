@@ -1,0 +1,179 @@
+"""The hands at the machine: carries out the orders of `orders.py` on a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import singledispatchmethod
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from simulator import orders
+from simulator.faults import Plan
+from simulator.options import MachineClock
+from simulator.register import Mode
+from simulator.session import Point, Session
+
+_FOREVER = float("inf")
+
+Answer = dict[str, Any]
+
+
+class Hands:
+    """`now` is the session's time; `stop` ends the simulator."""
+
+    def __init__(
+        self, session: Session, clock: MachineClock, *, now: Callable[[], float], stop: Callable[[], None]
+    ) -> None:
+        self._session = session
+        self._machine = session.machine
+        self._clock = clock
+        self._now = now
+        self._stop = stop
+        self._decoder = msgspec.json.Decoder(orders.Order)
+
+    def obey(self, line: bytes) -> bytes:
+        """One order, one answer, both as a line of JSON; never an exception for what is in the line."""
+        answer: Answer
+        try:
+            answer = {"ok": True} | self.carry_out(self._decoder.decode(line))
+        except (ValueError, msgspec.MsgspecError) as error:
+            answer = {"ok": False, "error": str(error)}
+        return msgspec.json.encode(answer) + b"\n"
+
+    @singledispatchmethod
+    def carry_out(self, order: orders.Order) -> Answer:
+        raise ValueError(f"no hand for {order!r}")
+
+    @carry_out.register
+    def _(self, order: orders.Unplug) -> Answer:
+        self._session.unplug(self._now(), _FOREVER if order.seconds is None else order.seconds)
+        return {}
+
+    @carry_out.register
+    def _(self, _order: orders.Plug) -> Answer:
+        self._session.plug()
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.Reboot) -> Answer:
+        self._session.cut_power(self._now(), order.seconds, order.nim)
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.ForeignInvoice) -> Answer:
+        last = self._machine.certify_foreign(number=order.number, invoice_type=order.type, total=order.total)
+        return {"last": last}
+
+    @carry_out.register
+    def _(self, _order: orders.LoseInvoice) -> Answer:
+        self._machine.lose_invoice()
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.Silence) -> Answer:
+        self._session.silence(self._now(), _FOREVER if order.seconds is None else order.seconds)
+        return {}
+
+    @carry_out.register
+    def _(self, _order: orders.Speak) -> Answer:
+        self._session.silence(self._now(), 0.0)
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.AddFault) -> Answer:
+        self._session.plan.add(order.spec)
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.SetFaults) -> Answer:
+        self._session.plan = Plan(order.spec, order.seed)
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.SetMode) -> Answer:
+        self._machine.mode = Mode(order.mode)
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.TaxServer) -> Answer:
+        given = _given(order)
+        fiscal = self._machine.fiscal
+        fiscal.reachable = given.pop("reachable", fiscal.reachable)
+        fiscal.server_state = given.pop("state", fiscal.server_state)
+        if "error" in given:
+            given["server_error"] = given.pop("error")
+        return self._set_memory(given)
+
+    @carry_out.register
+    def _(self, order: orders.SetCounters) -> Answer:
+        return self._set_memory(_given(order))
+
+    @carry_out.register
+    def _(self, order: orders.SetClock) -> Answer:
+        if order.now:
+            self._clock.set(datetime.strptime(order.now, "%Y%m%d%H%M%S").replace(tzinfo=UTC))
+        else:
+            self._clock.offset = timedelta(seconds=order.offset)
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.Think) -> Answer:
+        self._session.think = order.ms / 1000
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.SetOptions) -> Answer:
+        given = _given(order)
+        if "rates" in given:
+            given["rates"] = {**self._machine.options.rates, **given["rates"]}
+        self._machine.change(**given)
+        return {}
+
+    @carry_out.register
+    def _(self, order: orders.TakeSnapshot) -> Answer:
+        session, machine = self._session, self._machine
+        answer: Answer = {
+            "state": machine.snapshot(),
+            "nim": machine.options.nim,
+            "mode": machine.mode.value,
+            "stage": machine.stage.value,
+            "held": session.held,
+            "frames": {"in": session.frames_in, "out": session.frames_out},
+            "naks": session.naks,
+            "syns": session.syns,
+            "struck": dict(session.plan.struck),
+        }
+        if order.log:
+            answer["log"] = [entry for entry in machine.fiscal.log if entry.tc > order.since]
+        return answer
+
+    @carry_out.register
+    def _(self, order: orders.PauseAt) -> Answer:
+        passed = self._session.frames_in if order.direction == "in" else self._session.frames_out
+        frame = passed + order.next if order.next else order.frame
+        if frame <= 0:
+            raise ValueError("frame or next is needed, counted from 1")
+        self._session.pause_at(Point(frame, order.when, order.direction))
+        return {"frame": frame}
+
+    @carry_out.register
+    def _(self, _order: orders.Resume) -> Answer:
+        self._session.resume()
+        return {}
+
+    @carry_out.register
+    def _(self, _order: orders.Stop) -> Answer:
+        self._stop()
+        return {}
+
+    def _set_memory(self, given: dict[str, Any]) -> Answer:
+        fiscal = self._machine.fiscal
+        fiscal.restore(msgspec.structs.replace(fiscal.snapshot(), **given))
+        return {}
+
+
+def _given(order: msgspec.Struct) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(order).items() if value is not UNSET}
