@@ -1,0 +1,74 @@
+"""The command `mcfd`: one module for each command, imported when it is called, so that each starts fast.
+
+Exit codes, the same everywhere:
+
+    0    done, and all is well
+    1    done, and something was found wrong or refused
+    2    the command line or the configuration is wrong
+    3    it cannot be done now: no ledger, or it is damaged, full or held by another program
+    130  broken off at the keyboard
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from daemon import texts
+from daemon.cli.shared import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
+from daemon.core.errors import McfdError, StorageError
+from daemon.settings.errors import SettingsError
+
+COMMANDS = {
+    "run": "daemon.cli.run",
+    "config": "daemon.cli.config",
+    "version": "daemon.cli.version",
+}
+"""Name → module, whose `command` it is; in the order in which `mcfd --help` lists them."""
+
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's own signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  as above
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        return command
+
+
+root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=str(texts.HELP_VERSION))(
+    Commands("mcfd", help=str(texts.HELP_MCFD), epilog=str(texts.EXIT_CODES))
+)
+
+
+def main() -> int:
+    """Runs the command line of this process; its exit code."""
+    try:
+        return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
+    except (click.ClickException, click.Abort, KeyboardInterrupt, SettingsError, McfdError) as error:
+        return _tell(error)
+    except BrokenPipeError:  # `mcfd keys list | head`: who read it has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _tell(error: BaseException) -> int:
+    """What stopped the command, in one line on stderr, and the exit code for it."""
+    if isinstance(error, click.UsageError):
+        error.show()
+        return WRONG_USE
+    if isinstance(error, click.ClickException):
+        complain(error.format_message())
+        return error.exit_code
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        complain(str(texts.BROKEN_OFF))
+        return INTERRUPTED
+    complain(str(error))
+    if isinstance(error, SettingsError):
+        return WRONG_USE
+    return UNAVAILABLE if isinstance(error, StorageError) else FOUND_WRONG
