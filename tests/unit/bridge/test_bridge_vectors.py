@@ -1,0 +1,122 @@
+"""Frames written out by hand, against the codec and against a second, naive one, in both directions."""
+
+from __future__ import annotations
+
+import pytest
+from support.naive_frames import load_vectors, naive_decode, naive_encode, parse_hex
+
+from bridge.commands import (
+    AddComment,
+    AddItem,
+    CancelInvoice,
+    CloseInvoice,
+    OpenInvoice,
+    Pay,
+    ReadServerLink,
+    ReadState,
+    ReadSubtotal,
+    ReadTaxpayer,
+    SetCustomer,
+    understand,
+)
+from bridge.errors import Refused
+from bridge.frame import Decoder, Garbage, Reply, Request, encode
+from bridge.replies import Balance, Closed, LineTotals, Opened, ServerLink, State, Subtotal
+
+VECTORS = load_vectors()
+FRAMES = {vector["name"]: vector for vector in VECTORS["frame"]}
+CODE = "TESTFACT0123456789ABCDEF"
+
+REQUESTS = {
+    "state, request": ReadState(),
+    "taxpayer, request": ReadTaxpayer(0),
+    "customer, walk-in": SetCustomer(),
+    "customer, company": SetCustomer("PM", "00012345A", "Sahel SARL"),
+    "open a sale": OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa"),
+    "open a credit note": OpenInvoice("FA", "N9", "00084440Y", "TTC", "1", "1", "A", "RAM", "EL02000015-1-7"),
+    "item": AddItem("Riz", "B", 1800, 590, 59000, 1000),
+    "subtotal, request": ReadSubtotal(),
+    "payment, highest SEQ": Pay("E", 590),
+    "comment, SEQ wrapped": AddComment("A", "Merci"),
+    "close": CloseInvoice(590),
+    "cancel": CancelInvoice(),
+}
+B590 = (0, 590, *[0] * 14)
+B90 = (0, 90, *[0] * 14)
+REPLIES = {
+    "state, reply of a new machine": (
+        ReadState(),
+        State("EL02000015", "X", "20260731080000", 0, 0, 0, None, (0,) * 16),
+    ),
+    "server link, reply": (ReadServerLink(), ServerLink(12, 15, "", "DIS", "")),
+    "taxpayer, reply in UTF-8": (ReadTaxpayer(0), "Épicerie"),
+    "open a sale, reply": (REQUESTS["open a sale"], Opened(7, 12)),
+    "item, reply": (REQUESTS["item"], LineTotals(59000, 50000, 9000, 0)),
+    "subtotal, reply": (ReadSubtotal(), Subtotal(590, B590, B90, 0)),
+    "payment, reply": (Pay("E", 590), Balance(0, 0)),
+    "close, reply": (
+        CloseInvoice(590),
+        Closed(7, 13, "FV", "20260731093000", "EL02000015-1", "00084440Y", CODE, ""),
+    ),
+}
+
+
+def parts(vector: dict) -> tuple[int, int, bytes, bytes | None]:
+    data = vector["data"].encode() * vector.get("times", 1)
+    status = bytes.fromhex(vector.get("status", "80 " * 6)) if vector["kind"] == "reply" else None
+    return vector["seq"], vector["cmd"], data, status
+
+
+def events_of(raw: bytes, step: int) -> list:
+    decoder = Decoder()
+    events = []
+    for start in range(0, len(raw), step):
+        decoder.receive(raw[start : start + step])
+        while not isinstance(event := decoder.next_event(), type):
+            events.append(event)
+    return events
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_by_hand_by_codec_and_by_a_naive_coder_are_one(name: str) -> None:
+    """Each hand-written frame is what both coders make of its parts, and both find those parts in it."""
+    vector = FRAMES[name]
+    seq, cmd, data, status = parts(vector)
+    raw = parse_hex(vector["hex"])
+    frame = Request(seq, cmd, data) if status is None else Reply(seq, cmd, data, status)
+    assert naive_encode(seq, cmd, data, status) == raw
+    assert encode(frame) == raw
+    assert naive_decode(raw) == (seq, cmd, data, status)
+    assert events_of(raw, len(raw)) == events_of(raw, 1) == [frame]
+
+
+@pytest.mark.parametrize("vector", VECTORS["line"], ids=lambda vector: vector["name"])
+def test_what_else_is_on_the_line_is_told_apart(vector: dict) -> None:
+    """NAK, SYN and the kinds of garbage are as written down by hand."""
+    events = events_of(parse_hex(vector["hex"]), 1000)
+    assert [e.reason if isinstance(e, Garbage) else type(e).__name__ for e in events] == vector["events"]
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_requests_carry_the_data_of_the_protocol_page(name: str) -> None:
+    """Each command's code and data are those of the hand-written frame."""
+    seq, cmd, data, _ = parts(FRAMES[name])
+    command = REQUESTS[name]
+    assert (command.cmd, command.encode()) == (cmd, data)
+    assert encode(Request(seq, command.cmd, command.encode())) == parse_hex(FRAMES[name]["hex"])
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_replies_read_as_the_protocol_page_says(name: str) -> None:
+    """Each hand-written reply is read as the value written beside it."""
+    command, value = REPLIES[name]
+    _, cmd, data, _ = parts(FRAMES[name])
+    assert command.cmd == cmd
+    assert understand(command, data) == value
+
+
+def test_a_refusal_carries_the_text_of_the_machine() -> None:
+    """An answer that starts with `E:` is a refusal; the rest is the machine's own text."""
+    with pytest.raises(Refused) as refused:
+        understand(CancelInvoice(), parts(FRAMES["cancel, refused with status bits"])[2])
+    assert refused.value.text == "No invoice"
