@@ -47,6 +47,9 @@ lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements/run.txt pyproject.toml requirements/run.in
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev -c requirements/run.txt -o requirements/dev.txt pyproject.toml requirements/run.in
 
+deb: $(RUN_STAMP)
+	@$(BIN)/python packaging/build_deb.py
+
 clean:
 	@rm -rf $(VENV) .demo build dist bench/results *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,142 @@
+"""A Debian 12 of our own: made by debootstrap once and kept, laid out fresh for each use, entered or booted."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SUITE = "bookworm"
+PACKAGES = "python3,systemd,udev,umockdev"
+KEPT = Path("/var/cache/mcfd-tests")
+TOOLS = ("debootstrap", "systemd-nspawn", "dpkg-deb", "apt-get", "unshare", "nsenter", "tar")
+BOOT_SECONDS = 60.0
+
+
+def lacking() -> str:
+    """Why no Debian can be made here, or an empty string."""
+    if os.geteuid() != 0:
+        return "a Debian tree is made and entered by root only"
+    if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
+        return f"{', '.join(missing)} not installed: apt-get install $(cat .ci/packages)"
+    return ""
+
+
+def base() -> Path:
+    """The archive every tree is laid out from. Made within a minute where it is not there, from where apt gets its own packages."""
+    arch = _output("dpkg", "--print-architecture")
+    archive = KEPT / f"{SUITE}-{arch}.tar"
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            _bootstrap(archive)
+    return archive
+
+
+def _bootstrap(archive: Path) -> None:
+    sources = _output(
+        "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", f"Codename: {SUITE}"
+    )
+    with tempfile.TemporaryDirectory(prefix="mcfd-debootstrap-", dir=KEPT) as scratch:
+        tree, half = Path(scratch, "tree"), Path(scratch, "tar")
+        _quietly("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, tree, *sources.split()[:1])
+        _quietly("tar", "--exclude=./var/cache/apt/*", "--exclude=./var/lib/apt/lists/*", "-C", tree, "-cf", half, ".")
+        half.rename(archive)
+
+
+@contextlib.contextmanager
+def debian() -> Iterator[Debian]:
+    """A fresh tree, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="mcfd-debian-") as scratch:
+        tree = Path(scratch) / "tree"
+        tree.mkdir()
+        _quietly("tar", "-C", tree, "-xf", base())
+        box = Debian(tree)
+        try:
+            yield box
+        finally:
+            box.switch_off()
+
+
+@dataclass
+class Debian:
+    tree: Path
+    _nspawn: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _init: int = 0
+
+    def run(self, *command: str | Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        """`command` as root in the box: beside its own systemd if it is booted, in a plain chroot if not."""
+        words = [str(word) for word in command]
+        enter = ["nsenter", "-t", str(self._init), "-a", "--"] if self._init else self._chroot()
+        clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+        # The box's own paths, but the tools that lead into it are the host's.
+        line = [shutil.which(enter[0]) or enter[0], *enter[1:], *words]
+        done = subprocess.run(
+            line, env=clean | environment, text=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        assert not check or done.returncode == 0, f"{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def _chroot(self) -> list[str]:
+        mount = 'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && exec chroot "$0" "$@"'
+        return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", mount, str(self.tree)]
+
+    def install(self, package: Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        """`apt install ./package`, without a network: what the package depends on is part of the tree."""
+        shutil.copy(package, self.path("/root") / package.name)
+        return self.run(
+            "apt-get", "install", "-y", "--allow-downgrades", f"/root/{package.name}", check=check, **environment
+        )
+
+    def path(self, inside: str) -> Path:
+        """Where a file of the box is on the host."""
+        return self.tree / inside.lstrip("/")
+
+    def boot(self) -> None:
+        """With its own systemd, process numbers and network: nothing of it is reached from outside."""
+        self._nspawn = subprocess.Popen(
+            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--console=pipe",
+             "--boot", f"--directory={self.tree}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + BOOT_SECONDS
+        while not self._running():
+            assert time.monotonic() < deadline, "the box did not boot"
+            assert self._nspawn.poll() is None, "systemd-nspawn ended"
+            time.sleep(0.1)
+
+    def _running(self) -> bool:
+        assert self._nspawn
+        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
+        if not children:
+            return False
+        self._init = int(children[0])
+        if Path(f"/proc/{self._init}/comm").read_text() != "systemd\n":
+            return False
+        return self.run("systemctl", "is-system-running", check=False).stdout.strip() in {"running", "degraded"}
+
+    def switch_off(self) -> None:
+        """As by pulling the plug."""
+        if self._nspawn:
+            self._nspawn.kill()
+            self._nspawn.wait()
+            self._nspawn, self._init = None, 0
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+
+def _quietly(*command: str | Path) -> None:
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, (
+        f"{command[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    )

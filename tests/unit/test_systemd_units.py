@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.tools import need
+
+SYSTEMD = Path(__file__).resolve().parents[2] / "systemd"
+UNITS = sorted(path.name for path in SYSTEMD.iterdir() if path.suffix in {".service", ".timer"})
+HOSTS_UNITS = Path("/lib/systemd/system")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root tree with Debian's units, ours, and the commands they start."""
+    need("systemd-analyze")
+    units = tmp_path / "lib/systemd/system"
+    shutil.copytree(HOSTS_UNITS, units, symlinks=True)
+    shutil.copytree(SYSTEMD, units, dirs_exist_ok=True)
+    for command in ("usr/bin/mcfd", "bin/sh"):
+        path = tmp_path / command
+        path.parent.mkdir(parents=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    return tmp_path
+
+
+def verify(root: Path, *units: str) -> str:
+    done = subprocess.run(
+        ["systemd-analyze", "verify", f"--root={root}", "--man=no", *units],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_systemd_has_nothing_to_say_about_the_units(root: Path) -> None:
+    """`systemd-analyze verify` prints nothing at all; its exit code alone would let a misspelt key pass."""
+    assert len(UNITS) == 5
+    assert verify(root, *UNITS) == ""
+
+
+def test_a_misspelt_key_would_be_noticed(root: Path) -> None:
+    """The check above can fail: one letter too many, also in what the jobs share, is printed."""
+    for name, key in (("mcfd.service", "WatchdogSec"), ("mcfd-.service.d/10-job.conf", "PrivateNetwork")):
+        path = root / "lib/systemd/system" / name
+        path.write_text(path.read_text().replace(f"{key}=", f"{key}s="))
+        assert f"Unknown key '{key}s'" in verify(root, *UNITS)
+
+
+@pytest.mark.parametrize(
+    ("unit", "most"), [("mcfd.service", 1.6), ("mcfd-backup.service", 0.5), ("mcfd-verify.service", 0.5)]
+)
+def test_exposure_stays_low(unit: str, most: float) -> None:
+    """The daemon, which needs a tty and the network, scores at most 1.6; the jobs, which need neither, at most 0.5."""
+    need("systemd-analyze")
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", SYSTEMD / unit],
+        text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert found, done.stdout
+    assert float(found[1]) <= most
+
+
+@pytest.mark.parametrize("timer", [name for name in UNITS if name.endswith(".timer")])
+def test_a_timer_starts_a_job_of_its_name(timer: str) -> None:
+    """A timer without `Unit=` starts the service of the same name, which has to be there."""
+    assert timer.replace(".timer", ".service") in UNITS
+
+
+def test_the_line_is_allowed_by_number() -> None:
+    """`char-ttyACM` would be ignored while the driver is not loaded; 166 and 188 are always understood. What would hide the tty is off."""
+    lines = (SYSTEMD / "mcfd.service").read_text().splitlines()
+    assert {"DevicePolicy=closed", "DeviceAllow=char-166 rw", "DeviceAllow=char-188 rw"} <= set(lines)
+    assert not {"PrivateDevices=yes", "PrivateUsers=yes"} & set(lines)
