@@ -7,13 +7,13 @@ import contextlib
 
 from daemon.core.certification import Record
 from daemon.core.errors import DuplicateInvoice, MachineAttention, MachineBusy
+from daemon.core.idempotency import KeyUse
 from daemon.core.intake import read_invoice
 from daemon.core.invoice import Invoice
 from daemon.usecases.attempt import Job, attempt
 from daemon.usecases.call import Answered, Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import once
-from daemon.usecases.ports import KeyUse
 
 
 async def certify(desk: Desk, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:

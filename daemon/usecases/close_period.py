@@ -7,10 +7,11 @@ import asyncio
 import structlog
 
 from daemon.core.closure import Closure
+from daemon.core.idempotency import KeyUse
 from daemon.usecases.call import Answered, Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import once
-from daemon.usecases.ports import FiscalMachine, KeyUse
+from daemon.usecases.ports import FiscalMachine
 
 log = structlog.get_logger(__name__)
 

@@ -9,11 +9,12 @@ import msgspec
 
 from daemon.core.certification import MachineState, ServerLink
 from daemon.core.clock import millis_text
+from daemon.core.idempotency import KeyUse
 from daemon.core.machine_info import MachineInfo, machine_info
 from daemon.usecases.call import Answered, Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import once
-from daemon.usecases.ports import FiscalMachine, KeyUse
+from daemon.usecases.ports import FiscalMachine
 
 CACHE_SECONDS = 1.0
 TAXPAYER_LINES = 6

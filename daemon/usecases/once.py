@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
+from daemon.core.idempotency import KeyUse
 from daemon.usecases.call import Answered, Call
 from daemon.usecases.desk import Desk, InFlight
-from daemon.usecases.ports import KeyUse
 
 T = TypeVar("T")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
-import msgspec
-
 from daemon.core.certification import (
     Attempt,
     Certified,
@@ -18,6 +16,7 @@ from daemon.core.certification import (
     Subtotal,
 )
 from daemon.core.closure import Aggregate, Book, BookState, Closure, Tally
+from daemon.core.idempotency import KeyUse
 from daemon.core.invoice import Comment, Customer, Invoice, Item, Payment
 
 
@@ -40,15 +39,6 @@ class FiscalMachine(Protocol):
     async def cancel(self) -> bool:
         """38h C; True when an invoice was open."""
         ...
-
-
-class KeyUse(msgspec.Struct, frozen=True):
-    """What an Idempotency-Key stands for: an attempt, a closure, or (cancel-pending) a stored answer."""
-
-    fingerprint: bytes
-    record: Record | None = None
-    closure: Closure | None = None
-    answer: bytes = b""
 
 
 class Ledger(Protocol):
