@@ -1,0 +1,78 @@
+"""What the composition root hands to the API, and what a request knows of itself once it is let in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+from litestar import Request
+from litestar.datastructures import State
+
+from daemon.api.throttle import WrongKeys
+from daemon.core.certification import Mode
+from daemon.core.errors import NotFound
+from daemon.usecases.desk import Desk, Desks
+from daemon.usecases.ports import Clock
+
+
+class KeyOwner(Protocol):
+    """What is known of a valid key; never the key."""
+
+    @property
+    def id(self) -> int | str: ...
+    @property
+    def nim(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def label(self) -> str: ...
+
+
+class KeyRing(Protocol):
+    """The keys in force, in memory: asked for every request, so it takes microseconds and never waits."""
+
+    def find(self, text: str) -> KeyOwner | None: ...
+
+
+Figures: TypeAlias = Callable[[], Awaitable[Any]]
+"""Something that msgspec encodes, for the body of `/health/ready`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiDeps:
+    """`disabled` are the NIMs whose live machine is switched off on purpose: they do not make the box unready."""
+
+    desks: Desks
+    keyring: KeyRing
+    timezone: str
+    clock: Clock
+    allowed_hosts: tuple[str, ...] = ()
+    upstream: Figures | None = None
+    disabled: frozenset[str] = frozenset()
+    version: str = ""
+    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """A request with a valid key. `found` is its book at work, None when this box has no such machine."""
+
+    key: Any
+    found: Desk | None
+
+    @property
+    def desk(self) -> Desk:
+        if self.found is None:
+            raise NotFound(
+                "this box has no machine for this key (a machine taken out of the configuration, or no sandbox)"
+            )
+        return self.found
+
+
+ApiRequest: TypeAlias = Request[None, Visit, State]
+
+
+def deps_of(request: ApiRequest) -> ApiDeps:
+    deps: ApiDeps = request.app.state["deps"]
+    return deps

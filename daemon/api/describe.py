@@ -1,0 +1,77 @@
+"""How a handler says what it is, for the OpenAPI document: `@get(..., doc=Doc(...))`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from daemon.core import errors
+
+Errors = tuple[type[Exception], ...]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One of the query; `schema` is its JSON schema."""
+
+    name: str
+    schema: dict[str, Any]
+    text: str
+
+
+class Doc(msgspec.Struct, frozen=True, kw_only=True):
+    """`text` in French, then in English. `answer` is the type that goes out, `also` other statuses with their type and
+    text, `problems` what may go wrong beside what every request may meet; `open` needs no key."""
+
+    tag: str
+    summary: str
+    text: str
+    answer: Any
+    status: int = 200
+    answer_text: str = "OK"
+    also: dict[int, tuple[Any, str]] = {}
+    body: Any = None
+    body_required: bool = True
+    example: Any = None
+    query: tuple[Parameter, ...] = ()
+    problems: Errors = ()
+    open: bool = False
+
+
+AT_THE_MACHINE: Final[Errors] = (
+    errors.MachineOffline,
+    errors.MachineBusy,
+    errors.LineLost,
+    errors.MachineAttention,
+    errors.MachineNonsense,
+    errors.MachineRefused,
+)
+"""Whatever needs the machine may meet these."""
+
+REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
+"""Whatever takes an Idempotency-Key: one that stands for another request, one that is malformed."""
+
+CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, errors.DuplicateInvoice, errors.StorageFull)
+
+_MOMENT = {
+    "type": "string",
+    "examples": ["2026-01-31", "2026-01-31T08:00:00Z"],
+    "anyOf": [
+        {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
+        {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:.]+([Zz]|[+-][0-9]{2}:[0-9]{2})$"},
+    ],
+}
+RANGE: Final = (
+    Parameter(
+        "from",
+        _MOMENT,
+        "Début : une date (toute la journée, heure du Burkina) ou un instant RFC 3339 avec décalage ; défaut : 31 jours avant `to`. "
+        "Start: a date (that whole day in the configured time zone) or an RFC 3339 timestamp with offset; default 31 days "
+        "before `to`.",
+    ),
+    Parameter(
+        "to",
+        _MOMENT,
+        "Fin : une date (incluse) ou un instant (exclu) ; défaut : maintenant. End: a date (included) or an instant (excluded); default now.",
+    ),
+)

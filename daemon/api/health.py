@@ -1,0 +1,87 @@
+"""For whoever watches the box: alive, and ready to certify. No key is needed, and none is told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+from litestar import get
+
+from daemon.api.answers import Answer, encoded
+from daemon.api.deps import ApiRequest, deps_of
+from daemon.api.describe import Doc
+from daemon.api.problems import without_paths
+from daemon.api.shapes import Live, MachineReady, Ready
+from daemon.usecases.desk import Desk
+
+log = structlog.get_logger(__name__)
+
+FIGURES_PATIENCE = 2.0
+
+
+@get(
+    "/health/live",
+    doc=Doc(
+        tag="health",
+        summary="Le service tourne · The service runs",
+        text="""200 tant que le service répond. 200 as long as the service answers.""",
+        answer=Live,
+        open=True,
+    ),
+)
+async def live(request: ApiRequest) -> Answer:
+    return encoded(Live(status="live", version=deps_of(request).version))
+
+
+@get(
+    "/health/ready",
+    doc=Doc(
+        tag="health",
+        summary="Les machines répondent · The machines answer",
+        text="""200 quand chaque machine configurée répond et peut certifier, sinon 503 avec le même corps, qui dit laquelle ne le peut pas.
+Un retard vers le siège ne change pas le statut.
+
+200 when each configured machine answers and may certify, otherwise 503 with the same body, which says which does not.
+Trouble upstream does not change the status.""",
+        answer=Ready,
+        also={503: (Ready, "Une machine ne répond pas · A machine does not answer")},
+        open=True,
+    ),
+)
+async def ready(request: ApiRequest) -> Answer:
+    deps = deps_of(request)
+    expected = [desk for desk in deps.desks.all() if desk.book.mode == "live" and desk.book.nim not in deps.disabled]
+    machines = tuple(_machine(desk) for desk in expected)
+    well = all(machine.ready for machine in machines)
+    body = Ready(status="ready" if well else "not ready", machines=machines, upstream=await _upstream(request))
+    return encoded(body, status=200 if well else 503)
+
+
+def _machine(desk: Desk) -> MachineReady:
+    drift = desk.drift_seconds
+    return MachineReady(
+        nim=desk.book.nim,
+        ready=desk.connected and not desk.attention,
+        connected=desk.connected,
+        attention=without_paths(desk.attention),
+        last_error="" if desk.connected else without_paths(desk.offline_reason),
+        waiting=desk.waiting,
+        clock_drift=None if drift is None else round(drift),
+    )
+
+
+async def _upstream(request: ApiRequest) -> Any:
+    """Whoever watches the machines gets an answer even when the figures of the outbox cannot be had."""
+    figures = deps_of(request).upstream
+    if figures is None:
+        return None
+    try:
+        async with asyncio.timeout(FIGURES_PATIENCE):
+            return await figures()
+    except Exception as error:  # noqa: BLE001  said in the log, and the rest of the answer stands
+        log.warning("ready.no_upstream_figures", reason=repr(error))
+        return None
+
+
+HANDLERS = (live, ready)

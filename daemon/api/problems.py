@@ -1,0 +1,180 @@
+"""One table from what went wrong to `application/problem+json` (RFC 9457, decision 11)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+import structlog
+from litestar.exceptions import HTTPException
+
+from daemon.api import refusals
+from daemon.api.answers import PROBLEM, Answer, Header
+from daemon.core import errors
+from daemon.core.certification import Record
+from daemon.core.errors import FieldError
+from daemon.core.receipt import Receipt, receipt
+
+log = structlog.get_logger(__name__)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """`detail`, where given, goes out instead of the error's own text, which is for the log and may name a path.
+
+    `retry_after` in seconds; an error that carries its own goes first."""
+
+    status: int
+    code: str
+    title: str
+    detail: str = ""
+    retry_after: int = 0
+
+
+OFFLINE_RETRY: Final = 2
+OUTCOME_UNKNOWN: Final = (
+    "The line to the machine was lost before its answer, and the outcome is not known yet. Send the same request again with "
+    "the same Idempotency-Key: it gets the outcome as soon as the machine has told it, and nothing is certified twice."
+)
+
+INTERNAL = Kind(
+    500, "INTERNAL_ERROR", "Internal error", "mcfd failed here; its log has the reason under this request_id"
+)
+
+KINDS: Final[dict[type[Exception], Kind]] = {
+    refusals.InvalidJson: Kind(400, "INVALID_JSON", "The body is not valid JSON"),
+    refusals.Unauthenticated: Kind(401, "UNAUTHENTICATED", "A valid API key is needed"),
+    refusals.NimNotInScope: Kind(403, "NIM_NOT_IN_SCOPE", "The key is for another NIM"),
+    refusals.TooLarge: Kind(413, "TOO_LARGE", "The body is too large"),
+    refusals.UnsupportedMediaType: Kind(415, "UNSUPPORTED_MEDIA_TYPE", "The body has to be JSON"),
+    refusals.Misdirected: Kind(421, "MISDIRECTED_REQUEST", "The Host header names another server"),
+    refusals.TooManyRequests: Kind(429, "TOO_MANY_REQUESTS", "Too many requests"),
+    errors.InvalidRequest: Kind(422, "INVALID_REQUEST", "The request cannot be accepted"),
+    errors.DuplicateInvoice: Kind(409, "DUPLICATE_INVOICE", "The invoice number is already certified"),
+    errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", "The Idempotency-Key stands for another request"),
+    errors.CreditExceedsOriginal: Kind(409, "CREDIT_EXCEEDS_ORIGINAL", "Credits would exceed the original invoice"),
+    errors.NotFound: Kind(404, "NOT_FOUND", "Not found"),
+    errors.MachineRefused: Kind(422, "MACHINE_REFUSED", "The machine refused"),
+    errors.MachineOffline: Kind(503, "BRIDGE_OFFLINE", "The machine cannot be reached", retry_after=OFFLINE_RETRY),
+    errors.MachineBusy: Kind(503, "MACHINE_BUSY", "The machine is busy", retry_after=OFFLINE_RETRY),
+    errors.LineLost: Kind(
+        503, "BRIDGE_OFFLINE", "The outcome is not known yet", OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
+    ),
+    errors.MachineNonsense: Kind(502, "BRIDGE_ERROR", "The machine's answer makes no sense"),
+    errors.MachineAttention: Kind(503, "MACHINE_ATTENTION", "An operator has to settle what was found on the machine"),
+    errors.MachineError: Kind(502, "BRIDGE_ERROR", "The machine failed"),
+    errors.StorageFull: Kind(
+        507, "STORAGE_FULL", "No room to store a certification", "nothing was sent; free disk space on the box"
+    ),
+    errors.LedgerUnusable: INTERNAL,
+    errors.StorageError: INTERNAL,
+    errors.McfdError: INTERNAL,
+}
+"""Every class of both trees; a base class stands for those of its kind that are added one day and forgotten here."""
+
+HTTP_CODES: Final = {
+    400: ("BAD_REQUEST", "The request cannot be read"),
+    404: ("NOT_FOUND", "Not found"),
+    405: ("METHOD_NOT_ALLOWED", "The method is not allowed here"),
+    408: ("REQUEST_TIMEOUT", "The request took too long to arrive"),
+    429: ("TOO_MANY_REQUESTS", "Too many requests"),
+    431: ("HEADERS_TOO_LARGE", "The headers are too large"),
+}
+
+_PATH = re.compile(r"(?<![\w/])/(?:[\w.@:+-]+/)*[\w.@:+-]+")
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`error` is `detail` again, for clients of the hosted service."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    error: str
+    request_id: str
+    errors: tuple[FieldError, ...] = ()
+    """422 INVALID_REQUEST: every fault with the path of its field."""
+    certification: Receipt | None = None
+    """409 DUPLICATE_INVOICE: the certification the number had."""
+    original_ttc: int | None = None
+    """409 CREDIT_EXCEEDS_ORIGINAL, in whole XOF: the original's total …"""
+    credited_ttc: int | None = None
+    """… and what its credits would come to with this one."""
+
+
+def problem_answer(error: Exception, request_id: str, nim: str = "") -> Answer:
+    """`nim` of the path, for the certification of a duplicate."""
+    if isinstance(error, HTTPException):
+        return _http_problem(error, request_id)
+    kind = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
+    if kind is INTERNAL:
+        log.error("request.failed", request_id=request_id, exc_info=error)
+    problem = _problem(kind, without_paths(kind.detail or str(error)), request_id)
+    problem = msgspec.structs.replace(problem, **_members(error, nim))
+    return _answer(problem, _headers(error, kind))
+
+
+def plain_problem(status: int, detail: str, request_id: str, headers: tuple[Header, ...] = ()) -> Answer:
+    """For what HTTP itself refuses (see `HTTP_CODES`)."""
+    code, title = HTTP_CODES.get(status, (INTERNAL.code, INTERNAL.title))
+    return _answer(_problem(Kind(status, code, title), detail, request_id), headers)
+
+
+def without_paths(text: str) -> str:
+    """No path of the box leaves in a body (decision 11); a machine's words may hold a slash between other signs."""
+    return _PATH.sub("…", text)
+
+
+def _problem(kind: Kind, detail: str, request_id: str) -> Problem:
+    return Problem(
+        type="urn:mcfd:problem:" + kind.code.lower().replace("_", "-"),
+        title=kind.title,
+        status=kind.status,
+        detail=detail,
+        code=kind.code,
+        error=detail,
+        request_id=request_id,
+    )
+
+
+def _answer(problem: Problem, headers: tuple[Header, ...]) -> Answer:
+    body = msgspec.json.encode(problem)
+    return Answer(body, status=problem.status, media_type=PROBLEM, headers=headers)
+
+
+def _members(error: Exception, nim: str) -> dict[str, object]:
+    match error:
+        case errors.InvalidRequest():
+            return {"errors": error.errors}
+        case errors.DuplicateInvoice(record=Record() as record):
+            return {"certification": receipt(record, nim)}
+        case errors.CreditExceedsOriginal():
+            return {"original_ttc": error.original_ttc, "credited_ttc": error.credited_ttc}
+        case _:
+            return {}
+
+
+def _headers(error: Exception, kind: Kind) -> tuple[Header, ...]:
+    if isinstance(error, refusals.Unauthenticated):
+        challenge = f', error="{error.challenge}"' if error.challenge else ""
+        return ((b"www-authenticate", f'Bearer realm="mcfd"{challenge}'.encode()),)
+    retry_after = getattr(error, "retry_after", kind.retry_after)
+    return ((b"retry-after", b"%d" % retry_after),) if retry_after else ()
+
+
+def _http_problem(error: HTTPException, request_id: str) -> Answer:
+    """Litestar's own: an unknown path, a method that is not there, a request it could not read."""
+    status = error.status_code
+    if status not in HTTP_CODES:
+        log.error("request.failed", request_id=request_id, exc_info=error)
+        return _answer(_problem(INTERNAL, INTERNAL.detail, request_id), ())
+    headers = tuple((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items())
+    return plain_problem(status, HTTP_DETAILS.get(status, HTTP_CODES[status][1]), request_id, headers)
+
+
+HTTP_DETAILS: Final = {
+    404: "there is nothing at this path",
+    405: "this path does not take this method; the Allow header says which it takes",
+}

@@ -1,0 +1,55 @@
+"""What the door refuses before any use case is asked; `problems.py` says how each is answered.
+
+Refusal
+├── InvalidJson           the body is not the JSON we take (400)
+├── Unauthenticated       no key, or one that is not ours (401)
+├── NimNotInScope         a key for another NIM, whether that NIM exists or not (403)
+├── TooLarge              the body is over the limit (413)
+├── UnsupportedMediaType  the body does not say that it is JSON (415)
+├── Misdirected           a `Host` that is none of ours (421)
+└── TooManyRequests       too many wrong keys from one address (429)
+"""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """Its text goes to the client as `detail`."""
+
+
+class InvalidJson(Refusal):
+    pass
+
+
+class Unauthenticated(Refusal):
+    """`challenge` is the `error` of RFC 6750, empty when no key was sent at all."""
+
+    def __init__(self, detail: str, challenge: str = "invalid_token") -> None:
+        self.challenge = challenge
+        super().__init__(detail)
+
+
+class NimNotInScope(Refusal):
+    def __init__(self) -> None:
+        super().__init__("this key is not for the NIM in the path")
+
+
+class TooLarge(Refusal):
+    pass
+
+
+class UnsupportedMediaType(Refusal):
+    pass
+
+
+class Misdirected(Refusal):
+    def __init__(self) -> None:
+        super().__init__("this box does not answer to the name in the Host header (server.allowed_hosts)")
+
+
+class TooManyRequests(Refusal):
+    """`retry_after` in seconds."""
+
+    def __init__(self, detail: str, retry_after: int) -> None:
+        self.retry_after = retry_after
+        super().__init__(detail)

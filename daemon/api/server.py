@@ -1,0 +1,164 @@
+"""The HTTP server inside a loop that is somebody else's: sockets, TLS, deadlines, and a stop that lets answers out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import socket
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+from litestar import Litestar
+
+from daemon.api.connection import Census, Connection, ConnectionLimits
+
+BACKLOG = 512
+TLS_HANDSHAKE_SECONDS = 10.0
+TLS_SHUTDOWN_SECONDS = 5.0
+CHECK_EVERY = 2
+"""Of uvicorn's ticks, which are a tenth of a second apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerConfig:
+    """`port` 0 takes a free one. `tls_cert` and `tls_key` go together. `grace` seconds are left to answers at the stop."""
+
+    host: str = "127.0.0.1"
+    port: int = 8480
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    grace: float = 10.0
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+
+
+class HttpServer:
+    """`start` raises OSError when the address cannot be had; `failed` ends only if the server ends by itself."""
+
+    def __init__(self, app: Litestar, config: ServerConfig) -> None:
+        self._config = config
+        self._sockets: list[socket.socket] = []
+        self._server = _Server(_uvicorn_config(app, config))
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    async def start(self) -> None:
+        self._sockets = bind(self._config.host, self._config.port)
+        self._task = asyncio.get_running_loop().create_task(self._server.serve(self._sockets), name="http")
+        await asyncio.wait(
+            [self._task, started := asyncio.ensure_future(self._server.listening.wait())],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        started.cancel()
+        if self._task.done():
+            self._task.result()
+
+    async def failed(self) -> None:
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def stop(self) -> None:
+        """No new connections; what is being answered has `grace` seconds; then whatever is left is cut."""
+        if self._task is None:
+            return
+        self._server.should_exit = True
+        await self._task
+        for connection in tuple(self._server.server_state.connections):
+            connection.transport.abort()
+        for listener in self._sockets:
+            listener.close()
+
+    def reload_tls(self) -> None:
+        """A renewed certificate counts from the next handshake on; connections that are open stay as they are."""
+        context, config = self._server.config.ssl, self._config
+        if context is not None and config.tls_cert is not None:
+            context.load_cert_chain(config.tls_cert, config.tls_key)
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """A listening socket for each address of `host`, all on one port."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    listeners: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            listener = socket.socket(family, kind, protocol)
+            listeners.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind((address[0], listeners[0].getsockname()[1] if listeners[1:] else port, *address[2:]))
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
+    except OSError:
+        for listener in listeners:
+            listener.close()
+        raise
+    return listeners
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals belong to the composition root."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, with a deadline for the TLS handshake: its default of a minute is an open door."""
+        loop = asyncio.get_running_loop()
+        tls = self.config.ssl
+        self.servers = [
+            await loop.create_server(
+                self._connection,
+                sock=listener,
+                ssl=tls,
+                backlog=BACKLOG,
+                ssl_handshake_timeout=TLS_HANDSHAKE_SECONDS if tls else None,
+                ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if tls else None,
+            )
+            for listener in sockets or ()
+        ]
+        self.started = True
+        self.listening.set()
+
+    def _connection(self) -> asyncio.Protocol:
+        make = self.config.http_protocol_class
+        return make(config=self.config, server_state=self.server_state, app_state={})  # type: ignore[call-arg]  # a partial
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % CHECK_EVERY == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in tuple(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.check(now)
+        return await super().on_tick(counter)
+
+
+def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
+    limits = config.limits
+    return uvicorn.Config(
+        app,
+        http=functools.partial(Connection, limits=limits, census=Census(limits)),  # type: ignore[arg-type]  # any callable will do
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        proxy_headers=False,
+        access_log=False,
+        log_config=None,
+        log_level="error",
+        server_header=False,
+        ssl_certfile=config.tls_cert,
+        ssl_keyfile=config.tls_key,
+        timeout_keep_alive=int(limits.idle_seconds),
+        timeout_graceful_shutdown=int(config.grace),
+        h11_max_incomplete_event_size=limits.header_bytes,
+    )
