@@ -27,7 +27,8 @@ def read_range(from_: str | None, to: str | None, *, now: int, timezone: str) ->
     place = zone(timezone)
     end = now + 1 if to is None else _read("to", to, place, errors)
     start = end - DEFAULT_RANGE if from_ is None else _read("from", from_, place, errors)
-    if not errors and start > end:
+    exact = to is not None and not _DATE.fullmatch(to)
+    if not errors and (start > end or (start == end and not exact)):
         errors.append(FieldError("from", "must not be after `to`"))
     if errors:
         raise InvalidRequest(errors)

@@ -1,0 +1,73 @@
+"""Time that never goes backwards (decision 21)."""
+
+from datetime import UTC, datetime
+
+import pytest
+from core_samples import AT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core import clock
+
+
+@pytest.mark.parametrize(
+    ("now", "last_at", "machine_now", "expected"),
+    [
+        (AT, 0, None, AT),
+        (AT, AT - 1, AT + 1, AT),
+        (AT, AT + 5, None, AT + 5),
+        (AT, 0, AT + clock.HOUR, AT),
+        (AT, 0, AT + clock.HOUR + 1, AT + clock.HOUR + 1),
+        (0, 0, AT, AT),
+        (AT + 5 * clock.HOUR, 0, AT, AT),
+        (0, AT + 5, AT, AT + 5),
+    ],
+)
+def test_the_box_is_trusted_within_an_hour_of_the_machine_and_never_before_the_ledger(
+    now, last_at, machine_now, expected
+):
+    """A box in 1970 takes the machine's time; whatever the clocks say, the ledger's youngest time bounds it."""
+    assert clock.bounded(now, last_at, machine_now) == expected
+
+
+def test_the_machines_digits_are_utc():
+    """`YYYYMMDDhhmmss` in a country that is UTC+0 all year."""
+    assert clock.machine_millis("20260105100000") == AT - 123
+
+
+@pytest.mark.parametrize(
+    "garbage", ["", "2026", "20261305100000", "20260105106000", "2026010510000x", "٢٠٢٦٠١٠٥١٠٠٠٠٠", "+2026010510000"]
+)
+def test_garbage_is_no_time(garbage):
+    """A machine whose clock cannot be read has no time, and no drift."""
+    assert clock.machine_millis(garbage) is None
+    assert clock.drift_seconds(AT, garbage) is None
+
+
+@given(st.text())
+def test_any_text_can_be_asked(text):
+    """Nothing a machine sends makes the reading fail."""
+    clock.machine_millis(text)
+
+
+def test_drift_is_box_minus_machine():
+    """Positive when the box is ahead; within the machine's own second there is none."""
+    assert clock.drift_seconds(AT, "20260105100000") == 0
+    assert clock.drift_seconds(AT, "20260105095800") == 120
+    assert clock.drift_seconds(AT, "20260105100130") == -90
+
+
+@given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)))  # noqa: DTZ001 - hypothesis wants naive bounds
+def test_a_written_instant_reads_back(moment):
+    """RFC 3339, UTC, `Z`, milliseconds, for every year a date can name."""
+    at = clock.millis(moment)
+    text = clock.millis_text(at)
+    assert len(text) == 24
+    assert text.endswith("Z")
+    assert clock.millis(datetime.fromisoformat(text)) == at
+
+
+def test_the_country_needs_no_zone_database():
+    """Africa/Ouagadougou is UTC even on a box without tzdata."""
+    assert clock.zone("Africa/Ouagadougou") is UTC
+    assert clock.zone("Europe/Paris").key == "Europe/Paris"
