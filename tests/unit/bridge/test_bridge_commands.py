@@ -1,0 +1,236 @@
+"""Commands and replies: every A and B fact of the protocol page is read, anything else is Nonsense."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.commands import (
+    AddComment,
+    AddItem,
+    CancelInvoice,
+    CloseInvoice,
+    OpenInvoice,
+    Pay,
+    ReadServerLink,
+    ReadState,
+    ReadSubtotal,
+    ReadTaxpayer,
+    SetCustomer,
+    understand,
+)
+from bridge.errors import Nonsense, Refused, Unsendable
+from bridge.frame import MAX_REQUEST_DATA, Request, encode
+from bridge.replies import Balance, Closed, LastInvoice, LineTotals, Pending, ServerLink, Subtotal
+
+OPEN = OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa")
+ITEM = AddItem("Riz 25kg", "B", 1800, 15000, 1500000, 1000)
+COMMANDS = [
+    ReadState(),
+    ReadServerLink(),
+    ReadTaxpayer(0),
+    SetCustomer(),
+    OPEN,
+    ITEM,
+    ReadSubtotal(),
+    Pay("E", 1),
+    AddComment("A", "x"),
+    CloseInvoice(1),
+    CancelInvoice(),
+]
+RATES = "0.00,18.00,10.00,0,0,18,10.0,0,0,0,0,10,10,0,0,0"
+RATES_READ = (0, 1800, 1000, 0, 0, 1800, 1000, 0, 0, 0, 0, 1000, 1000, 0, 0, 0)
+HEAD = "EL02000015-1,00084440Y,20260731093000,13,7,2"
+LAST = "20260731092959,FV,TEST-FACT-0123-4567-89AB-CDEF,F^x2c;6,590.00"
+CLOSED = "7,13,FV,20260731093000,EL02000015-1,00084440Y,TEST-FACT0123456789ABCDEF"
+
+# Bytes made of what answers are made of, so that the property test gets past the first check now and then.
+ALIKE = st.lists(
+    st.sampled_from([",", "E:", "P:", "R:", "R", "D", "0", "15000", "15000.00", "18.00", "1.5", "DIS", "CON", "FV", "C",
+                     "EL02000015-1", "00084440Y", "20260731093000", "TESTFACT0123456789ABCDEF", "^x2c;", "é", "I0,"]),
+    max_size=60,
+).map(lambda parts: "".join(parts).encode())  # fmt: skip
+FIELDS = st.lists(st.sampled_from(["0", "7", "590.00", "18.0", "", "x", "20260731093000", "EL02000015"]), max_size=40)
+
+
+@given(
+    st.binary(max_size=212) | ALIKE | FIELDS.map(lambda fields: ",".join(fields).encode()), st.sampled_from(COMMANDS)
+)
+def test_any_data_is_a_reply_a_refusal_or_nonsense(data: bytes, command) -> None:
+    """Whatever a machine answers, nothing but Refused and Nonsense is raised."""
+    try:
+        understand(command, data)
+    except Refused:
+        assert data.startswith(b"E:")
+    except Nonsense:
+        assert not data.startswith(b"E:")
+
+
+TEXTS = st.text(max_size=300)
+SHORT = st.text(max_size=6)
+NATURES = st.sampled_from(["COR", "RAN", "RAM", "RRR"])
+
+
+@given(
+    st.builds(SetCustomer, st.sampled_from(["CC", "PM"]), SHORT, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
+    | st.builds(OpenInvoice, st.sampled_from(["FV", "FA"]), SHORT, SHORT, st.just("TTC"), SHORT, SHORT, TEXTS, NATURES, SHORT)
+    | st.builds(
+        AddItem, TEXTS, st.just("B"), st.just(1800), st.just(10**12), st.just(10**14), st.just(10**12),
+        code=TEXTS, specific_rate=st.just(5000), specific_tax=st.sampled_from([0, 100]), specific_name=TEXTS,
+    )
+    | st.builds(AddComment, st.just("A"), TEXTS)
+)  # fmt: skip
+def test_any_text_fits_a_frame(command) -> None:
+    """Texts of any length and any characters make a frame that the codec takes."""
+    data = command.encode()
+    assert len(data) <= MAX_REQUEST_DATA
+    encode(Request(0x20, command.cmd, data))
+
+
+def test_what_must_not_be_cut_is_not_sent_cut() -> None:
+    """An invoice number that does not fit is an error before anything is sent; texts around it give way first."""
+    number = "F" * 170
+    whole = OpenInvoice("FV", number, "00084440Y", "TTC", "1", "1", "Awa " * 50).encode()
+    assert whole.endswith(number.encode())
+    assert len(whole) == MAX_REQUEST_DATA
+    with pytest.raises(Unsendable):
+        OpenInvoice("FV", "F" * 219, "00084440Y", "TTC", "1", "1", "Awa").encode()
+
+
+@pytest.mark.parametrize(
+    ("command", "data"),
+    [
+        (SetCustomer("CC", name="Awa"), "CC,,Awa,,,,"),
+        (SetCustomer("PC", "1", "A,B", "Rue 1", "70", "a@b.bf", "R1"), "PC,1,A^x2c;B,Rue 1,70,a@b.bf,R1"),
+        (OPEN, "1,Awa,00084440Y,FV,TTC,1,F1"),
+        (
+            OpenInvoice("EA", "N,1", "00084440Y", "HT", "1", "1", "Awa", "RRR", "RRR"),
+            "1,Awa,00084440Y,EA,RRR,RRR,HT,1,N^x2c;1",
+        ),
+        (ITEM, "Riz 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000"),
+        (
+            AddItem("Boisson", "B", 1800, 2218, 105000, 2000, "LOCBIE", "", 5000, 100, "Taxe boisson"),
+            "Boisson\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100,Taxe boisson",
+        ),
+        (
+            AddItem("A\nB", "A", 0, 1, 10, 10005, "IMPSER", "C,1", 33, 1),
+            "A^xd;B\nC^x2c;1\tIMPSER,A0.00%1\t0.10*10.005;T0.33,1",
+        ),
+        (Pay("M", 15000), "M15000"),
+        (AddComment("H", "x\ty"), "H,x y"),
+        (CloseInvoice(15000), "15000.00"),
+        (CancelInvoice(), "C"),
+        (ReadTaxpayer(5), "I5"),
+    ],
+)
+def test_requests_are_written_as_the_page_shows(command, data: str) -> None:
+    """The examples of section 3, and what they leave open: escapes, item code, specific tax."""
+    assert command.encode().decode() == data
+
+
+def test_the_state_with_and_without_a_last_invoice() -> None:
+    """22 fields, 27 of which five are empty, or 27 with the last invoice; dashes leave the code."""
+    for text in (f"{HEAD},{RATES}", f"{HEAD},,,,,,{RATES}"):
+        state = understand(ReadState(), text.encode())
+        assert (state.last, state.tc, state.fvc, state.frc, state.rates) == (None, 13, 7, 2, RATES_READ)
+    state = understand(ReadState(), f"{HEAD},{LAST},{RATES}".encode())
+    assert state.last == LastInvoice("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
+    assert (state.nim, state.ifu, state.time, state.rates) == (
+        "EL02000015-1", "00084440Y", "20260731093000", RATES_READ,
+    )  # fmt: skip
+    assert understand(ReadState(), f"{HEAD},{RATES}".replace("-1", "").encode()).nim == "EL02000015"
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("EL02000015-1", "mysterious"),
+        ("20260731093000", "2026073109300"),
+        ("13", "-13"),
+        ("18.00", "18%"),
+        ("590.00", "590.50"),
+        ("20260731092959", ""),
+        (RATES, RATES + ",0"),
+        (",0,0,0", ",0,0"),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_nonsense(good: str, bad: str) -> None:
+    """A wrong NIM, clock, counter, rate, total or number of fields is told, never guessed at."""
+    text = f"{HEAD},{LAST},{RATES}"
+    understand(ReadState(), text.encode())
+    assert good in text
+    with pytest.raises(Nonsense):
+        understand(ReadState(), text.replace(good, bad, 1).encode())
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "value"),
+    [
+        (ReadServerLink(), "12,15,20260731080000,CON", ServerLink(12, 15, "20260731080000", "CON", "")),
+        (ReadServerLink(), "12,15,,DIS,404, not found", ServerLink(12, 15, "", "DIS", "404, not found")),
+        (ReadTaxpayer(1), "I1,12, rue^x2c; B", "12, rue, B"),
+        (ReadTaxpayer(1), "12 rue B", "12 rue B"),
+        (ReadTaxpayer(1), "", ""),
+        (ITEM, "15000,12711.86,2288.14,0", LineTotals(1500000, 1271186, 228814, 0)),
+        (Pay("E", 1), "D500", Balance(500, 0)),
+        (Pay("E", 1), "R0.00", Balance(0, 0)),
+        (Pay("E", 1), "R20.0", Balance(0, 20)),
+        (ReadSubtotal(), ",".join(map(str, range(34))), Subtotal(0, tuple(range(1, 17)), tuple(range(17, 33)), 33)),
+        (CloseInvoice(1), "P:attente", Pending("attente")),
+    ],
+)
+def test_replies_are_read_in_each_form_of_the_page(command, text: str, value) -> None:
+    """Optional fields, prefixes and decimals that the page calls A or B are all understood."""
+    assert understand(command, text.encode()) == value
+
+
+@pytest.mark.parametrize("prefix", ["", "R:"])
+@pytest.mark.parametrize(("suffix", "number"), [("", ""), (",F1", "F1"), (",F^x2c;1,2", "F,1,2"), (",", "")])
+def test_a_certification_is_read_with_and_without_its_options(prefix: str, suffix: str, number: str) -> None:
+    """`R:` before it, FN behind it and dashes in the code are all optional."""
+    closed = understand(CloseInvoice(590), f"{prefix}{CLOSED}{suffix}".encode())
+    assert closed == Closed(
+        7, 13, "FV", "20260731093000", "EL02000015-1", "00084440Y", "TESTFACT0123456789ABCDEF", number
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (ReadServerLink(), "12,15,20260731080000"),
+        (ReadServerLink(), "12,15,20260731080000,HUH"),
+        (ReadServerLink(), "12,15,never,CON"),
+        (OPEN, "7"),
+        (OPEN, "7,12,1"),
+        (OPEN, ""),
+        (ITEM, "15000,12712,2288"),
+        (ReadSubtotal(), ",".join(["0"] * 33)),
+        (ReadSubtotal(), ",".join(["0"] * 35)),
+        (ReadSubtotal(), ",".join(["0.5"] * 34)),
+        (Pay("E", 1), "X1"),
+        (Pay("E", 1), "D"),
+        (Pay("E", 1), ""),
+        (CloseInvoice(1), CLOSED.replace("TEST-FACT", "TEST FACT")),
+        (CloseInvoice(1), CLOSED.rpartition(",")[0]),
+        (CloseInvoice(1), "R:"),
+    ],
+)
+def test_other_forms_are_nonsense(command, text: str) -> None:
+    """Missing fields, unknown words and fractions of a franc are not read as something else."""
+    with pytest.raises(Nonsense):
+        understand(command, text.encode())
+
+
+def test_a_refusal_in_another_encoding_is_still_a_refusal() -> None:
+    """Text that is not UTF-8 becomes readable enough, and escapes in it are undone."""
+    with pytest.raises(Refused) as refused:
+        understand(ITEM, "E:Montant^x2c; refusé!".encode("latin-1"))
+    assert refused.value.text == "Montant, refus�!"
+
+
+@pytest.mark.parametrize("command", [SetCustomer(), AddComment("A", "x"), CancelInvoice()])
+def test_anything_but_a_refusal_is_a_yes_where_the_page_says_so(command) -> None:
+    """C3h, 36h and the cancelling 38h ask for nothing more than "not E:"."""
+    for data in (b"", b"OK", b"1,2"):
+        assert understand(command, data).text == data.decode()

@@ -1,0 +1,138 @@
+"""Texts and numbers of the data part (protocol section 2)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.errors import Nonsense, Unsendable
+from bridge.fields import (
+    Free,
+    as_machine_tells,
+    compose,
+    cut,
+    decode,
+    escape,
+    price,
+    quantity,
+    read_code,
+    read_counter,
+    read_hundredths,
+    read_money,
+    read_time,
+    short_price,
+    unescape,
+)
+
+ORDINARY = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="^"), max_size=80)
+
+
+@pytest.mark.parametrize(
+    ("text", "on_the_line"),
+    [
+        ("a,b", "a^x2c;b"),
+        ("a\rb\nc", "a^xa;b^xd;c"),
+        ("<a> & b", "^lt;a^gt; ^amp; b"),
+        ("50 % de remise; ça va*", "50 % de remise; ça va*"),
+        ("tab\tnul\0del\x7fc1\x85.", "tab nul del c1 ."),
+        ("a^b", "a^b"),
+    ],
+)
+def test_texts_are_escaped_as_the_page_says(text: str, on_the_line: str) -> None:
+    """The six escapes of section 2; other control characters become spaces; a caret stays."""
+    assert escape(text) == on_the_line
+
+
+@given(ORDINARY.map(lambda text: text + "\r\n,<>&"))
+def test_texts_come_back_as_they_went(text: str) -> None:
+    """Escaping loses nothing but control characters."""
+    assert unescape(escape(text)) == text
+    assert as_machine_tells(text) == text
+
+
+def test_a_caret_is_not_escaped_so_numbers_are_compared_as_the_machine_tells_them() -> None:
+    """C fact: a number that holds an escape by chance comes back as what that escape stands for."""
+    assert as_machine_tells("A^lt;1") == "A<1"
+    assert as_machine_tells("A\t1") == "A 1"
+
+
+@given(st.lists(st.tuples(st.text(max_size=90), st.booleans()), max_size=7), st.integers(0, 219))
+def test_a_composed_text_fits_and_keeps_what_must_not_be_cut(parts, limit: int) -> None:
+    """At most `limit` bytes of good UTF-8; fixed parts whole and in order; only free texts are shortened, from their end."""
+    texts = [Free(text) if is_free else text for text, is_free in parts]
+    fixed = sum(len(text.encode("utf-8", "replace")) for text, is_free in parts if not is_free)
+    if fixed > limit:
+        with pytest.raises(Unsendable):
+            compose(texts, limit)
+        return
+    composed = compose(texts, limit)
+    assert len(composed) <= limit
+    rest = composed.decode()
+    for text, is_free in parts:
+        piece = escape(text) if is_free else text
+        piece = piece.encode("utf-8", "replace").decode()
+        if not is_free:
+            assert piece in rest
+            rest = rest[rest.index(piece) + len(piece) :]
+
+
+@given(st.text(max_size=60), st.integers(0, 100))
+def test_a_cut_ends_between_characters_and_between_escapes(text: str, limit: int) -> None:
+    """What is left of a text is a beginning of it, in whole characters, and as long as fits."""
+    left = cut(text, limit)
+    clean = text.encode("utf-8", "replace").decode()
+    assert len(left) <= limit
+    assert as_machine_tells(clean).startswith(unescape(decode(left)))
+    if len(escape(clean).encode()) <= limit:
+        assert decode(left) == escape(clean)
+    else:
+        assert len(left) > limit - 6
+
+
+def test_the_longest_texts_are_cut_first() -> None:
+    """A short text next to a long one stays whole."""
+    parts = [Free("nom " * 100), ",", Free("Ouaga"), ",", Free("12 rue X")]
+    assert compose(parts, 60).endswith(b",Ouaga,12 rue X")
+    assert len(compose(parts, 60)) == 60
+
+
+def test_amounts_are_written_with_their_decimals() -> None:
+    """Prices with two decimals, quantities with three, the specific rate without needless ones."""
+    assert (price(1500000), price(5), price(1099)) == ("15000.00", "0.05", "10.99")
+    assert (quantity(1000), quantity(1), quantity(12345)) == ("1.000", "0.001", "12.345")
+    assert (short_price(5000), short_price(5025), short_price(5020)) == ("50", "50.25", "50.20")
+
+
+def test_amounts_are_read_in_each_spelling_seen() -> None:
+    """`15000`, `15000.0` and `15000.00` are one amount; `0` is a rate."""
+    assert {read_money(text, "x") for text in ("15000", "15000.0", "15000.00")} == {15000}
+    assert [read_hundredths(text, "x") for text in ("0", "18", "18.0", "18.00", "0.05", "12.5")] == [
+        0, 1800, 1800, 1800, 5, 1250,
+    ]  # fmt: skip
+    assert read_counter("0012", "x") == 12
+    assert read_time("20260731093000", "x") == "20260731093000"
+    assert read_code("TEST-FACT-0123") == "TESTFACT0123"
+
+
+@pytest.mark.parametrize(
+    "text", ["", " 1", "1 ", "-1", "+1", "1.", ".5", "1.005", "1e3", "1_0", "NaN", "١", "1,0", "9" * 16]
+)
+def test_no_other_spelling_is_an_amount(text: str) -> None:
+    """What is not digits with at most two decimals is nonsense, and so is a fraction of a franc."""
+    for read in (read_hundredths, read_money):
+        with pytest.raises(Nonsense, match="the total cannot be read"):
+            read(text, "the total")
+    with pytest.raises(Nonsense):
+        read_money("1.50", "the total")
+    with pytest.raises(Nonsense):
+        read_counter(text if text != "9" * 16 else "9" * 19, "TC")
+    with pytest.raises(Nonsense):
+        read_time(text, "DT")
+
+
+def test_nonsense_shows_little_of_what_came() -> None:
+    """A log line stays short, and holds no more than forty characters of the answer."""
+    with pytest.raises(Nonsense) as nonsense:
+        read_counter("x" * 200, "TC")
+    assert str(nonsense.value) == f"TC cannot be read: {'x' * 40 + '…'!r}"

@@ -1,0 +1,195 @@
+"""The codec: any bytes give events, never an exception, and no good frame is ever lost behind bad ones."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.naive_frames import naive_decode, naive_encode
+
+from bridge.frame import (
+    MAX_REPLY_DATA,
+    MAX_REQUEST_DATA,
+    Decoder,
+    Garbage,
+    Nak,
+    Reply,
+    Request,
+    Syn,
+    encode,
+)
+
+DATA_BYTES = st.sampled_from([0x09, 0x0A, *range(0x20, 0x100)])
+SEQS = st.integers(0x20, 0x7F)
+CMDS = st.integers(0x20, 0xFF)
+
+
+def data(most: int) -> st.SearchStrategy[bytes]:
+    return st.lists(DATA_BYTES, max_size=most).map(bytes)
+
+
+REQUESTS = st.builds(Request, SEQS, CMDS, data(MAX_REQUEST_DATA))
+STATUS = st.binary(min_size=6, max_size=6).map(lambda raw: bytes(byte | 0x80 for byte in raw))
+REPLIES = st.builds(Reply, SEQS, CMDS, data(MAX_REPLY_DATA), STATUS)
+FRAMES = REQUESTS | REPLIES
+# Noise that likes to look like the beginning of a frame.
+NOISE = st.lists(
+    st.binary(max_size=12)
+    | st.sampled_from([b"\x01", b"\x15", b"\x16", b"\x01\xff", b"\x01\x24\x20", b"\x01\x2d\x7f\x35R"])
+    | st.builds(lambda frame, cut: encode(frame)[:cut], FRAMES, st.integers(1, 40)),
+    max_size=6,
+).map(b"".join)
+
+
+def drain(decoder: Decoder) -> list:
+    events = []
+    while not isinstance(event := decoder.next_event(), type):
+        events.append(event)
+    return events
+
+
+def decode(*chunks: bytes) -> list:
+    decoder = Decoder()
+    events = []
+    for chunk in chunks:
+        decoder.receive(chunk)
+        events += drain(decoder)
+    return events
+
+
+def in_bytes(raw: bytes) -> list[bytes]:
+    return [raw[i : i + 1] for i in range(len(raw))]
+
+
+def merged(events: list) -> list:
+    """Neighbouring noise as one, since noise is told as it comes."""
+    out: list = []
+    for event in events:
+        if out and isinstance(event, Garbage) and event.reason == "noise" == getattr(out[-1], "reason", ""):
+            out[-1] = Garbage(out[-1].data + event.data, "noise")
+        else:
+            out.append(event)
+    return out
+
+
+@given(FRAMES)
+def test_what_is_encoded_is_decoded_again(frame) -> None:
+    """A frame survives the line whole and byte by byte, and a naive decoder reads the same out of it."""
+    raw = encode(frame)
+    assert decode(raw) == decode(*in_bytes(raw)) == [frame]
+    status = frame.status if isinstance(frame, Reply) else None
+    assert naive_decode(raw) == (frame.seq, frame.cmd, frame.data, status)
+    assert naive_encode(frame.seq, frame.cmd, frame.data, status) == raw
+
+
+@given(st.lists(st.binary(max_size=300) | NOISE, max_size=8))
+def test_any_bytes_give_events_never_an_exception(chunks) -> None:
+    """Whatever comes, in whatever pieces, is told as events that together hold every byte that is not awaited."""
+    decoder = Decoder()
+    told = bytearray()
+    for chunk in chunks:
+        decoder.receive(chunk)
+        for event in drain(decoder):
+            told += raw_of(event)
+    rest = bytes(decoder._buffer)
+    assert bytes(told) + rest == b"".join(chunks)
+    assert len(rest) < 262
+    assert decoder.in_frame == bool(rest)
+
+
+def raw_of(event) -> bytes:
+    match event:
+        case Nak():
+            return b"\x15"
+        case Syn():
+            return b"\x16"
+        case Garbage():
+            return event.data
+    return encode(event)
+
+
+@given(NOISE, FRAMES, st.binary(max_size=30))
+def test_a_good_frame_is_found_after_any_garbage(noise, frame, trailing) -> None:
+    """No noise, false SOH or truncated frame before it, and nothing after it, hides a good frame: not even for a while."""
+    raw = encode(frame)
+    for chunks in ([noise + raw], [noise, raw], in_bytes(noise + raw)):
+        assert decode(*chunks)[-1] == frame
+    assert frame in decode(noise + raw + trailing)
+
+
+@given(st.lists(NOISE | FRAMES.map(encode), max_size=6).map(b"".join), st.lists(st.integers(1, 50), min_size=1))
+def test_how_the_bytes_are_cut_changes_nothing(raw, sizes) -> None:
+    """Whole, byte by byte or in odd pieces: the same events (noise counted together)."""
+    pieces, at = [], 0
+    while at < len(raw):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(raw[at : at + size])
+        at += size
+    assert merged(decode(raw)) == merged(decode(*in_bytes(raw))) == merged(decode(*pieces))
+
+
+@given(FRAMES, st.data())
+def test_one_wrong_byte_is_noticed_at_once(frame, draw) -> None:
+    """A single wrong byte never gives a frame, and the frame that follows is found."""
+    raw = bytearray(encode(frame))
+    at = draw.draw(st.integers(0, len(raw) - 1))
+    raw[at] = draw.draw(st.integers(0, 255).filter(lambda byte: byte != raw[at]))
+    good = Request(0x20, 0xC1)
+    events = decode(bytes(raw), encode(good))
+    assert events[-1] == good
+    assert not [event for event in events[:-1] if isinstance(event, Request | Reply)]
+
+
+@given(REQUESTS, st.data())
+def test_a_damaged_request_is_answered_by_nak(frame, draw) -> None:
+    """Damage behind SOH and LEN is told as `checksum` or `format`, exactly once: what a machine answers NAK to."""
+    raw = bytearray(encode(frame))
+    at = draw.draw(st.integers(2, len(raw) - 1))
+    raw[at] = draw.draw(st.integers(0x02, 0xFF).filter(lambda byte: byte != raw[at]))
+    told = [event.reason for event in decode(bytes(raw)) if isinstance(event, Garbage)]
+    assert [reason for reason in told if reason != "noise"] in (["checksum"], ["format"])
+
+
+def test_a_control_byte_in_the_data_is_not_waited_over() -> None:
+    """A frame that is already wrong is given up at once, not when its announced length has come."""
+    assert decode(b"\x01\x80\x20\x31ab\x07") == [Garbage(b"\x01\x80\x20\x31ab", "format"), Garbage(b"\x07", "noise")]
+
+
+@pytest.mark.parametrize(
+    "unit", [b"\x01", b"\x01\x15", b"\x01\x24", b"\x01\xff\x20", b"\xff", b"\x01\xffA" + b"A" * 200]
+)
+def test_the_work_is_linear(unit) -> None:
+    """A megabyte of hostile bytes takes about ten times what a tenth of it takes, whole or in pieces."""
+
+    def seconds(size: int) -> float:
+        raw = (unit * (size // len(unit) + 1))[:size]
+        began = time.perf_counter()
+        decode(*(raw[i : i + 997] for i in range(0, size, 997)))
+        decode(raw)
+        return time.perf_counter() - began
+
+    small = min(seconds(30_000) for _ in range(3))
+    assert seconds(300_000) < 40 * small + 0.05
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Request(0x1F, 0xC1),
+        Request(0x80, 0xC1),
+        Request(0x20, 0x1F),
+        Request(0x20, 0x100),
+        Request(0x20, 0x31, b"a\x00"),
+        Request(0x20, 0x31, b"a\r"),
+        Request(0x20, 0x31, b"a" * (MAX_REQUEST_DATA + 1)),
+        Reply(0x20, 0x31, b"a" * (MAX_REPLY_DATA + 1)),
+        Reply(0x20, 0x31, b"", b"\x80" * 5),
+        Reply(0x20, 0x31, b"", b"\x80" * 5 + b"\x7f"),
+    ],
+)
+def test_what_cannot_go_on_the_line_is_the_callers_mistake(frame) -> None:
+    """A frame outside the protocol is refused before it is sent."""
+    with pytest.raises(ValueError, match=r"SEQ|CMD|DATA|status"):
+        encode(frame)
