@@ -27,6 +27,7 @@ _SQL = load("attempts", columns=RECORD_COLUMNS)
 OpenState = Literal["begun", "disputed"]
 FailedState = Literal["refused", "abandoned"]
 OPEN: tuple[OpenState, ...] = ("begun", "disputed")
+FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -18,7 +18,9 @@ _OUTBOX = load("outbox")
 Lanes = Mapping[str, frozenset[str]]
 """Which event types each destination wants."""
 
+CERTIFIED = "cert.issued"
 CLOSURE = "closure.created"
+ATTENTION = "mcf.attention"
 UPSTREAM = "upstream"
 DEFAULT_LANES: Lanes = {UPSTREAM: frozenset({CLOSURE})}
 

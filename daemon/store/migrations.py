@@ -48,6 +48,10 @@ def migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
             raise
 
 
+def is_current(connection: sqlite3.Connection, steps: list[Migration]) -> bool:
+    return _version(connection, steps[-1].number) == steps[-1].number
+
+
 def _version(connection: sqlite3.Connection, newest: int) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()

@@ -47,14 +47,12 @@ class _Outcome(NamedTuple):
 
 
 class Writer:
-    """`commits` counts the commits that wrote something: each is one fsync."""
+    """`commits` counts the commits that wrote something, each one fsync; `on_fault` hears what became of each."""
 
-    def __init__(
-        self, connection: Connection, on_fault: Callable[[StorageError | None], None] = lambda _: None
-    ) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.commits = 0
+        self.on_fault: Callable[[StorageError | None], None] = lambda _: None
         self._connection = connection
-        self._on_fault = on_fault
         self._queue: list[_Submitted] = []
         self._callers: set[Hashable] = set()
         self._seen: dict[Hashable, float] = {}
@@ -130,13 +128,13 @@ class Writer:
                 future.set_result(outcome.result)
         if wrote:
             self.commits += 1
-            self._on_fault(None)
+            self.on_fault(None)
             await self._checkpoint(len(batch))
 
     def _fail(self, batch: list[_Submitted], error: Exception) -> None:
         if isinstance(error, StorageError):
             log.error("ledger.write_failed", jobs=len(batch), cause=str(error))
-            self._on_fault(error)
+            self.on_fault(error)
         for _, future in batch:
             if not future.cancelled():
                 future.set_exception(error)
@@ -150,7 +148,7 @@ class Writer:
             await self._connection.run(checkpoint)
         except StorageError as error:
             log.warning("ledger.checkpoint_failed", cause=str(error))
-            self._on_fault(error)
+            self.on_fault(error)
 
 
 def checkpoint(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,120 @@
+"""The ledger as screens, commands and housekeeping see it: the journal, events, keys, settlements, pruning."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from daemon.core.certification import Certified, MachineState, Mode, Record
+from daemon.core.closure import Book, Closure
+from daemon.store import attempts, books, closures, events, housekeeping, journal, keys, settlement
+from daemon.store.base import Base
+from daemon.store.events import CERTIFIED, Event
+from daemon.store.housekeeping import Kept
+from daemon.store.journal import Page
+from daemon.store.keys import ApiKey
+from daemon.store.settlement import Settlement
+
+
+class Office(Base):
+    # -- the journal ----------------------------------------------------------------------------------------------------
+
+    async def books(self) -> Sequence[Book]:
+        return await self._read(books.all_books)
+
+    async def journal(self, book: Book, page: Page) -> Sequence[Record]:
+        """Newest first; go on with `before_seq` = the seq of the last one."""
+        return await self._read(partial(journal.journal, book=book, page=page))
+
+    async def iterate(self, book: Book, start: int, end: int) -> AsyncIterator[Record]:
+        """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
+        after = 0
+        while records := await self._read(partial(journal.chunk, book=book, start=start, end=end, after_seq=after)):
+            for record in records:
+                yield record
+            after = records[-1].seq
+
+    async def by_code(self, book: Book, code: str) -> Record | None:
+        return await self._read(partial(journal.by_code, book=book, code=code))
+
+    async def period_of(self, book: Book, record: Record) -> int:
+        """The number of the Z that a record is in; 0 while it is in the open period."""
+        return await self._read(partial(closures.period_of, book=book, seq=record.seq))
+
+    async def closure(self, book: Book, z_number: int) -> Closure:
+        return await self._read(partial(closures.find_closure, book=book, z_number=z_number))
+
+    # -- events -----------------------------------------------------------------------------------------------------------
+
+    async def add_event(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None:
+        """For what the ledger does not do itself: a machine that comes and goes, an alert."""
+        tell = self._parts.teller.tell
+        await self._write(lambda connection: tell(connection, book, kind, at, ref=ref, detail=detail))
+
+    async def events_after(self, book: Book, event_id: int, limit: int = 100) -> Sequence[Event]:
+        return self._look(partial(events.events_after, book=book, event_id=event_id, limit=limit))
+
+    async def newest_event(self) -> int:
+        return self._look(events.newest_event)
+
+    # -- keys of clients ----------------------------------------------------------------------------------------------
+
+    async def create_key(self, nim: str, mode: Mode, label: str, *, at: int) -> str:
+        """The key itself: the only time that it is seen."""
+        return await self._write(partial(keys.create_key, nim=nim, mode=mode, label=label, at=at))
+
+    async def list_keys(self) -> Sequence[ApiKey]:
+        return await self._read(keys.list_keys)
+
+    async def revoke_key(self, key_id: int, *, at: int) -> None:
+        await self._write(partial(keys.revoke_key, key_id=key_id, at=at))
+
+    # -- what an operator settles ---------------------------------------------------------------------------------------
+
+    async def disputed(self, book: Book) -> Sequence[Record]:
+        return await self._read(partial(attempts.unfinished, book=book, state="disputed"))
+
+    async def settle_certified(
+        self, book: Book, attempt_id: int, certified: Certified, *, reason: str, at: int
+    ) -> Record:
+        def job(connection: sqlite3.Connection) -> Record:
+            record = attempts.find_record(connection, book, attempt_id)
+            outcome = attempts.Outcome(certified, record.invoice, record.total_ttc, at, reason=reason)
+            settled = settlement.settle_certified(connection, book, attempt_id, outcome)
+            self._parts.teller.tell(connection, book, CERTIFIED, settled.ended_at, ref=settled.id)
+            return settled
+
+        return await self._write(job)
+
+    async def settle_abandoned(self, book: Book, attempt_id: int, *, reason: str, at: int) -> Record:
+        job = partial(settlement.settle_abandoned, book=book, attempt_id=attempt_id, reason=reason, at=at)
+        return await self._write(job)
+
+    async def adopt(self, book: Book, state: MachineState, *, unexplained: int, reason: str, at: int) -> Record | None:
+        """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
+        job = partial(settlement.adopt, book=book, state=state, unexplained=unexplained, reason=reason, at=at)
+        return await self._write(job)
+
+    async def clear_attention(self, book: Book, *, reason: str, at: int) -> None:
+        await self._write(partial(settlement.clear_attention, book=book, reason=reason, at=at))
+
+    async def settlements(self, book: Book) -> Sequence[Settlement]:
+        return await self._read(partial(settlement.settlements, book=book))
+
+    # -- housekeeping -----------------------------------------------------------------------------------------------------
+
+    async def prune(self, now: int) -> int:
+        """Lets go of what is older than its time (`housekeeping`), a little at a time; how many rows."""
+        total = 0
+        while gone := await self._write(partial(housekeeping.prune, now=now)):
+            total += gone
+        return total
+
+    async def size(self) -> Kept:
+        return self._look(housekeeping.measure)
+
+    @property
+    def commits(self) -> int:
+        """Commits since the ledger was opened; each is one fsync."""
+        return self._parts.writer.commits

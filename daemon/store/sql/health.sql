@@ -1,0 +1,14 @@
+-- name: last_record
+SELECT {record} FROM certification WHERE book_id = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT 1;
+
+-- name: last_closure
+SELECT {closure} FROM closure WHERE book_id = ? ORDER BY z_number DESC LIMIT 1;
+
+-- name: hash_at
+SELECT hash FROM certification WHERE book_id = ? AND seq = ?;
+
+-- name: closed_at
+SELECT hash FROM closure WHERE book_id = ? AND last_seq = ? ORDER BY z_number DESC LIMIT 1;
+
+-- name: closure_before
+SELECT hash FROM closure WHERE book_id = ? AND last_seq = ? AND z_number < ? ORDER BY z_number DESC LIMIT 1;

@@ -1,0 +1,20 @@
+-- name: newest_first
+SELECT {columns} FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
+ORDER BY seq DESC LIMIT ?;
+
+-- name: oldest_first
+SELECT {columns} FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
+ORDER BY seq LIMIT ?;
+
+-- name: by_code
+SELECT {columns} FROM certification WHERE book_id = ? AND code = ? ORDER BY id DESC LIMIT 1;
+
+-- name: original
+SELECT total_ttc FROM certification
+WHERE book_id = ? AND fvc = ? AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq LIMIT 1;
+
+-- name: credited
+SELECT coalesce(sum(total_ttc), 0) FROM certification
+WHERE book_id = ? AND reference_fvc = ? AND state IN ('certified', 'disputed');

@@ -1,0 +1,127 @@
+"""Opening the ledger's file, and what is open then."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from daemon.core.errors import LedgerUnusable, StorageError
+from daemon.core.reports import PAYMENT_LABELS
+from daemon.store import housekeeping
+from daemon.store.base import Parts
+from daemon.store.connection import Connection, connect_reader, connect_writer, glance
+from daemon.store.events import DEFAULT_LANES, UPSTREAM, Lanes, Teller
+from daemon.store.health import examine
+from daemon.store.keys import KeyRing
+from daemon.store.ledger import Ledger
+from daemon.store.lock import LedgerLock
+from daemon.store.migrations import is_current, migrate, migrations
+from daemon.store.office import Office
+from daemon.store.outbox import Outbox
+from daemon.store.room import RESERVE_BYTES, Room
+from daemon.store.writer import Writer
+
+
+class Store(Ledger, Office):
+    """One open ledger. `key_ring` looks up API keys, `outbox` holds what goes upstream."""
+
+    def __init__(self, parts: Parts, cleanup: AsyncExitStack) -> None:
+        super().__init__(parts)
+        self._cleanup = cleanup
+        self.key_ring = KeyRing(parts.glance)
+        self.outbox = self.outbox_for(UPSTREAM)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        timezone: tzinfo,
+        labels: Mapping[str, str] = PAYMENT_LABELS,
+        lanes: Lanes = DEFAULT_LANES,
+        reserve_bytes: int = RESERVE_BYTES,
+        max_pages: int | None = None,
+        exclusive: bool = True,
+    ) -> Store:
+        """The daemon opens exclusively, a command beside it does not. A new file is made, an older one migrated.
+
+        `lanes` says which events each destination of the outbox wants; `max_pages` limits the file, in pages of 4 KiB.
+        LedgerUnusable or StorageFull, naming the file and what to do, when it cannot be worked with."""
+        async with AsyncExitStack() as stack:
+            writes = await stack.enter_async_context(_opened(path, exclusive, max_pages))
+            reads = await connect_reader(path)
+            stack.push_async_callback(reads.close)
+            looks = glance(path)
+            stack.callback(looks.close)
+            writer = Writer(writes)
+            stack.push_async_callback(writer.close)
+            room = Room(
+                path,
+                reserve_bytes=reserve_bytes,
+                limit=max_pages or 0,
+                connection=looks,
+                probe=partial(writer.submit, housekeeping.probe),
+            )
+            writer.on_fault = room.note
+            parts = Parts(writer, reads, looks, room, Teller(lanes), timezone, labels)
+            return cls(parts, stack.pop_all())
+
+    def outbox_for(self, destination: str) -> Outbox:
+        return Outbox(self._parts.writer, self._parts.reads, destination)
+
+    async def close(self) -> None:
+        """Everything submitted is written; then the file and its lock are let go."""
+        await self._cleanup.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+@asynccontextmanager
+async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIterator[Connection]:
+    """The writing connection to a file that is locked, of the newest schema, and looks sound."""
+    _make_room_for(path)
+    lock = LedgerLock.acquire(path) if exclusive else None
+    connection = None
+    try:
+        try:
+            connection = await connect_writer(path, max_pages=max_pages)
+            await _prepare(connection, path, exclusive)
+        except StorageError as error:
+            raise type(error)(f"{path}: {error}") from error
+        yield connection
+    finally:
+        if connection is not None:
+            await connection.close()
+        if lock is not None:
+            lock.release()
+
+
+async def _prepare(connection: Connection, path: Path, exclusive: bool) -> None:
+    steps = migrations()
+    if exclusive:
+        await connection.run(partial(migrate, steps=steps))
+        await connection.run(examine)
+    elif not await connection.run(partial(is_current, steps=steps)):
+        lock = LedgerLock.acquire(path)  # never under a running daemon of another version
+        try:
+            await connection.run(partial(migrate, steps=steps))
+        finally:
+            lock.release()
+
+
+def _make_room_for(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerUnusable(f"{path.parent} cannot be made ({error.strerror})") from error
