@@ -12,11 +12,12 @@ from typing import Any
 
 import structlog
 
-from daemon.core.certification import Counters, MachineState, Mode
+from daemon.core.certification import Counters, MachineState, Mode, ServerLink
 from daemon.core.clock import bounded, machine_millis
 from daemon.core.closure import Aggregate, Book, BookState
 from daemon.core.errors import MachineAttention, MachineOffline, StorageFull
 from daemon.core.intake import Defaults
+from daemon.core.reports import PAYMENT_LABELS, Labels
 from daemon.usecases.ports import Clock, FiscalMachine, Ledger
 from daemon.usecases.turns import Turns
 
@@ -64,6 +65,16 @@ class MachineTime:
     drift: float
 
 
+@dataclass(frozen=True)
+class Reading:
+    """One look at the machine for people; `at` in loop time, `read_at` in milliseconds since 1970."""
+
+    state: MachineState
+    link: ServerLink
+    at: float
+    read_at: int
+
+
 @dataclass
 class Desk:
     book: Book
@@ -71,6 +82,7 @@ class Desk:
     clock: Clock
     defaults: Defaults
     limits: Limits = field(default_factory=Limits)
+    labels: Labels = field(default_factory=lambda: PAYMENT_LABELS)
     on_event: Callable[[DeskEvent], None] = lambda _: None
 
     machine: FiscalMachine | None = None
@@ -83,6 +95,9 @@ class Desk:
     met_machine: bool = False
     """Whether this process has reconciled with the machine once (a ledger that is behind can only show before that)."""
     machine_time: MachineTime | None = None
+    reading: Reading | None = None
+    taxpayer: tuple[str, ...] = ()
+    """I0…I5 of 2Bh, asked once."""
     aggregate: Aggregate | None = None
     held: set[int] = field(default_factory=set)
     """Attempts of this process whose first byte has not been sent: begun in the ledger, and no concern of `recover`."""
@@ -93,6 +108,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.limits.queue)
+        self.looking = asyncio.Lock()
         self.outcome: asyncio.Future[None] | None = None
         self._usable = asyncio.Event()
         self._tick: asyncio.TimerHandle | None = None

@@ -3,78 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import msgspec
 
-from daemon.core.certification import MachineState, ServerLink
 from daemon.core.clock import millis_text
 from daemon.core.idempotency import KeyUse
 from daemon.core.machine_info import MachineInfo, machine_info
 from daemon.usecases.call import Answered, Call
-from daemon.usecases.desk import Desk
+from daemon.usecases.desk import Desk, Reading
 from daemon.usecases.once import once
-from daemon.usecases.ports import FiscalMachine
 
 CACHE_SECONDS = 1.0
 TAXPAYER_LINES = 6
 
 
-@dataclass
-class Reading:
-    """One look at the machine; `at` in loop time, `read_at` in milliseconds since 1970."""
+async def info(desk: Desk) -> MachineInfo:
+    """The machine as it answers now, or did within the last second."""
+    reading = await read(desk)
+    return machine_info(
+        desk.book,
+        reading.state,
+        reading.link,
+        desk.taxpayer,
+        drift=desk.drift_seconds,
+        read_at=millis_text(reading.read_at),
+        now=reading.read_at,
+    )
 
-    state: MachineState
-    link: ServerLink
-    taxpayer: tuple[str, ...]
-    at: float
-    read_at: int
+
+async def read(desk: Desk) -> Reading:
+    """A reading no older than a second, so that polling screens do not take the line from tills; MachineOffline,
+    MachineBusy, LineLost or MachineNonsense when there is none."""
+    clock = asyncio.get_running_loop().time
+    async with desk.looking:
+        if desk.reading is not None and desk.connected and clock() - desk.reading.at < CACHE_SECONDS:
+            return desk.reading
+        return await asyncio.shield(desk.spawn(_read(desk), "info"))
 
 
-class Inspector:
-    """Readings of one desk's machine, at most one a second, so that polling screens do not take the line from tills."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._last: Reading | None = None
-        self._taxpayer: tuple[str, ...] = ()
-        self._lock = asyncio.Lock()
-
-    @property
-    def last(self) -> Reading | None:
-        return self._last
-
-    async def info(self) -> MachineInfo:
-        reading = await self.read()
-        return machine_info(
-            self._desk.book,
-            reading.state,
-            reading.link,
-            reading.taxpayer,
-            drift=self._desk.drift_seconds,
-            read_at=millis_text(reading.read_at),
-            now=reading.read_at,
-        )
-
-    async def read(self) -> Reading:
-        """A reading no older than a second; MachineOffline, MachineBusy, LineLost or MachineNonsense when there is none."""
-        async with self._lock:
-            clock = asyncio.get_running_loop().time
-            if self._last is not None and self._desk.connected and clock() - self._last.at < CACHE_SECONDS:
-                return self._last
-            deadline = clock() + self._desk.limits.patience
-            with self._desk.turns.join() as ticket:
-                await ticket.wait_turn(deadline)
-                self._last = await self._ask(self._desk.present())
-            return self._last
-
-    async def _ask(self, machine: FiscalMachine) -> Reading:
+async def _read(desk: Desk) -> Reading:
+    clock = asyncio.get_running_loop().time
+    with desk.turns.join() as ticket:
+        await ticket.wait_turn(clock() + desk.limits.patience)
+        machine = desk.present()
         state = await machine.state()
-        self._desk.take_machine_time(state)
+        desk.take_machine_time(state)
         link = await machine.server_link()
-        if not self._taxpayer:
-            self._taxpayer = tuple([await machine.taxpayer(line) for line in range(TAXPAYER_LINES)])
-        return Reading(state, link, self._taxpayer, asyncio.get_running_loop().time(), self._desk.now())
+        if not desk.taxpayer:
+            desk.taxpayer = tuple([await machine.taxpayer(line) for line in range(TAXPAYER_LINES)])
+        desk.reading = Reading(state, link, clock(), desk.now())
+        return desk.reading
 
 
 class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):

@@ -128,6 +128,11 @@ class Ledger(Protocol):
         """What ended in `start <= t < end` (ms) and is aggregated."""
         ...
 
+    async def aggregate_between(self, book: Book, start: int, end: int) -> Aggregate:
+        """The same as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`; `fvc_start` the FVC of
+        its first sale (0 without one), `fvc_end` of its last, or else the last one known before `end`."""
+        ...
+
     async def closures(
         self, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
     ) -> Sequence[Closure]:

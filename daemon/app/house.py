@@ -1,0 +1,106 @@
+"""Desks, lines and the ledger of every configured machine, put together and taken apart."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from bridge.link import Port, Timers
+from bridge.port import open_port
+from daemon.app.sandbox import sandbox_port
+from daemon.core.certification import Mode
+from daemon.core.clock import zone
+from daemon.core.intake import Defaults
+from daemon.machines.line import LineSettings, keep_line
+from daemon.settings import Machine, Settings
+from daemon.store import Store
+from daemon.usecases.desk import Desk, DeskEvent, Limits
+from daemon.usecases.keep import DeskKeeper
+
+PAGES_PER_MB = 256
+
+
+@dataclass
+class House:
+    """What runs: the desks with their lines, and who is told of what happens at them."""
+
+    settings: Settings
+    store: Store
+    desks: list[Desk] = field(default_factory=list)
+    lines: list[asyncio.Task[None]] = field(default_factory=list)
+    listeners: list[Callable[[DeskEvent], None]] = field(default_factory=list)
+
+    def tell(self, event: DeskEvent) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+
+def now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@asynccontextmanager
+async def build(settings: Settings) -> AsyncIterator[House]:
+    async with AsyncExitStack() as stack:
+        store = await Store.open(
+            settings.storage.path,
+            timezone=zone(settings.reports.timezone),
+            labels=settings.payment_labels(),
+            reserve_bytes=settings.storage.reserve_mb * 1024 * 1024,
+            max_pages=None if settings.storage.max_size_mb is None else settings.storage.max_size_mb * PAGES_PER_MB,
+        )
+        stack.push_async_callback(store.close)
+        house = House(settings, store)
+        stack.push_async_callback(_take_down, house)
+        for machine in settings.machine:
+            await _open_desks(house, machine)
+        yield house
+
+
+async def _take_down(house: House) -> None:
+    for task in house.lines:
+        task.cancel()
+    await asyncio.gather(*house.lines, return_exceptions=True)
+    await asyncio.gather(*(desk.close(0) for desk in house.desks))
+
+
+async def _open_desks(house: House, machine: Machine) -> None:
+    live = await _desk(house, machine, "live")
+    if machine.enabled:
+        port = partial(open_port, str(machine.port), machine.baudrate)
+        _keep(house, live, port, Timers())
+    else:
+        live.offline_reason = "this machine is switched off in the configuration"
+    if house.settings.sandbox.enabled:
+        test = await _desk(house, machine, "test")
+        _keep(house, test, await sandbox_port(house.store, test.book, live.ifu), Timers())
+
+
+async def _desk(house: House, machine: Machine, mode: Mode) -> Desk:
+    book = await house.store.open_book(machine.nim, mode)
+    desk = Desk(
+        book=book,
+        ledger=house.store,
+        clock=now_millis,
+        defaults=Defaults(machine.operator_id, machine.operator_name, machine.isf, machine.nim),
+        limits=Limits(
+            queue=machine.queue_limit,
+            patience=machine.queue_patience,
+            aggregation_delay=house.settings.reports.aggregation_delay,
+        ),
+        labels=house.settings.payment_labels(),
+        on_event=house.tell,
+    )
+    desk.take_state(await house.store.state(book))
+    house.desks.append(desk)
+    return desk
+
+
+def _keep(house: House, desk: Desk, port: Callable[[], Port], timers: Timers) -> None:
+    line = keep_line(LineSettings(desk.book.nim, port, timers), DeskKeeper(desk))
+    name = f"line {desk.book.nim} {desk.book.mode}"
+    house.lines.append(asyncio.get_running_loop().create_task(line, name=name))

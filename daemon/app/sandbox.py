@@ -1,0 +1,37 @@
+"""The sandbox machine (decision 23): the simulator in memory, behind the real driver and the same use cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridge.link import Port
+from daemon.core.closure import Book
+from daemon.store import Store
+from simulator.fiscal import LastInvoice, Snapshot
+from simulator.machine import Machine
+from simulator.memory import MemoryPort
+from simulator.options import Options
+from simulator.session import Session
+
+
+async def sandbox_port(store: Store, book: Book, ifu: str) -> Callable[[], Port]:
+    """Opens the port of a machine that has certified exactly what the test book holds: it keeps nothing of its own, so
+    a crash cannot make the two disagree. `ifu` is the live machine's, once that is known."""
+    options = Options(nim=book.nim, test_mode=True, log_limit=0)
+    if ifu:
+        options = Options(nim=book.nim, test_mode=True, log_limit=0, ifu=ifu)
+    machine = Machine(options)
+    machine.restore(await _certified_so_far(store, book))
+    session = Session(machine)
+    return lambda: MemoryPort(session)
+
+
+async def _certified_so_far(store: Store, book: Book) -> Snapshot:
+    state = await store.state(book)
+    if state.known is None:
+        return Snapshot()
+    record = await store.find_number(book, state.last_number) if state.last_number else None
+    last = None
+    if record is not None:
+        last = LastInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)
+    return Snapshot(tc=state.known.tc, fvc=state.known.fvc, frc=state.known.frc, last=last)
