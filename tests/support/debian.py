@@ -13,20 +13,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.tools import cannot, need
+
 SUITE = "bookworm"
 PACKAGES = "python3,systemd,udev,umockdev"
 KEPT = Path("/var/cache/mcfd-tests")
-TOOLS = ("debootstrap", "systemd-nspawn", "dpkg-deb", "apt-get", "unshare", "nsenter", "tar")
 BOOT_SECONDS = 60.0
 
 
-def lacking() -> str:
-    """Why no Debian can be made here, or an empty string."""
+def need_debian() -> None:
     if os.geteuid() != 0:
-        return "a Debian tree is made and entered by root only"
-    if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
-        return f"{', '.join(missing)} not installed: apt-get install $(cat .ci/packages)"
-    return ""
+        cannot("a Debian tree is made and entered by root only")
+    need("debootstrap", "systemd-nspawn", "dpkg-deb", "apt-get", "unshare", "nsenter", "tar")
 
 
 def base() -> Path:

@@ -20,9 +20,9 @@ def root(tmp_path: Path) -> Path:
     units = tmp_path / "lib/systemd/system"
     shutil.copytree(HOSTS_UNITS, units, symlinks=True)
     shutil.copytree(SYSTEMD, units, dirs_exist_ok=True)
-    for command in ("usr/bin/mcfd", "bin/sh"):
+    for command in ("usr/bin/mcfd", "usr/bin/systemd-tmpfiles", "bin/sh"):
         path = tmp_path / command
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#!/bin/sh\n")
         path.chmod(0o755)
     return tmp_path
