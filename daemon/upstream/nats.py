@@ -25,9 +25,10 @@ from daemon.upstream.options import BadOptions, Options, is_loopback, tls_contex
 
 SCHEMES = ("nats", "tls")
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
-CLOSE_TIMEOUT = 2.0
+CLOSE_TIMEOUT = 1.0  # after a failed TLS handshake asyncio never tells that the connection is closed
 SERVER_TIMEOUT = 5
 PING_INTERVAL = 30
+HEADER_BYTES = 128  # more than ours; the server counts them into the message, nats-py does not
 
 
 def open_receiver(options: Options) -> NatsReceiver:
@@ -141,6 +142,8 @@ class _Client(Client):
 
     async def publish_acknowledged(self, topic: str, event: bytes, message_id: str) -> PubAck:
         """nats-py waits for an answer to the very end, even when the connection has ended meanwhile."""
+        if len(event) + HEADER_BYTES > self.max_payload:
+            raise nats.errors.MaxPayloadError
         headers = {Header.MSG_ID.value: message_id}
         publish = self.jetstream().publish(topic, event, timeout=self._patience, headers=headers)
         publishing = asyncio.create_task(publish)

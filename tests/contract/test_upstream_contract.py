@@ -1,0 +1,185 @@
+"""What every kind of headquarters has to do, shown on real ones: a process with HTTP, a nats-server with JetStream."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from support.headquarters import KINDS, Headquarters, until
+from support.outbox import MemoryOutbox, make_outgoing
+
+from daemon.core.delivery import Again, Delivered
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import KINDS as ADAPTERS
+from daemon.upstream.kinds import Receiver, open_receiver
+from daemon.usecases.replicate import Backoff, Replicator
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "closure-event.schema.json").read_text())
+SEED = 20_251_206
+NIM, OTHER = "EL02000015-1", "EL02000016-1"
+
+
+def compose_here(entry):
+    return compose(entry, "caisse-1")
+
+
+@pytest.fixture(params=KINDS)
+async def headquarters(request, tmp_path) -> AsyncIterator[Headquarters]:
+    made = KINDS[request.param](tmp_path)
+    await made.up()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def receiver(headquarters) -> AsyncIterator[Receiver]:
+    """And nothing of what goes wrong on the way may end in the loop's exception handler."""
+    unhandled: list[dict] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    opened = open_receiver(headquarters.kind, headquarters.options)
+    yield opened
+    await opened.aclose()
+    await asyncio.sleep(0)
+    assert unhandled == []
+
+
+@contextlib.asynccontextmanager
+async def replicating(outbox, receiver):
+    backoff = Backoff(first=0.02, most=0.1, dice=random.Random(SEED).random)
+    replicator = Replicator(outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff)
+    task = asyncio.create_task(replicator.run())
+    try:
+        yield replicator
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def assert_complete(headquarters, counts: dict[str, int]) -> None:
+    """All of them, each once, in order per machine, as the schema says."""
+    events = await headquarters.events()
+    for nim, count in counts.items():
+        mine = [int(event["subject"]) for event in events if event["source"] == f"/mcf/{nim}"]
+        assert mine == list(range(1, count + 1))
+    assert len(events) == sum(counts.values())
+    for event in events[:50]:
+        Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
+
+
+def test_every_adapter_is_in_this_suite():
+    """A new kind in the table is not done before it stands here."""
+    assert {name.split("-")[0] for name in KINDS} == set(ADAPTERS)
+
+
+async def test_first_try(headquarters, receiver):
+    """A closure is there at the first try, byte for byte as composed."""
+    entry = make_outgoing()
+    assert (
+        await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
+        == Delivered()
+    )
+    assert await headquarters.events() == [json.loads(compose_here(entry))]
+
+
+async def test_delivered_again(headquarters, receiver):
+    """The same closure a second time is delivered too, and headquarters has it once."""
+    entry = make_outgoing()
+    for _ in range(3):
+        outcome = await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
+        assert outcome == Delivered()
+    await assert_complete(headquarters, {NIM: 1})
+
+
+async def test_nobody_there(headquarters, receiver):
+    """Without headquarters a try ends soon, and as "again"."""
+    headquarters.kill()
+    entry = make_outgoing()
+    began = time.monotonic()
+    outcome = await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
+    assert isinstance(outcome, Again)
+    assert outcome.error
+    assert time.monotonic() - began < 2 * headquarters.options.timeout
+
+
+async def test_down_for_a_while(headquarters, receiver):
+    """What was closed while headquarters was down arrives when it is back, in order."""
+    headquarters.kill()
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 5)
+    outbox.add(OTHER, 3)
+    async with replicating(outbox, receiver):
+        await until(lambda: outbox.rows[1].tries >= 2 and outbox.rows[6].tries >= 2)
+        assert set(outbox.states()) == {"waiting"}
+        await headquarters.up()
+        await until(lambda: {row.state for row in outbox.rows.values()} == {"sent"})
+    await assert_complete(headquarters, {NIM: 5, OTHER: 3})
+
+
+async def test_killed_midway(headquarters, receiver):
+    """Headquarters is killed in the middle of a long row and comes back: nothing is lost, nothing changes places."""
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 80)
+    outbox.add(OTHER, 80)
+    async with replicating(outbox, receiver):
+        await until(lambda: outbox.states().count("sent") > 20, every=0.001)
+        headquarters.kill()
+        left = outbox.states().count("waiting")
+        assert left > 0
+        await until(lambda: outbox.states().count("waiting") and any(row.tries for row in outbox.rows.values()))
+        await headquarters.up()
+        await until(lambda: {row.state for row in outbox.rows.values()} == {"sent"})
+    await assert_complete(headquarters, {NIM: 80, OTHER: 80})
+
+
+async def test_a_thousand_waiting(headquarters, receiver):
+    """A thousand closures of two machines wait, and all arrive, in order per machine, each once."""
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 500)
+    outbox.add(OTHER, 500)
+    async with replicating(outbox, receiver):
+        await until(lambda: {row.state for row in outbox.rows.values()} == {"sent"}, deadline=30)
+    await assert_complete(headquarters, {NIM: 500, OTHER: 500})
+
+
+async def test_the_sender_restarts_midway(headquarters, receiver):
+    """Replication stops at any point and begins anew from the outbox: at most a repetition, which headquarters knows."""
+    dice = random.Random(SEED)
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 200)
+    while "waiting" in outbox.states():
+        async with replicating(outbox, receiver):
+            await asyncio.sleep(dice.uniform(0.001, 0.02))
+    await assert_complete(headquarters, {NIM: 200})
+
+
+async def test_a_closure_just_stored(headquarters, receiver):
+    """A Z is there at once, not at the next round: `wake` is all it takes, for the first Z of a machine too."""
+    outbox = MemoryOutbox()
+    async with replicating(outbox, receiver) as replicator:
+        await asyncio.sleep(0.05)
+        for count in (1, 2):
+            outbox.add(NIM)
+            began = time.monotonic()
+            replicator.wake(NIM, "live")
+            await until(lambda count=count: outbox.states() == ["sent"] * count, every=0.001)
+            assert time.monotonic() - began < 2
+    await assert_complete(headquarters, {NIM: 2})
+
+
+async def test_replayed(headquarters, receiver):
+    """Closures sent again from a number on change nothing at headquarters, whatever it already holds."""
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 5)
+    async with replicating(outbox, receiver) as replicator:
+        await until(lambda: set(outbox.states()) == {"sent"})
+        assert await outbox.replay(nim=NIM, from_z=2) == 4
+        replicator.wake(NIM, "live")
+        await until(lambda: set(outbox.states()) == {"sent"})
+    await assert_complete(headquarters, {NIM: 5})

@@ -1,0 +1,248 @@
+"""Headquarters over HTTP: what each answer means, and what a hostile one can do, shown on a real process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from support.authority import Authority
+from support.headquarters import HttpHeadquarters, until
+from support.outbox import MemoryOutbox, make_outgoing
+
+from daemon.core.delivery import Again, Delivered, Refused
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import open_receiver
+from daemon.usecases.replicate import Backoff, Replicator
+
+NIM, OTHER = "EL02000015-1", "EL02000016-1"
+
+
+def compose_here(entry):
+    return compose(entry, "caisse-1")
+
+
+@pytest.fixture
+async def headquarters(tmp_path):
+    made = HttpHeadquarters(tmp_path, timeout=0.5)
+    await made.up()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def deliver(headquarters):
+    receiver = open_receiver("https", headquarters.options)
+    yield lambda entry=None: send(receiver, entry or make_outgoing())
+    await receiver.aclose()
+
+
+async def send(receiver, entry):
+    return await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=entry.nim)
+
+
+async def replicate(outbox, options, done):
+    receiver = open_receiver("https", options)
+    backoff = Backoff(first=0.02, most=0.1, dice=random.Random(7).random)
+    replicator = Replicator(outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff)
+    task = asyncio.create_task(replicator.run())
+    await until(done)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await receiver.aclose()
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299, 409])
+async def test_taken(headquarters, deliver, status):
+    """2xx and 409 mean that headquarters has it."""
+    await headquarters.script({"status": status, "body": "thanks"})
+    assert await deliver() == Delivered()
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
+async def test_try_again(headquarters, deliver, status):
+    """Overload and trouble over there are tried again."""
+    await headquarters.script({"status": status, "body": "not now"})
+    assert await deliver() == Again(f"answered {status} not now", None)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 413, 422, 451])
+async def test_parked(headquarters, deliver, status):
+    """Any other 4xx will not get better by itself; the answer's words are kept for the operator, without control characters."""
+    await headquarters.script({"status": status, "body": "no\r\nsuch\x1b[31m shop" + "!" * 500})
+    outcome = await deliver()
+    assert isinstance(outcome, Refused)
+    assert outcome.error.startswith(f"answered {status} no such[31m shop!!!")
+    assert len(outcome.error) < 250
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_are_not_followed(headquarters, deliver, status):
+    """A redirect goes nowhere and is tried again: it is the configuration that has to change."""
+    await headquarters.script({"status": status, "headers": {"location": headquarters.url}})
+    assert await deliver() == Again(f"answered {status}", None)
+    assert len(headquarters.attempts()) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("-3", None),
+        ("soon", None),
+        ("", None),
+        ("1.5", None),
+        ("²", None),
+        ("9" * 400, float("inf")),
+    ],
+)
+async def test_retry_after_seconds(headquarters, deliver, value, seconds):
+    """Retry-After in seconds is handed on; nonsense is no Retry-After."""
+    await headquarters.script({"status": 503, "headers": {"retry-after": value}})
+    assert await deliver() == Again("answered 503", seconds)
+
+
+async def test_retry_after_date(headquarters, deliver):
+    """Retry-After as a date is counted from the answer's own Date, whatever the box's clock says."""
+    over_there = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+    headers = {"date": format_datetime(over_there, usegmt=True)}
+    headers["retry-after"] = format_datetime(over_there + timedelta(seconds=90), usegmt=True)
+    await headquarters.script({"status": 503, "headers": headers})
+    assert await deliver() == Again("answered 503", 90.0)
+
+
+async def test_slow_answer(headquarters, deliver):
+    """An answer slower than the timeout is no answer, though the closure may have been taken; the next try settles it."""
+    await headquarters.script({"delay": 1.0})
+    assert await deliver() == Again("no answer within 0.5 s")
+    assert await deliver() == Delivered()
+    assert len(await headquarters.events()) == 1
+
+
+async def test_cut_after_the_request(headquarters, deliver):
+    """The connection is cut after the request: unknown, so again; headquarters has it once."""
+    await headquarters.script({"cut": True})
+    outcome = await deliver()
+    assert isinstance(outcome, Again)
+    assert await deliver() == Delivered()
+    assert len(await headquarters.events()) == 1
+
+
+async def test_endless_answer(headquarters, deliver):
+    """An answer without end is read up to a limit; its status counts."""
+    await headquarters.script({"endless": True})
+    began = time.monotonic()
+    assert await deliver() == Delivered()
+    assert time.monotonic() - began < 0.5
+
+
+async def test_each_try_is_signed_afresh(headquarters, deliver):
+    """Two tries of one closure have one id and body, and each its own time and signature."""
+    await headquarters.script({"status": 503})
+    await deliver()
+    await until(lambda: int(time.time()) > int(headquarters.attempts()[0]["headers"]["webhook-timestamp"]))
+    await deliver()
+    first, second = headquarters.attempts()
+    assert (first["id"], first["body"]) == (second["id"], second["body"])
+    for header in ("webhook-timestamp", "webhook-signature"):
+        assert first["headers"][header] != second["headers"][header]
+    assert second["headers"]["content-type"].startswith("application/cloudevents+json")
+
+
+async def test_a_run_of_trouble(headquarters):
+    """503s, slow answers and cut connections on the way: everything arrives, in order, each once."""
+    trouble = [{"status": 503}, {"delay": 0.6}, {"cut": True}, {}, {"status": 429, "headers": {"retry-after": "0"}}, {}]
+    await headquarters.script(*trouble * 2)
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 10)
+    await replicate(outbox, headquarters.options, lambda: set(outbox.states()) == {"sent"})
+    assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 11)]
+
+
+async def test_a_poison_closure(headquarters):
+    """One that headquarters refuses is parked and visible; those behind it arrive."""
+    await headquarters.script({}, {"status": 422, "body": "unknown shop"})
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 4)
+    await replicate(outbox, headquarters.options, lambda: "waiting" not in outbox.states())
+    assert outbox.states() == ["sent", "parked", "sent", "sent"]
+    (backlog,) = await outbox.backlog()
+    assert (backlog.parked, backlog.last_error) == (1, "answered 422 unknown shop")
+    assert [event["subject"] for event in await headquarters.events()] == ["1", "3", "4"]
+    assert await outbox.replay(nim=None, from_z=None) == 1
+    await replicate(outbox, headquarters.options, lambda: set(outbox.states()) == {"sent"})
+    assert len(await headquarters.events()) == 4
+
+
+async def test_machines_are_independent(headquarters):
+    """While headquarters takes nothing of one machine, another's closures arrive."""
+    await headquarters.script(*[{"status": 503, "nim": NIM}] * 1000)
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 3)
+    outbox.add(OTHER, 3)
+    await replicate(outbox, headquarters.options, lambda: set(outbox.states(OTHER)) == {"sent"})
+    assert set(outbox.states(NIM)) == {"waiting"}
+
+
+class TestCertificates:
+    """TLS with an authority of our own; every trouble with it is tried again, and nothing is ever said in the clear."""
+
+    @pytest.fixture
+    def authority(self, tmp_path):
+        return Authority(tmp_path)
+
+    async def try_once(self, tmp_path, cert, ca):
+        headquarters = HttpHeadquarters(tmp_path, cert=cert, tls_ca=ca)
+        await headquarters.up()
+        receiver = open_receiver("https", headquarters.options)
+        try:
+            return await send(receiver, make_outgoing()), headquarters.attempts()
+        finally:
+            await receiver.aclose()
+            await headquarters.close()
+
+    async def test_good(self, tmp_path, authority):
+        """A certificate of the configured authority for the right name is accepted."""
+        outcome, attempts = await self.try_once(tmp_path, authority.issue(), authority.path)
+        assert outcome == Delivered()
+        assert len(attempts) == 1
+
+    async def test_unknown_authority(self, tmp_path, authority):
+        """A certificate of somebody else's authority is not accepted."""
+        stranger = Authority(tmp_path, "stranger")
+        outcome, attempts = await self.try_once(tmp_path, stranger.issue(), authority.path)
+        assert isinstance(outcome, Again)
+        assert "certificate" in outcome.error.lower()
+        assert attempts == []
+
+    async def test_another_name(self, tmp_path, authority):
+        """A certificate for another host is not accepted."""
+        outcome, attempts = await self.try_once(tmp_path, authority.issue("hq.example"), authority.path)
+        assert isinstance(outcome, Again)
+        assert attempts == []
+
+    async def test_expired(self, tmp_path, authority):
+        """An expired certificate is not accepted."""
+        outcome, attempts = await self.try_once(tmp_path, authority.issue(expired=True), authority.path)
+        assert isinstance(outcome, Again)
+        assert "expired" in outcome.error
+        assert attempts == []
+
+    async def test_not_tls_at_all(self, tmp_path):
+        """Where https is configured and plain HTTP answers, nothing is sent."""
+        headquarters = HttpHeadquarters(tmp_path)
+        await headquarters.up()
+        options = headquarters.options
+        receiver = open_receiver(
+            "https", type(options)(url=options.url.replace("http:", "https:"), key_files=options.key_files)
+        )
+        try:
+            assert isinstance(await send(receiver, make_outgoing()), Again)
+        finally:
+            await receiver.aclose()
+            await headquarters.close()
+        assert headquarters.attempts() == []

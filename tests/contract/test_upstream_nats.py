@@ -1,0 +1,326 @@
+"""Headquarters as a JetStream stream: what is particular to it, shown on real servers started from `config/nats`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import random
+import time
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.authority import Authority
+from support.headquarters import NatsHeadquarters, until
+from support.nats_server import CONFIG, NatsServer, NatsSite, add_stream, binary, cluster, free_port, read_events
+from support.outbox import MemoryOutbox, make_outgoing
+
+from daemon.core.delivery import Again, Delivered, Refused
+from daemon.upstream.credentials import encode_nkey, encode_seed
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import open_receiver
+from daemon.upstream.options import Options
+from daemon.usecases.replicate import Backoff, Replicator
+
+NIM = "EL02000015-1"
+
+
+def compose_here(entry):
+    return compose(entry, "caisse-1")
+
+
+@pytest.fixture
+async def headquarters(tmp_path):
+    made = NatsHeadquarters(tmp_path)
+    await made.up()
+    yield made
+    await made.close()
+
+
+async def send(options, *entries, subject="closure", event=None):
+    """One connection, one try each; nothing may reach the loop's exception handler."""
+    unhandled = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    receiver = open_receiver("nats", options)
+    try:
+        return [
+            await receiver.deliver(event or compose_here(e), report_id=e.report_id, subject=subject, nim=e.nim)
+            for e in entries or [make_outgoing()]
+        ]
+    finally:
+        await receiver.aclose()
+        await asyncio.sleep(0)
+        assert unhandled == []
+
+
+def changed(options: Options, **changes) -> Options:
+    return Options(**({name: getattr(options, name) for name in options.__struct_fields__} | changes))
+
+
+async def test_subject_and_message_id(headquarters):
+    """The subject is mcf.<NIM>.closure, the message id the report_id, and the stream holds a repetition once."""
+    entry = make_outgoing()
+    assert await send(headquarters.options, entry, entry) == [Delivered()] * 2
+    async with headquarters.reading() as client:
+        stream = client.jetstream()
+        message = await stream.get_msg("CLOSURES", seq=1)
+        assert (await stream.stream_info("CLOSURES")).state.messages == 1
+    assert message.subject == f"mcf.{NIM}.closure"
+    assert message.headers["Nats-Msg-Id"] == entry.report_id
+    assert message.data == compose_here(entry)
+
+
+async def test_the_stream_keeps_everything(headquarters):
+    """As configured, nobody deletes or purges a closure, not even who may use the whole API."""
+    await send(headquarters.options)
+    async with headquarters.reading() as client:
+        for call, body in (("MSG.DELETE", b'{"seq": 1}'), ("PURGE", b"")):
+            answer = json.loads((await client.request(f"$JS.API.STREAM.{call}.CLOSURES", body)).data)
+            assert "error" in answer, call
+        config = (await client.jetstream().stream_info("CLOSURES")).config
+    assert (config.deny_delete, config.deny_purge, config.num_replicas) == (True, True, 1)
+
+
+async def test_no_stream(tmp_path):
+    """Without a stream nothing acknowledges: again, and the error says which subject has none."""
+    server = NatsServer(NatsSite(tmp_path / "nats"))
+    await server.up()
+    options = Options(url=server.url, credentials_file=server.site.shop, tls_ca=server.site.authority.path)
+    try:
+        assert await send(options) == [Again(f"no stream takes mcf.{NIM}.closure")]
+    finally:
+        server.kill()
+
+
+async def test_somebody_else_answers(tmp_path):
+    """An answer that is not a stream's acknowledgement is none."""
+    server = NatsServer(NatsSite(tmp_path / "nats"))
+    server.site.replacements['publish: ["$JS.API.>", "$JS.ACK.CLOSURES.>"]'] = 'publish: [">"]'
+    server.site.replacements['subscribe: ["_INBOX.>"]\n      }\n    }\n  ]'] = 'subscribe: [">"]\n      }\n    }\n  ]'
+    server = NatsServer(server.site, "hq-2")
+    await server.up()
+    options = Options(url=server.url, credentials_file=server.site.shop, tls_ca=server.site.authority.path)
+    client = await server.site.connect(server.url)
+    answers = iter([b"thanks", b"{}", b"[]", b"7", b'{"stream": "", "seq": 1}', b'{"error": {}}'])
+
+    async def answer(message):
+        await message.respond(next(answers))
+
+    await client.subscribe("mcf.>", cb=answer)
+    await client.flush()
+    try:
+        outcomes = await send(options, *[make_outgoing()] * 6)
+    finally:
+        await client.close()
+        server.kill()
+    assert outcomes == [Again(f"what answers on mcf.{NIM}.closure is not a stream")] * 6
+
+
+async def test_not_permitted(headquarters):
+    """A subject that the shop's user may not publish on: again, with the server's own words."""
+    (outcome,) = await send(changed(headquarters.options, timeout=0.5), subject="other")
+    assert isinstance(outcome, Again)
+    assert "permissions violation" in outcome.error
+
+
+async def test_too_large(headquarters):
+    """What is larger than the server or the stream takes will not shrink: parked."""
+    for size in (1_048_577, 1_048_576, 1_048_500):
+        assert await send(headquarters.options, event=b" " * size) == [Refused("larger than the server takes")]
+    config = json.loads((CONFIG / "closures-one.json").read_text()) | {"max_msg_size": 1000}
+    async with headquarters.reading() as client:
+        await client.request("$JS.API.STREAM.UPDATE.CLOSURES", json.dumps(config).encode())
+    assert await send(headquarters.options, event=b" " * 1001) == [Refused("larger than the stream takes")]
+
+
+async def test_silent_server(tmp_path):
+    """A server that accepts and says nothing costs one timeout, no more."""
+
+    async def say_nothing(reader, writer):
+        await reader.read()
+        writer.close()
+
+    waiting = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = waiting.sockets[0].getsockname()[1]
+    began = time.monotonic()
+    (outcome,) = await send(Options(url=f"nats://127.0.0.1:{port}", timeout=0.3))
+    assert isinstance(outcome, Again)
+    assert time.monotonic() - began < 2
+    waiting.close()
+
+
+async def test_killed_during_a_publish(headquarters):
+    """The server dies between a publish and its acknowledgement: known at once, tried again, there once."""
+    receiver = open_receiver("nats", headquarters.options)
+    outbox = MemoryOutbox()
+    outbox.add(NIM, 40)
+    replicator = Replicator(
+        outbox,
+        receiver,
+        compose_here,
+        clock=lambda: 0,
+        backoff=Backoff(first=0.01, most=0.05, dice=random.Random(3).random),
+    )
+    task = asyncio.create_task(replicator.run())
+    for sent in (5, 15, 25):
+        await until(lambda sent=sent: outbox.states().count("sent") >= sent, every=0.001)
+        headquarters.kill()
+        await headquarters.up()
+    await until(lambda: set(outbox.states()) == {"sent"})
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await receiver.aclose()
+    assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 41)]
+
+
+class TestEncryption:
+    """Certificates are checked, and nothing is said in the clear beyond loopback."""
+
+    async def test_unknown_authority(self, headquarters, tmp_path):
+        """A certificate of somebody else's authority is not accepted."""
+        stranger = Authority(tmp_path, "stranger")
+        (outcome,) = await send(changed(headquarters.options, tls_ca=stranger.path))
+        assert isinstance(outcome, Again)
+        assert "certificate" in outcome.error.lower()
+
+    async def test_another_name(self, headquarters):
+        """A certificate for another name is not accepted."""
+        url = headquarters.options.url.replace("127.0.0.1", "localhost")
+        (outcome,) = await send(changed(headquarters.options, url=url))
+        assert isinstance(outcome, Again)
+        assert "localhost" in outcome.error
+
+    async def test_a_server_without_tls_beyond_loopback(self):
+        """tls:// to a server that says it does not encrypt: nothing is sent, no name, no key."""
+        said = bytearray()
+
+        async def pretend(reader, writer):
+            writer.write(b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"auth_required":true}\r\n')
+            said.extend(await reader.read(4096))
+            writer.close()
+
+        server = await asyncio.start_server(pretend, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        # As if it were another host: only the name decides what is owed, so a second, unreachable one is named.
+        options = Options(url=f"tls://127.0.0.1:{port},tls://hq.invalid:4222", timeout=1.0)
+        (outcome,) = await send(options)
+        assert isinstance(outcome, Again)
+        assert bytes(said) == b""
+        server.close()
+
+
+class TestCredentials:
+    """A `.creds` file as `nsc` writes it, against a server in operator mode."""
+
+    @pytest.fixture
+    async def server(self, tmp_path):
+        keys = {who: Ed25519PrivateKey.generate() for who in ("operator", "account", "user")}
+        ids = {who: nkey(prefix, keys[who]) for who, prefix in (("operator", 14), ("account", 0), ("user", 20))}
+        limits = {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1}
+        limits |= {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1, "wildcards": True}
+        operator = jwt(keys["operator"], ids["operator"], ids["operator"], "operator", {})
+        account = jwt(keys["operator"], ids["operator"], ids["account"], "account", {"limits": limits})
+        user = jwt(keys["account"], ids["account"], ids["user"], "user", {"subs": -1, "data": -1, "payload": -1})
+        creds = tmp_path / "shop.creds"
+        seed = encode_seed(keys["user"].private_bytes_raw())
+        creds.write_text(
+            f"-----BEGIN NATS USER JWT-----\n{user}\n------END NATS USER JWT------\n\n"
+            f"-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        )
+        port = free_port()
+        conf = tmp_path / "operator.conf"
+        conf.write_text(
+            f'listen: "127.0.0.1:{port}"\noperator: {operator}\nresolver: MEMORY\n'
+            f"resolver_preload: {{ {ids['account']}: {account} }}\n"
+        )
+        process = await asyncio.create_subprocess_exec(binary(), "-c", str(conf), stderr=asyncio.subprocess.DEVNULL)
+        yield Options(url=f"nats://127.0.0.1:{port}", credentials_file=creds, timeout=2.0)
+        process.kill()
+        await process.wait()
+
+    async def test_accepted(self, server):
+        """The user's JWT, proved by its seed, opens the connection."""
+        outcomes = []
+
+        async def connected():
+            outcomes.extend(await send(server))
+            return isinstance(outcomes[-1], Again) and "no stream" in outcomes[-1].error
+
+        await until(connected)
+
+    async def test_of_somebody_else(self, server, tmp_path):
+        """A JWT proved by another key is refused, in the server's words."""
+        creds = tmp_path / "stolen.creds"
+        seed = encode_seed(Ed25519PrivateKey.generate().private_bytes_raw())
+        jwt_block = server.credentials_file.read_text().split("\n\n")[0]
+        creds.write_text(f"{jwt_block}\n\n-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n")
+        errors = []
+
+        async def refused():
+            errors.extend(await send(changed(server, credentials_file=creds)))
+            return "authorization violation" in errors[-1].error.lower()
+
+        await until(refused)
+
+
+async def test_three_servers_lose_one(tmp_path):
+    """Of three servers the stream's leader is killed between publishes: sending goes on, and nothing is lost."""
+    site = NatsSite(tmp_path / "nats")
+    servers = cluster(site)
+    for server in servers:
+        server.start()
+    try:
+        await asyncio.gather(*(server.wait() for server in servers))
+        client = await site.connect(servers[0].url)
+        await add_stream(client, "closures-three.json")
+        leader = (await client.jetstream().stream_info("CLOSURES")).cluster.leader
+        await client.close()
+        url = ",".join(server.url for server in servers)
+        options = Options(url=url, credentials_file=site.shop, tls_ca=site.authority.path, timeout=2.0)
+        outbox = MemoryOutbox()
+        outbox.add(NIM, 60)
+        receiver = open_receiver("nats", options)
+        replicator = Replicator(outbox, receiver, compose_here, clock=lambda: 0, backoff=Backoff(first=0.02, most=0.2))
+        task = asyncio.create_task(replicator.run())
+        await until(lambda: outbox.states().count("sent") >= 20, every=0.001)
+        next(server for server in servers if server.name == leader).kill()
+        assert "waiting" in outbox.states()
+        await until(lambda: set(outbox.states()) == {"sent"}, deadline=40)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await receiver.aclose()
+        client = await site.connect(next(server.url for server in servers if server.name != leader))
+        events = await read_events(client)
+        config = (await client.jetstream().stream_info("CLOSURES")).config
+        await client.close()
+    finally:
+        for server in servers:
+            server.kill()
+    assert [event["subject"] for event in events] == [str(n) for n in range(1, 61)]
+    assert (config.num_replicas, config.storage, config.deny_delete, config.deny_purge) == (3, "file", True, True)
+
+
+async def test_configurations_are_read(tmp_path):
+    """The server accepts the files of config/nats as such, and refuses to start while placeholders stand for keys."""
+    assert "sync_interval: always" in (CONFIG / "jetstream.conf").read_text()
+    for conf in ("one.conf", "three.conf"):
+        process = await asyncio.create_subprocess_exec(
+            binary(), "-t", "-c", str(CONFIG / conf), env={"HQ_NAME": "hq-1"}, stderr=asyncio.subprocess.PIPE
+        )
+        _, complaint = await process.communicate()
+        assert process.returncode == 1
+        assert b"Not a valid public nkey" in complaint, complaint
+
+
+def nkey(prefix: int, key: Ed25519PrivateKey) -> str:
+    return encode_nkey(bytes([prefix << 3]), key.public_key().public_bytes_raw())
+
+
+def jwt(signer: Ed25519PrivateKey, issuer: str, subject: str, kind: str, claims: dict) -> str:
+    """A NATS JWT, version 2 (`ed25519-nkey`)."""
+    head = {"typ": "JWT", "alg": "ed25519-nkey"}
+    body = {"jti": subject, "iat": int(time.time()), "iss": issuer, "sub": subject, "name": kind}
+    body["nats"] = {"type": kind, "version": 2, **claims}
+    content = ".".join(base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=").decode() for p in (head, body))
+    signature = base64.urlsafe_b64encode(signer.sign(content.encode())).rstrip(b"=").decode()
+    return f"{content}.{signature}"

@@ -1,0 +1,112 @@
+"""An outbox in memory with the meaning of the one in the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass, field
+
+import msgspec
+
+from daemon.core.delivery import Backlog, Outgoing
+
+START = 1_765_000_000_000
+
+
+def make_outgoing(
+    nim: str = "EL02000015-1", z_number: int = 1, mode: str = "live", number: int | None = None
+) -> Outgoing:
+    created_at = START + z_number * 86_400_000
+    report_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{nim}/{mode}/{z_number}"))
+    report = {
+        "kind": "Z",
+        "nim": nim,
+        "period_start": "2025-12-05T20:00:00Z",
+        "period_end": "2025-12-06T20:00:00Z",
+        "certs_count": 2,
+        "total_ttc": 16000,
+        "total_ht": 13559,
+        "total_tva": 2441,
+        "by_group": [{"group": "B", "ht": 13559, "tva": 2441, "ttc": 16000}],
+        "by_type": [{"invoice_type": "FV", "count": 2, "total_ttc": 16000}],
+        "fvc_start": 2 * z_number - 1,
+        "fvc_end": 2 * z_number,
+        "z_number": z_number,
+        "report_id": report_id,
+        "created_at": "2025-12-06T20:00:00Z",
+        "mcf_counters": {"tc": 3 * z_number, "fvc": 2 * z_number, "frc": 0},
+    }
+    body = msgspec.json.encode(report)
+    chain = hashlib.sha256(body).digest()
+    return Outgoing(number or z_number, nim, mode, z_number, report_id, created_at, body, chain)
+
+
+@dataclass
+class Row:
+    entry: Outgoing
+    state: str = "waiting"
+    tries: int = 0
+    error: str = ""
+    error_at: int = 0
+    next_at: int = 0
+    sent_at: int = 0
+
+
+@dataclass
+class MemoryOutbox:
+    rows: dict[int, Row] = field(default_factory=dict)
+
+    def add(self, nim: str = "EL02000015-1", count: int = 1, mode: str = "live") -> None:
+        first = 1 + sum(1 for row in self.rows.values() if (row.entry.nim, row.entry.mode) == (nim, mode))
+        for z_number in range(first, first + count):
+            number = len(self.rows) + 1
+            self.rows[number] = Row(make_outgoing(nim, z_number, mode, number))
+
+    def states(self, nim: str = "EL02000015-1") -> list[str]:
+        return [row.state for row in self.rows.values() if row.entry.nim == nim]
+
+    async def backlog(self) -> list[Backlog]:
+        books = dict.fromkeys((row.entry.nim, row.entry.mode) for row in self.rows.values())
+        return [self._backlog(nim, mode) for nim, mode in books]
+
+    def _backlog(self, nim: str, mode: str) -> Backlog:
+        rows = [row for row in self.rows.values() if (row.entry.nim, row.entry.mode) == (nim, mode)]
+        waiting = [row for row in rows if row.state == "waiting"]
+        last = max(rows, key=lambda row: row.error_at)
+        return Backlog(
+            nim=nim,
+            mode=mode,
+            waiting=len(waiting),
+            parked=sum(row.state == "parked" for row in rows),
+            oldest_at=min((row.entry.created_at for row in waiting), default=0),
+            last_error=last.error,
+            last_error_at=last.error_at,
+            last_sent_at=max(row.sent_at for row in rows),
+        )
+
+    async def waiting(self, nim: str, mode: str, limit: int) -> list[Outgoing]:
+        rows = [row.entry for row in self.rows.values() if row.state == "waiting"]
+        return [entry for entry in rows if (entry.nim, entry.mode) == (nim, mode)][:limit]
+
+    async def mark_sent(self, outgoing_id: int, *, at: int) -> None:
+        row = self.rows[outgoing_id]
+        row.state, row.sent_at = "sent", at
+
+    async def mark_failed(self, outgoing_id: int, error: str, *, at: int, next_at: int) -> None:
+        row = self.rows[outgoing_id]
+        row.tries, row.error, row.error_at, row.next_at = row.tries + 1, error, at, next_at
+
+    async def park(self, outgoing_id: int, error: str, *, at: int) -> None:
+        row = self.rows[outgoing_id]
+        row.state, row.error, row.error_at = "parked", error, at
+
+    async def replay(self, *, nim: str | None, from_z: int | None) -> int:
+        again = [
+            row
+            for row in self.rows.values()
+            if nim in (None, row.entry.nim)
+            and (row.state == "parked" if from_z is None else row.state != "waiting" and row.entry.z_number >= from_z)
+        ]
+        for row in again:
+            row.state = "waiting"
+        return len(again)
