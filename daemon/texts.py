@@ -57,6 +57,7 @@ SAME_PORT = Text(
     "{value} est déjà le port de {other} ; deux machines ne partagent pas une ligne",
     "{value} is already the port of {other}; two machines cannot share a line",
 )
+SAME_URL = Text("{value} est déjà l'adresse de {other}", "{value} is already the address of {other}")
 NO_MACHINE = Text("aucune section [[machine]] : rien pour certifier", "no [[machine]] section: nothing to certify with")
 BAD_ZONE = Text("{value} n'est pas un fuseau horaire connu", "{value} is not a known time zone")
 BEYOND_LOOPBACK = Text(
@@ -198,6 +199,20 @@ HELP_UPSTREAM_KEYGEN = Text(
 # -- command line: answers ------------------------------------------------------------------------------------------------
 
 BROKEN_OFF = Text("interrompu", "broken off")
+ID = Text("ID", "ID")
+MODE = Text("MODE", "MODE")
+LABEL = Text("LIBELLÉ", "LABEL")
+CREATED = Text("CRÉÉE", "CREATED")
+REVOKED = Text("RÉVOQUÉE", "REVOKED")
+NO_LEDGER = Text(
+    "pas encore de registre à {path} ; `mcfd run` ou `mcfd keys create` le crée",
+    "no ledger yet at {path}; `mcfd run` or `mcfd keys create` makes it",
+)
+NIM_NOT_CONFIGURED = Text(
+    "attention : {nim} n'est pas dans la configuration ; la clé est créée quand même",
+    "note: {nim} is not in the configuration; the key is made all the same",
+)
+KEY_REVOKED = Text("clé {id} révoquée", "key {id} revoked")
 CONFIG_FINE = Text("{file} : tout va bien ({nims})", "{file}: all is well ({nims})")
 
 

@@ -24,6 +24,7 @@ from daemon.settings.errors import SettingsError
 
 COMMANDS = {
     "run": "daemon.cli.run",
+    "keys": "daemon.cli.keys",
     "config": "daemon.cli.config",
     "version": "daemon.cli.version",
 }

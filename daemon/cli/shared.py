@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,6 +59,20 @@ def examples(*lines: str) -> str:
 def complain(message: str) -> None:
     """One line on stderr, whatever the message was made of."""
     click.echo("mcfd: " + " ".join(message.split()), err=True)
+
+
+def warn(message: object) -> None:
+    """For people, beside what a script reads from stdout."""
+    complain(str(message))
+
+
+def say(message: object) -> None:
+    click.echo(str(message))
+
+
+def moment(at: int, zone: tzinfo) -> str:
+    """Milliseconds as the shop's date and time; nothing for 0."""
+    return datetime.fromtimestamp(at / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def print_json(value: object) -> None:

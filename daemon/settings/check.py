@@ -35,8 +35,12 @@ def check_values(settings: Settings, fault: Fault) -> None:
     check_machines(settings, fault)
     if settings.upstream:
         check_upstream(settings.upstream, fault)
+    urls: dict[str, str] = {}
     for index, webhook in enumerate(settings.webhook):
-        check_webhook(webhook, f"webhook[{index}]", fault)
+        at = f"webhook[{index}]"
+        check_webhook(webhook, at, fault)
+        if other := _taken(urls, webhook.url, at):
+            raise fault(f"{at}.url", texts.SAME_URL(value=quoted(webhook.url), other=other))
 
 
 def check_server(server: Server, fault: Fault) -> None:

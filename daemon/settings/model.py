@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -236,3 +236,8 @@ class Settings(Section, frozen=True):
     def payment_labels(self) -> dict[str, str]:
         """A label for each of the letters E V C M B A."""
         return {**LABELS[self.server.language], **self.reports.payment_labels}
+
+    def lanes(self) -> dict[str, frozenset[str]]:
+        """Which events each destination of the outbox wants: closures upstream, and what each webhook asked for."""
+        webhooks = {webhook.url: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
+        return {"upstream": frozenset({"closure.created"}), **webhooks}

@@ -171,6 +171,7 @@ def test_relative_paths_start_at_the_file(tmp_path, monkeypatch):
         (MACHINE + UPSTREAM + 'subject_prefix = "mcf.>"\n', "upstream.subject_prefix: "),
         (MACHINE + '[[webhook]]\nurl = "http://x.example"\nsecret_file = "s"\n', "webhook[0].url: "),
         (MACHINE + '[[webhook]]\nurl = "https://x"\nsecret_file = "s"\nevents = ["z"]\n', "webhook[0].events[0]: "),
+        (MACHINE + 2 * '[[webhook]]\nurl = "https://x"\nsecret_file = "s"\n', "webhook[1].url: "),
         ("[server\n", "is not TOML: "),
     ],
 )
@@ -184,6 +185,16 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(tmp_path):
     told = refusal(tmp_path, MACHINE + UPSTREAM.replace("https://hq", "https://awa:hunter2@hq"))
     assert told.startswith("upstream.url: must not carry a password")
     assert "hunter2" not in told
+
+
+def test_who_wants_which_events(tmp_path):
+    """A webhook without a list of events wants them all; closures always go upstream."""
+    hooks = '[[webhook]]\nurl = "https://a"\nsecret_file = "s"\nevents = ["cert.issued"]\n'
+    hooks += '[[webhook]]\nurl = "https://b"\nsecret_file = "s"\n'
+    lanes = load(write(tmp_path, MACHINE + hooks), {}).lanes()
+    assert lanes["upstream"] == {"closure.created"}
+    assert lanes["https://a"] == {"cert.issued"}
+    assert len(lanes["https://b"]) == 6
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon import texts
+from daemon.cli.ledger import now, with_ledger
+from daemon.cli.shared import config_option, examples, json_option, moment, print_json, print_table, say, warn
+from daemon.core.certification import Mode
+from daemon.core.clock import millis_text
+from daemon.settings import load
+from daemon.settings.check import NIM, quoted
+
+if TYPE_CHECKING:
+    from daemon.store.keys import ApiKey
+
+
+def _nim(_: click.Context, __: click.Parameter, value: str) -> str:
+    if value and not NIM.fullmatch(value):
+        raise click.BadParameter(texts.BAD_NIM(value=quoted(value)))
+    return value
+
+
+@click.group("keys", help=str(texts.HELP_KEYS))
+def command() -> None:
+    pass
+
+
+@command.command(
+    "create",
+    help=str(texts.HELP_KEYS_CREATE),
+    epilog=examples(
+        'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
+        "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
+    ),
+)
+@config_option
+@click.option("--nim", required=True, callback=_nim, help=str(texts.HELP_NIM))
+@click.option("--test", is_flag=True, help=str(texts.HELP_TEST))
+@click.option("--label", default="", help=str(texts.HELP_LABEL))
+def create(config: Path | None, nim: str, test: bool, label: str) -> None:
+    settings = load(config)
+    if nim not in [machine.nim for machine in settings.machine]:
+        warn(texts.NIM_NOT_CONFIGURED(nim=nim))
+    mode: Mode = "test" if test else "live"
+    key = with_ledger(settings, lambda store: store.create_key(nim, mode, label, at=now()), make=True)
+    click.echo(key)
+
+
+@command.command(
+    "list", help=str(texts.HELP_KEYS_LIST), epilog=examples("mcfd keys list", "mcfd keys list --all --json")
+)
+@config_option
+@click.option("--nim", default="", callback=_nim, help=str(texts.HELP_NIM))
+@click.option("--all", "revoked_too", is_flag=True, help=str(texts.HELP_ALL))
+@json_option
+def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -> None:
+    settings = load(config)
+    found = with_ledger(settings, lambda store: store.list_keys())
+    keys = [key for key in found if nim in ("", key.nim) and (revoked_too or not key.revoked_at)]
+    if as_json:
+        print_json([_shown(key) for key in keys])
+        return
+    zone = settings.reports.zone
+    print_table(
+        (texts.ID, "NIM", texts.MODE, texts.LABEL, texts.CREATED, texts.REVOKED),
+        [
+            (key.id, key.nim, key.mode, key.label, moment(key.created_at, zone), moment(key.revoked_at, zone))
+            for key in keys
+        ],
+    )
+
+
+@command.command("revoke", help=str(texts.HELP_KEYS_REVOKE), epilog=examples("mcfd keys list", "mcfd keys revoke 3"))
+@config_option
+@click.argument("key_id", metavar="ID", type=click.IntRange(min=1))
+def revoke(config: Path | None, key_id: int) -> None:
+    with_ledger(load(config), lambda store: store.revoke_key(key_id, at=now()))
+    say(texts.KEY_REVOKED(id=key_id))
+
+
+def _shown(key: ApiKey) -> dict[str, object]:
+    return {
+        "id": key.id,
+        "nim": key.nim,
+        "mode": key.mode,
+        "label": key.label,
+        "created_at": millis_text(key.created_at),
+        "revoked_at": millis_text(key.revoked_at) if key.revoked_at else None,
+    }
