@@ -1,0 +1,278 @@
+"""One exchange at a time over a line that misbehaves in every way of the protocol page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from support.naive_frames import naive_encode
+from support.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, ScriptedPort, answer
+
+from bridge.errors import LineDown, PortVanished
+from bridge.link import Link, Timers
+
+
+def link_over(port: ScriptedPort, timers: Timers = QUICK, journal: Journal | None = None) -> Link:
+    return Link(port, timers, journal or Journal(), first_seq=0x30)
+
+
+def reply(seq: int, cmd: int, data: bytes = b"OK") -> bytes:
+    return naive_encode(seq, cmd, data, IDLE)
+
+
+async def test_a_command_is_answered_and_counted() -> None:
+    """One frame out, its own reply back."""
+    port = ScriptedPort(answer(b"7,12"))
+    link = link_over(port)
+    assert link.last_seq is None
+    got = await link.exchange(0xC0, b"x")
+    assert (got.seq, got.cmd, got.data) == (0x30, 0xC0, b"7,12")
+    assert port.requests == [(0x30, 0xC0, b"x")]
+    assert link.last_seq == 0x30
+    assert (link.counters.exchanges, link.counters.bytes_sent) == (1, len(port.written[0]))
+    assert link.counters.bytes_received == len(reply(0x30, 0xC0, b"7,12"))
+
+
+async def test_each_command_has_the_next_seq_and_7f_is_followed_by_20() -> None:
+    """SEQ goes up by one for each new command and wraps."""
+    port = ScriptedPort(*[answer()] * 3)
+    link = Link(port, QUICK, Journal(), first_seq=0x7E)
+    for _ in range(3):
+        await link.exchange(0xC1)
+    assert [seq for seq, _, _ in port.requests] == [0x7E, 0x7F, 0x20]
+
+
+async def test_the_first_seq_is_not_always_the_same() -> None:
+    """After a restart the machine's last SEQ is not met on purpose."""
+    seen = set()
+    for _ in range(40):
+        port = ScriptedPort(answer())
+        await Link(port, QUICK, Journal()).exchange(0xC1)
+        seen.add(port.requests[0][0])
+    assert len(seen) > 5
+    assert all(0x20 <= seq <= 0x7F for seq in seen)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param([NAK], id="NAK"),
+        pytest.param([], id="silence"),
+        pytest.param([b"\xff\x00\x7f"], id="noise"),
+        pytest.param([reply(0x30, 0xC1)[:-3]], id="broken off"),
+        pytest.param([reply(0x30, 0xC1, b"OK").replace(b"OK", b"KO!"[:2])[:-2] + b"0\x03"], id="checksum"),
+        pytest.param([reply(0x30, 0xC1).replace(b"O", b"\x07")], id="format"),
+        pytest.param([b"\x01\xff AAAA"], id="false SOH"),
+        pytest.param([NAK, NAK], id="NAK twice"),
+    ],
+)
+async def test_the_same_frame_goes_out_again(trouble) -> None:
+    """On NAK, silence and garbage the frame is repeated with the same SEQ, which the machine does not execute twice."""
+    port = ScriptedPort(trouble, answer(), answer())
+    link = link_over(port)
+    assert (await link.exchange(0xC1)).data == b"OK"
+    assert set(port.written) == {port.written[0]}
+    assert link.counters.retries >= 1
+
+
+@pytest.mark.parametrize("trouble", [NAK, reply(0x30, 0xC1)[:-1] + b"\x00", b"\xff" * 20])
+async def test_what_shows_that_the_answer_is_lost_is_not_waited_over(trouble) -> None:
+    """After a NAK or a spoiled answer the next try does not wait for the whole response timer (20 s here)."""
+    began = time.monotonic()
+    port = ScriptedPort([trouble], answer())
+    assert (await link_over(port, PATIENT).exchange(0xC1)).data == b"OK"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("trouble", [[], [NAK], [b"\xff"], [reply(0x30, 0xC1)[:9]], [reply(0x31, 0xC1)]])
+async def test_after_three_tries_the_line_is_down_for_good(trouble) -> None:
+    """Three times the same frame, then LineDown with `sent`; the port is closed and nothing is ever sent again."""
+    journal = Journal()
+    port = ScriptedPort(*[trouble] * 3)
+    link = link_over(port, journal=journal)
+    with pytest.raises(LineDown) as down:
+        await link.exchange(0xC1)
+    assert down.value.sent
+    assert len(port.written) == 3
+    assert len(set(port.written)) == 1
+    assert port.is_closed
+    assert link.is_over
+    with pytest.raises(LineDown) as again:
+        await link.exchange(0xC1)
+    assert not again.value.sent
+    assert len(port.written) == 3
+    assert (await link.ended()) is down.value
+    assert journal.events()[-1] == "line.ended"
+
+
+async def test_the_last_try_is_waited_out() -> None:
+    """There is no way back after the third try: garbage and NAKs during it do not end it before its time."""
+    slow = Timers(first_byte=2.0, byte_gap=0.05, quiet=0.01)
+    late = [b"\xff\xff", NAK, (0.2, reply(0x30, 0xC1))]
+    port = ScriptedPort([NAK], [NAK], late)
+    assert (await link_over(port, slow).exchange(0xC1)).data == b"OK"
+    assert len(port.written) == 3
+
+
+async def test_syn_extends_the_response_timer() -> None:
+    """A machine that says SYN every now and then is waited for, well beyond the first-byte timer, without a retry."""
+    working = [(0.03, SYN)] * 8
+    port = ScriptedPort(lambda seq, cmd, _: [*working, (0.03, reply(seq, cmd))])
+    link = link_over(port)
+    assert (await link.exchange(0x38, b"1.00")).data == b"OK"
+    assert len(port.written) == 1
+
+
+async def test_a_syn_does_not_shorten_a_long_wait() -> None:
+    """A 38h may be answered by a SYN and then by honest silence: its own timer still holds."""
+    port = ScriptedPort(lambda seq, cmd, _: [SYN, (0.2, reply(seq, cmd))])
+    assert (await link_over(port).exchange(0x38, b"1.00", first_byte=5.0)).data == b"OK"
+    assert len(port.written) == 1
+
+
+@pytest.mark.parametrize("storm", [SYN, reply(0x55, 0x38), b"\xfe"])
+async def test_a_storm_ends_at_the_overall_deadline(storm) -> None:
+    """SYNs, stale replies or noise without end do not hold a command for ever."""
+    began = time.monotonic()
+    port = ScriptedPort(*[[(0.01, storm)] * 500] * 3)
+    with pytest.raises(LineDown):
+        await link_over(port).exchange(0x38, b"1.00", overall=0.3)
+    assert time.monotonic() - began < 2
+    assert port.is_closed
+
+
+@pytest.mark.parametrize(("seq", "cmd"), [(0x2F, 0xC1), (0x31, 0xC1), (0x30, 0xC2)])
+async def test_a_stale_reply_is_dropped_and_logged(seq: int, cmd: int) -> None:
+    """A reply of another SEQ or another command is not the answer; the wait goes on without a retry."""
+    journal = Journal()
+    port = ScriptedPort([reply(seq, cmd, b"secret"), (0.01, reply(0x30, 0xC1, b"mine"))])
+    link = link_over(port, journal=journal)
+    assert (await link.exchange(0xC1)).data == b"mine"
+    assert journal.lines == [("line.stale_reply", {"seq": seq, "cmd": cmd, "size": 6})]
+    assert link.counters.stale == 1
+    assert len(port.written) == 1
+
+
+async def test_a_doubled_reply_is_dropped() -> None:
+    """The second copy, in the same bytes or later, is never taken for the answer to the next command."""
+    twice = lambda seq, cmd, _: [reply(seq, cmd, b"1") * 2, (0.01, reply(seq, cmd, b"1"))]  # noqa: E731  # a step
+    port = ScriptedPort(twice, lambda seq, cmd, _: [(0.03, reply(seq, cmd, b"2"))])
+    link = link_over(port)
+    assert (await link.exchange(0xC1)).data == b"1"
+    assert (await link.exchange(0xC1)).data == b"2"
+    assert link.counters.stale == 2
+    assert len(port.written) == 2
+
+
+async def test_a_reply_that_has_begun_is_waited_for_byte_by_byte() -> None:
+    """The response timer is for the first byte; a slow frame counts as long as its bytes keep coming."""
+    port = ScriptedPort(lambda seq, cmd, _: [(0.01, bytes([byte])) for byte in reply(seq, cmd)])
+    assert (await link_over(port).exchange(0xC1)).data == b"OK"
+    assert len(port.written) == 1
+
+
+async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
+    """What comes while nothing is asked, or is our own frame come back, is told and dropped."""
+    journal = Journal()
+    port = ScriptedPort(lambda seq, cmd, text: [naive_encode(seq, cmd, text), reply(seq, cmd)], answer(b"two"))
+    link = link_over(port, journal=journal)
+    assert (await link.exchange(0xC1, b"name")).data == b"OK"
+    port.say(NAK, SYN, b"\xff\x01", reply(0x30, 0xC1), b"\x01\x80\x41")
+    await asyncio.sleep(0.02)
+    assert (await link.exchange(0xC1)).data == b"two"
+    assert set(journal.events()) == {"line.out_of_turn", "line.garbage", "line.stale_reply"}
+    assert "name" not in repr(journal.lines)
+
+
+async def test_callers_take_turns() -> None:
+    """Two commands at once go out one after the other, each with its own answer."""
+    slow = lambda seq, cmd, text: [(0.02, reply(seq, cmd, text))]  # noqa: E731  # a step
+    port = ScriptedPort(slow, slow, slow)
+    link = link_over(port)
+    got = await asyncio.gather(*(link.exchange(0xC1, data) for data in (b"a", b"b", b"c")))
+    assert [each.data for each in got] == [b"a", b"b", b"c"]
+    assert len(port.written) == 3
+
+
+async def test_a_vanished_port_ends_the_command_and_the_link() -> None:
+    """PortVanished at once, with `sent` for the command on the line and without for those after it."""
+    port = ScriptedPort()
+    link = link_over(port, PATIENT)
+    asyncio.get_running_loop().call_later(0.01, port.vanish)
+    with pytest.raises(PortVanished, match="unplugged") as lost:
+        await link.exchange(0xC1)
+    assert lost.value.sent
+    with pytest.raises(PortVanished) as again:
+        await link.exchange(0xC1)
+    assert not again.value.sent
+    assert port.is_closed
+
+
+async def test_a_port_that_vanishes_while_nothing_is_asked_is_noticed() -> None:
+    """`ended` tells it, and may be given up and asked again."""
+    port = ScriptedPort()
+    link = link_over(port)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(link.ended(), 0.01)
+    port.vanish()
+    why = await link.ended()
+    assert isinstance(why, PortVanished)
+    assert not why.sent
+
+
+async def test_a_command_given_up_half_way_ends_the_link() -> None:
+    """It may have been executed: nothing may follow it on this connection as if nothing had happened."""
+    port = ScriptedPort([(0.05, reply(0x30, 0x38))])
+    link = link_over(port, PATIENT)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(link.exchange(0x38, b"1.00"), 0.01)
+    assert port.is_closed
+    assert (await link.ended()).sent
+    with pytest.raises(LineDown, match="given up"):
+        await link.exchange(0xC1)
+
+
+async def test_a_command_given_up_while_it_waits_its_turn_does_no_harm() -> None:
+    """Nothing of it was sent, so the link goes on."""
+    port = ScriptedPort(lambda seq, cmd, _: [(0.05, reply(seq, cmd))], answer())
+    link = link_over(port, PATIENT)
+    first = asyncio.create_task(link.exchange(0xC1))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(link.exchange(0xC2), 0.01)
+    assert (await first).cmd == 0xC1
+    assert (await link.exchange(0x2B)).cmd == 0x2B
+    assert [cmd for _, cmd, _ in port.requests] == [0xC1, 0x2B]
+
+
+async def test_closing_the_link_ends_what_is_on_it() -> None:
+    """`close` is final, repeatable, and tells the caller on the line."""
+    port = ScriptedPort()
+    link = link_over(port, PATIENT)
+    asyncio.get_running_loop().call_later(0.01, link.close)
+    with pytest.raises(LineDown, match="closed") as closed:
+        await link.exchange(0xC1)
+    assert closed.value.sent
+    link.close()
+    assert port.is_closed
+
+
+async def test_a_probe_tries_once_and_its_silence_is_no_harm() -> None:
+    """None, and the late answer to it is not taken for the answer to the next command."""
+    port = ScriptedPort([(0.08, reply(0x30, 0xC1, b"old"))], [(0.045, reply(0x31, 0xC1, b"new"))])
+    link = link_over(port)
+    assert await link.probe(0xC1) is None
+    assert (await link.exchange(0xC1)).data == b"new"
+    assert [seq for seq, _, _ in port.requests] == [0x30, 0x31]
+    port = ScriptedPort(answer(b"yes"))
+    got = await link_over(port).probe(0xC1)
+    assert got is not None
+    assert got.data == b"yes"
+
+
+async def test_a_probe_on_a_link_that_is_over_says_so() -> None:
+    """A dead link is not the same as a silent machine."""
+    link = link_over(ScriptedPort())
+    link.close()
+    with pytest.raises(LineDown):
+        await link.probe(0xC1)
