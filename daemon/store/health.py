@@ -19,8 +19,7 @@ from daemon.store.queries import load
 SMALL_BYTES = 16 * 1024 * 1024
 """A file that is read in well under a second from an SD card. SQLite 3.40 does not let its check be interrupted."""
 _SMALL_TABLES = ("meta", "book", "total", "api_key", "outbox", "settlement")
-_PAYLOAD = 9
-"""Its place in RECORD_COLUMNS."""
+_PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
 
 _SQL = load("health", record=RECORD_COLUMNS, closure=COLUMNS)
 

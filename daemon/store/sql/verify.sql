@@ -1,0 +1,15 @@
+-- name: records
+SELECT {record}, tally FROM certification WHERE book_id = ? AND seq IS NOT NULL ORDER BY seq;
+
+-- name: closures
+SELECT {closure} FROM closure WHERE book_id = ? ORDER BY z_number;
+
+-- name: checkpoints
+SELECT seq, at, running FROM checkpoint WHERE book_id = ? ORDER BY at, seq;
+
+-- name: book
+SELECT last_seq, last_at, head, z_number FROM book WHERE id = ?;
+
+-- name: half_ended
+SELECT count(*) FROM certification
+WHERE book_id = ? AND (seq IS NULL) <> (state IN ('begun', 'disputed'));
