@@ -213,6 +213,22 @@ NIM_NOT_CONFIGURED = Text(
     "note: {nim} is not in the configuration; the key is made all the same",
 )
 KEY_REVOKED = Text("clé {id} révoquée", "key {id} revoked")
+WAITING = Text("EN ATTENTE", "WAITING")
+PARKED = Text("MISES DE CÔTÉ", "PARKED")
+OLDEST = Text("PLUS ANCIENNE", "OLDEST")
+LAST_SENT = Text("DERNIER ENVOI", "LAST SENT")
+LAST_ERROR = Text("DERNIÈRE ERREUR", "LAST ERROR")
+NO_UPSTREAM = Text(
+    "pas de section [upstream] : les clôtures restent dans le registre",
+    "no [upstream] section: closures stay in the ledger",
+)
+REPLAYED = Text("{count} clôture(s) à renvoyer", "{count} closure(s) to be sent again")
+KEY_EXISTS = Text("{path} existe déjà ; il n'est pas remplacé", "{path} exists already; it is not replaced")
+NOT_WRITABLE = Text("{path} ne peut pas être écrit : {why}", "{path} cannot be written: {why}")
+KEY_MADE = Text(
+    'clé privée écrite dans {path} ; dans [upstream] : key_file = "{path}" ; la clé publique pour le siège :',
+    'private key written to {path}; in [upstream]: key_file = "{path}"; the public key for headquarters:',
+)
 CONFIG_FINE = Text("{file} : tout va bien ({nims})", "{file}: all is well ({nims})")
 
 

@@ -25,6 +25,7 @@ from daemon.settings.errors import SettingsError
 COMMANDS = {
     "run": "daemon.cli.run",
     "keys": "daemon.cli.keys",
+    "upstream": "daemon.cli.upstream",
     "config": "daemon.cli.config",
     "version": "daemon.cli.version",
 }

@@ -7,20 +7,23 @@ import click
 
 from daemon import texts
 from daemon.cli.ledger import now, with_ledger
-from daemon.cli.shared import config_option, examples, json_option, moment, print_json, print_table, say, warn
+from daemon.cli.shared import (
+    config_option,
+    examples,
+    json_option,
+    moment,
+    nim_option,
+    print_json,
+    print_table,
+    say,
+    stamp,
+    warn,
+)
 from daemon.core.certification import Mode
-from daemon.core.clock import millis_text
 from daemon.settings import load
-from daemon.settings.check import NIM, quoted
 
 if TYPE_CHECKING:
     from daemon.store.keys import ApiKey
-
-
-def _nim(_: click.Context, __: click.Parameter, value: str) -> str:
-    if value and not NIM.fullmatch(value):
-        raise click.BadParameter(texts.BAD_NIM(value=quoted(value)))
-    return value
 
 
 @click.group("keys", help=str(texts.HELP_KEYS))
@@ -37,7 +40,7 @@ def command() -> None:
     ),
 )
 @config_option
-@click.option("--nim", required=True, callback=_nim, help=str(texts.HELP_NIM))
+@nim_option(required=True)
 @click.option("--test", is_flag=True, help=str(texts.HELP_TEST))
 @click.option("--label", default="", help=str(texts.HELP_LABEL))
 def create(config: Path | None, nim: str, test: bool, label: str) -> None:
@@ -53,7 +56,7 @@ def create(config: Path | None, nim: str, test: bool, label: str) -> None:
     "list", help=str(texts.HELP_KEYS_LIST), epilog=examples("mcfd keys list", "mcfd keys list --all --json")
 )
 @config_option
-@click.option("--nim", default="", callback=_nim, help=str(texts.HELP_NIM))
+@nim_option()
 @click.option("--all", "revoked_too", is_flag=True, help=str(texts.HELP_ALL))
 @json_option
 def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -> None:
@@ -87,6 +90,6 @@ def _shown(key: ApiKey) -> dict[str, object]:
         "nim": key.nim,
         "mode": key.mode,
         "label": key.label,
-        "created_at": millis_text(key.created_at),
-        "revoked_at": millis_text(key.revoked_at) if key.revoked_at else None,
+        "created_at": stamp(key.created_at),
+        "revoked_at": stamp(key.revoked_at),
     }

@@ -11,6 +11,8 @@ import click
 import msgspec
 
 from daemon import texts
+from daemon.core.clock import millis_text
+from daemon.settings.check import NIM, quoted
 from daemon.texts import Text
 
 FOUND_WRONG = 1
@@ -51,6 +53,16 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help=str(texts.HELP_JSON))(command)
 
 
+def nim_option(*, required: bool = False) -> Callable[[F], F]:
+    return click.option("--nim", default="", required=required, callback=check_nim, help=str(texts.HELP_NIM))
+
+
+def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
+    if value and not NIM.fullmatch(value):
+        raise click.BadParameter(texts.BAD_NIM(value=quoted(value)))
+    return value
+
+
 def examples(*lines: str) -> str:
     """The end of a command's help; click keeps the lines as they are."""
     return "\b\n" + "\n".join((str(texts.EXAMPLES), *(f"  {line}" for line in lines)))
@@ -73,6 +85,11 @@ def say(message: object) -> None:
 def moment(at: int, zone: tzinfo) -> str:
     """Milliseconds as the shop's date and time; nothing for 0."""
     return datetime.fromtimestamp(at / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def stamp(at: int) -> str | None:
+    """The same for scripts: RFC 3339 in UTC, None for 0."""
+    return millis_text(at) if at else None
 
 
 def print_json(value: object) -> None:
