@@ -179,8 +179,16 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
 def _plain(mode: PriceMode, asked: _Asked) -> _Told:
     if mode == "TTC" or asked.price is None:
         return _folded(mode, asked)
-    product = asked.price * asked.quantity
-    return _Told(divide_half_up(product, PRODUCT), asked.price, asked.quantity)
+    return _Told(_untaxed(asked, asked.price * asked.quantity), asked.price, asked.quantity)
+
+
+def _untaxed(asked: _Asked, product: int) -> int:
+    """HT mode: of the whole amounts the machine takes for this price, the one nearest to the till's own amount, so
+    that a long invoice of fractional prices does not drift away from what its customer was told."""
+    line = without_vat(round_half_up(asked.amount), asked.rate)
+    if abs(line * PRODUCT - product) < PRODUCT:
+        return line
+    return divide_half_up(product, PRODUCT)
 
 
 def _folded(mode: PriceMode, asked: _Asked) -> _Told:
