@@ -17,7 +17,7 @@ from daemon.core.clock import zone
 from daemon.core.intake import Defaults
 from daemon.machines.line import LineSettings, keep_line
 from daemon.settings import Machine, Settings
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.usecases.desk import Desk, DeskEvent, Limits
 from daemon.usecases.keep import DeskKeeper
 

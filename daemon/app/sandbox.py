@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bridge.link import Port
 from daemon.core.closure import Book
-from daemon.store import Store
+from daemon.store.store import Store
 from simulator.fiscal import LastInvoice, Snapshot
 from simulator.machine import Machine
 from simulator.memory import MemoryPort
