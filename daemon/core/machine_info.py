@@ -7,6 +7,8 @@ import msgspec
 from daemon.core.certification import Counters, MachineState, ServerLink
 from daemon.core.clock import machine_millis
 from daemon.core.closure import Book
+from daemon.core.receipt import short_nim
+from daemon.core.taxes import percent
 
 DAY_MS = 86_400_000
 ALERT_DAYS = 7
@@ -70,13 +72,13 @@ def machine_info(
     name, address, address_more, city, phone, email = taxpayer
     return MachineInfo(
         nim=book.nim,
-        nim_short=book.nim.partition("-")[0],
+        nim_short=short_nim(book.nim),
         ifu=state.ifu,
         mode=book.mode,
         datetime=state.time,
         counters=_counters(state.counters),
         merchant=Merchant(name, address, city, address_more, email, phone),
-        rates={group: _percent(rate) for group, rate in sorted(state.rates.items())},
+        rates={group: percent(rate) for group, rate in sorted(state.rates.items())},
         tax_server=tax_server(link, now),
         clock_drift=None if drift is None else round(drift),
         read_at=read_at,
@@ -99,8 +101,3 @@ def tax_server(link: ServerLink, now: int) -> TaxServer:
 
 def _counters(counters: Counters) -> CounterValues:
     return CounterValues(counters.tc, counters.fvc, counters.frc)
-
-
-def _percent(rate: int) -> int | float:
-    """For display only: what is computed with stays in hundredths of a percent."""
-    return rate // 100 if rate % 100 == 0 else rate / 100
