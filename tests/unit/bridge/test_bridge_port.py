@@ -1,0 +1,271 @@
+"""The serial port on a real pseudo-terminal with the real pyserial: bytes, locks, and every way to lose it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import random
+import subprocess
+import termios
+from collections.abc import AsyncIterator
+
+import pytest
+import serial
+from support.naive_frames import naive_encode
+from support.scripted_line import IDLE, PATIENT, QUICK, Journal
+from support.terminal import Terminal
+
+from bridge import port as port_module
+from bridge.errors import PortUnavailable, PortVanished
+from bridge.link import Link
+from bridge.port import SerialPort, open_port
+
+EVERY_BYTE = bytes(range(256))
+
+
+class Listener:
+    def __init__(self, port: SerialPort) -> None:
+        self.received = bytearray()
+        self.losses: list[Exception] = []
+        self._news = asyncio.Event()
+        port.attach(self._on_bytes, self._on_lost)
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.received += data
+        self._news.set()
+
+    def _on_lost(self, error: Exception) -> None:
+        self.losses.append(error)
+        self._news.set()
+
+    async def news(self) -> None:
+        async with asyncio.timeout(5):
+            await self._news.wait()
+        self._news.clear()
+
+    async def gets(self, count: int) -> bytes:
+        while len(self.received) < count:
+            await self.news()
+        return bytes(self.received)
+
+
+@pytest.fixture
+async def terminal() -> AsyncIterator[Terminal]:
+    end = Terminal()
+    yield end
+    end.hang_up()
+
+
+@pytest.fixture
+async def port(terminal: Terminal) -> AsyncIterator[SerialPort]:
+    opened = open_port(terminal.path, 115_200)
+    yield opened
+    opened.close()
+
+
+async def test_every_byte_passes_unchanged_both_ways(terminal: Terminal, port: SerialPort) -> None:
+    """The line is raw: no byte is swallowed, doubled, translated or taken for a control character."""
+    listener = Listener(port)
+    port.write(EVERY_BYTE)
+    terminal.say(EVERY_BYTE)
+    assert await terminal.gets(256) == EVERY_BYTE
+    assert await listener.gets(256) == EVERY_BYTE
+    assert not listener.losses
+
+
+async def test_the_line_is_set_as_the_protocol_wants_it(port: SerialPort) -> None:
+    """115 200 bit/s, 8 data bits, no parity, 1 stop bit, no flow control; a break is no signal."""
+    iflag, _, cflag, lflag, ispeed, ospeed, cc = termios.tcgetattr(port._fd)
+    assert ispeed == ospeed == termios.B115200
+    assert cflag & termios.CSIZE == termios.CS8
+    assert not cflag & (termios.PARENB | termios.CSTOPB | termios.CRTSCTS)
+    assert not iflag & (termios.BRKINT | termios.IXON | termios.IXOFF | termios.ICRNL | termios.PARMRK)
+    assert not lflag & (termios.ECHO | termios.ICANON | termios.ISIG)
+    assert cc[termios.VMIN] in {1, b"\x01"}
+    assert not os.get_blocking(port._fd)
+
+
+async def test_writing_never_blocks_and_loses_nothing(terminal: Terminal, port: SerialPort) -> None:
+    """What the system's buffer does not take now follows in order when there is room."""
+    Listener(port)
+    terminal.ignore()
+    data = random.Random(5).randbytes(200_000)
+    for start in range(0, len(data), 1000):
+        port.write(data[start : start + 1000])
+    assert port._backlog
+    terminal.listen()
+    assert await terminal.gets(len(data)) == data
+    assert not port._backlog
+
+
+async def test_a_device_pulled_out_while_nothing_happens_is_one_error(terminal: Terminal, port: SerialPort) -> None:
+    """The loss is told once, as PortVanished with the path; writing and closing after it do nothing."""
+    listener = Listener(port)
+    terminal.hang_up()
+    await listener.news()
+    port.write(b"into the void")
+    port.close()
+    port.close()
+    port.write(b"again")
+    await asyncio.sleep(0.02)
+    assert [type(loss) for loss in listener.losses] == [PortVanished]
+    assert terminal.path in str(listener.losses[0])
+
+
+@pytest.mark.parametrize("size", [1, 200_000])
+async def test_a_device_pulled_out_while_writing_is_one_error(terminal: Terminal, port: SerialPort, size: int) -> None:
+    """Whether the write or the read notices it first, and with bytes still waiting: one error, not from inside `write`."""
+    listener = Listener(port)
+    terminal.ignore()
+    if size > 1:
+        port.write(bytes(size))
+    terminal.hang_up()
+    port.write(b"x")
+    assert not listener.losses
+    await listener.news()
+    await asyncio.sleep(0.02)
+    assert [type(loss) for loss in listener.losses] == [PortVanished]
+
+
+async def test_nothing_is_told_after_close(terminal: Terminal, port: SerialPort) -> None:
+    """Neither bytes nor a loss that was noticed just before."""
+    listener = Listener(port)
+    terminal.say(b"late")
+    terminal.hang_up()
+    port.write(b"x")
+    port.close()
+    await asyncio.sleep(0.02)
+    assert not listener.losses
+    assert not listener.received
+
+
+async def test_a_port_in_use_is_busy_until_it_is_closed(terminal: Terminal, port: SerialPort) -> None:
+    """A second program is told so, and the port is free again at once after the first has closed it."""
+    with pytest.raises(PortUnavailable, match="another program") as busy:
+        open_port(terminal.path)
+    assert busy.value.why == "busy"
+    port.close()
+    open_port(terminal.path).close()
+
+
+async def test_another_programs_lock_makes_it_busy_and_leaves_it_alone(terminal: Terminal) -> None:
+    """A pyserial program that holds the port keeps it, with its settings."""
+    with serial.Serial(terminal.path, 9600, exclusive=True) as other:
+        with pytest.raises(PortUnavailable) as busy:
+            open_port(terminal.path)
+        assert busy.value.why == "busy"
+        assert termios.tcgetattr(other.fd)[4] == termios.B9600
+
+
+async def test_programs_that_do_not_ask_are_locked_out_too(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a real device TIOCEXCL keeps off a plain `open`, and `close` takes that back."""
+    monkeypatch.setattr(port_module, "_is_pseudo_terminal", lambda _: False)
+    os.fchmod(terminal.slave, 0o666)
+
+    assert opened_by_stranger(terminal.path) == ""
+    port = open_port(terminal.path)
+    try:
+        assert "busy" in opened_by_stranger(terminal.path)
+    finally:
+        port.close()
+    assert opened_by_stranger(terminal.path) == ""
+
+
+def opened_by_stranger(path: str) -> str:
+    """What a shell without privileges (root may always) has to complain about when it opens the port."""
+    user = 65534 if os.getuid() == 0 else None
+    command = ["/bin/sh", "-c", 'exec 3<>"$0"', path]
+    run = subprocess.run(
+        command, user=user, env={"LC_ALL": "C"}, capture_output=True, text=True, check=False, timeout=30
+    )
+    return run.stderr
+
+
+async def test_a_pseudo_terminal_is_not_locked_past_our_death(terminal: Terminal, port: SerialPort) -> None:
+    """Its other end stays open when we are killed, and would keep the flag: our next start must not find it."""
+    exclusive = fcntl.ioctl(port._fd, 0x80045440, b"\0" * 4)  # TIOCGEXCL
+    assert exclusive == b"\0" * 4
+
+
+@pytest.mark.parametrize(
+    ("path", "why", "text"),
+    [
+        ("/dev/mcf-not-there", "missing", "no such device"),
+        ("/dev/null", "other", "not a serial port"),
+        ("/etc/hostname", "other", "not a serial port"),
+        ("/dev", "other", "not a serial port"),
+        ("/dev/null/x", "other", "[Nn]ot a directory"),
+    ],
+)
+async def test_a_port_that_cannot_be_had_says_why(path: str, why: str, text: str) -> None:
+    """Missing and not serial are told apart, with the path, in a sentence a technician understands."""
+    with pytest.raises(PortUnavailable, match=text) as unavailable:
+        open_port(path)
+    assert unavailable.value.why == why
+    assert str(unavailable.value).startswith(f"{path}: ")
+
+
+async def test_an_impossible_speed_is_an_error_of_ours(terminal: Terminal) -> None:
+    """pyserial's ValueError does not get through."""
+    with pytest.raises(PortUnavailable):
+        open_port(terminal.path, -5)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (serial.SerialException(errno.EACCES, "could not open port"), "permission"),
+        (serial.SerialException(errno.ENODEV, "could not open port"), "missing"),
+        (serial.SerialException(errno.EAGAIN, "Could not exclusively lock port"), "busy"),
+        (OSError(errno.EBUSY, "busy"), "busy"),
+        (termios.error(errno.EIO, "Input/output error"), "other"),
+        (serial.SerialException("Port is already open."), "other"),
+        (ValueError("Invalid baud rate: 'x'"), "other"),
+    ],
+)
+def test_every_lower_error_of_opening_is_mapped(error: Exception, why: str) -> None:
+    """Each kind that pyserial and the system raise becomes PortUnavailable with its reason."""
+    mapped = port_module._unavailable("/dev/x", error)
+    assert isinstance(mapped, PortUnavailable)
+    assert mapped.why == why
+
+
+async def test_a_failed_opening_leaves_nothing_open(terminal: Terminal) -> None:
+    """The descriptor is closed when the device turns out not to be usable (the suite's leak check would tell)."""
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208  # names are all that is needed
+    for path in ("/dev/null", "/dev/mcf-not-there"):
+        with pytest.raises(PortUnavailable):
+            open_port(path)
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208  # as above
+
+
+async def test_a_link_over_the_terminal_reads_split_replies(terminal: Terminal, port: SerialPort) -> None:
+    """A reply in single bytes, with noise before it, is one reply; a hundred commands in a row lose nothing."""
+    link = Link(port, PATIENT, Journal(), first_seq=0x20)
+
+    def answer(raw: bytes) -> None:
+        for byte in b"\xff\x16" + naive_encode(raw[2], raw[3], raw[4:-6], IDLE):
+            terminal.say(bytes([byte]))
+
+    terminal.react = answer
+    for number in range(100):
+        reply = await link.exchange(0x31, str(number).encode())
+        assert reply.data == str(number).encode()
+    assert link.counters.retries == 0
+
+
+async def test_a_device_that_vanishes_in_the_middle_of_a_command_ends_it(terminal: Terminal, port: SerialPort) -> None:
+    """PortVanished at once, with `sent`; after it comes back, a new port on it works again."""
+    link = Link(port, PATIENT, Journal())
+    terminal.react = lambda _: asyncio.get_running_loop().call_soon(terminal.hang_up)
+    with pytest.raises(PortVanished) as lost:
+        await link.exchange(0x38, b"15000.00")
+    assert lost.value.sent
+    back = Terminal()
+    again = Link(open_port(back.path), QUICK, Journal())
+    back.react = lambda raw: back.say(naive_encode(raw[2], raw[3], b"OK", IDLE))
+    assert (await again.exchange(0xC1)).data == b"OK"
+    again.close()
+    back.hang_up()
