@@ -24,6 +24,13 @@ class Disputed(msgspec.Struct, frozen=True):
     found: str
 
 
+class Evidence(msgspec.Struct, frozen=True):
+    """What the machine said of itself while its book was in attention, for whoever settles it; `at` in ms."""
+
+    at: int
+    state: MachineState
+
+
 Verdict = Certified | NotCertified | Disputed
 
 

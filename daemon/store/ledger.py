@@ -11,7 +11,8 @@ from daemon.core.certification import Attempt, Certified, Counters, MachineState
 from daemon.core.closure import Aggregate, Book, BookState, Closure, Tally
 from daemon.core.idempotency import KeyUse
 from daemon.core.invoice import Invoice
-from daemon.store import attempts, books, closures, journal, totals
+from daemon.core.settlement import Evidence
+from daemon.store import attempts, books, closures, journal, settlement, totals
 from daemon.store.base import Base
 from daemon.store.events import ATTENTION, CERTIFIED, CLOSURE
 
@@ -34,6 +35,9 @@ class Ledger(Base):
             self._parts.teller.tell(connection, book, ATTENTION, at, detail=found)
 
         await self._write(job)
+
+    async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
+        await self._write(partial(settlement.keep_evidence, book=book, evidence=Evidence(at, state)))
 
     async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
         await self._write(partial(books.reconcile, book=book, state=state, unexplained=unexplained, at=at))

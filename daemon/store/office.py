@@ -8,6 +8,7 @@ from functools import partial
 
 from daemon.core.certification import Certified, MachineState, Mode, Record
 from daemon.core.closure import Book, Closure
+from daemon.core.settlement import Evidence
 from daemon.store import attempts, books, closures, events, housekeeping, journal, keys, settlement
 from daemon.store.base import Base
 from daemon.store.events import CERTIFIED, Event
@@ -98,6 +99,10 @@ class Office(Base):
 
     async def clear_attention(self, book: Book, *, reason: str, at: int) -> None:
         await self._write(partial(settlement.clear_attention, book=book, reason=reason, at=at))
+
+    async def evidence(self, book: Book) -> Evidence | None:
+        """What the machine said last while the book was in attention."""
+        return await self._read(partial(settlement.read_evidence, book=book))
 
     async def settlements(self, book: Book) -> Sequence[Settlement]:
         return await self._read(partial(settlement.settlements, book=book))

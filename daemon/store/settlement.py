@@ -17,8 +17,10 @@ import msgspec
 from daemon.core.certification import Certified, LastInvoice, MachineState, Record
 from daemon.core.closure import Book
 from daemon.core.invoice import Customer, Invoice, InvoiceType
+from daemon.core.settlement import Evidence
 from daemon.store import attempts, books
 from daemon.store.codec import invoice_bytes, pack
+from daemon.store.housekeeping import read_meta, write_meta
 from daemon.store.queries import load
 
 _SQL = load("settlements")
@@ -72,8 +74,21 @@ def clear_attention(connection: sqlite3.Connection, book: Book, reason: str, at:
     _write_down(connection, book, "cleared", attempt_id=None, reason=reason, at=at)
 
 
+def keep_evidence(connection: sqlite3.Connection, book: Book, evidence: Evidence) -> None:
+    write_meta(connection, _evidence_name(book), msgspec.json.encode(evidence).decode())
+
+
+def read_evidence(connection: sqlite3.Connection, book: Book) -> Evidence | None:
+    text = read_meta(connection, _evidence_name(book))
+    return msgspec.json.decode(text, type=Evidence) if text else None
+
+
 def settlements(connection: sqlite3.Connection, book: Book) -> list[Settlement]:
     return [Settlement(*row) for row in connection.execute(_SQL["list"], (book.id,))]
+
+
+def _evidence_name(book: Book) -> str:
+    return f"evidence {book.id}"
 
 
 def _enter(

@@ -82,6 +82,10 @@ class Ledger(Protocol):
 
     async def set_attention(self, book: Book, found: str, *, at: int) -> None: ...
 
+    async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
+        """What the machine says while the book is in attention: `mcfd machine settle` cannot ask it, the line is ours."""
+        ...
+
     async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
         """Take the machine's counters, rates and IFU as known; `unexplained` is added to the book's."""
         ...

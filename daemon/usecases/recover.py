@@ -38,6 +38,7 @@ async def recover(desk: Desk, machine: FiscalMachine, state: MachineState) -> No
     await machine.cancel()
     if not desk.attention:
         await _take_over(desk, state, settled=bool(unfinished))
+    await _keep_evidence(desk, state)
     desk.met_machine = True
     for record in unfinished:
         _wake(desk, record.id)
@@ -58,6 +59,7 @@ async def settle_in_place(desk: Desk, machine: FiscalMachine, attempt_id: int, r
         await machine.cancel()
         if not desk.attention:
             await _take_over(desk, state, settled=True)
+        await _keep_evidence(desk, state)
     except MachineError as error:
         log.warning("recover.put_off", nim=desk.book.nim, cause=str(error))
         return  # the connection is over; `recover` runs at the next one
@@ -124,6 +126,11 @@ async def _take_over(desk: Desk, state: MachineState, *, settled: bool) -> None:
         await desk.ledger.reconcile(desk.book, state, unexplained=unexplained, at=desk.now())
         log.info("machine.reconciled", nim=desk.book.nim, mode=desk.book.mode, settled=settled)
     desk.take_state(await desk.ledger.state(desk.book))
+
+
+async def _keep_evidence(desk: Desk, state: MachineState) -> None:
+    if desk.attention:
+        await desk.ledger.keep_evidence(desk.book, state, at=desk.now())
 
 
 def _wake(desk: Desk, attempt_id: int) -> None:
