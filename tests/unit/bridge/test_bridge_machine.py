@@ -1,0 +1,163 @@
+"""The typed face: one invoice from customer to certification, `P:` answers, cancelling, and the handshake."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from support.naive_frames import naive_encode
+from support.scripted_line import IDLE, QUICK, Journal, ScriptedPort, answer
+
+from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, SetCustomer
+from bridge.errors import LineDown, Nonsense, Refused
+from bridge.link import Link
+from bridge.machine import Machine, handshake
+from bridge.replies import Balance, Closed, LineTotals, Opened, ServerLink, Subtotal
+
+STATE = b"EL02000015-1,00084440Y,20260731093000,13,7,2,0,18.00,10,0,0,0,0,0,0,0,0,0,0,0,0,0"
+CODE = "TESTFACT0123456789ABCDEF"
+CLOSED = f"8,14,FV,20260731093001,EL02000015-1,00084440Y,{CODE},F1".encode()
+OPEN = OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa")
+ITEM = AddItem("Riz", "B", 1800, 590, 59000, 1000)
+GROUPS = ["0", "590", *["0"] * 14]
+VAT = ["0", "90", *["0"] * 14]
+
+
+def machine_over(port: ScriptedPort) -> Machine:
+    return Machine(Link(port, QUICK, Journal(), first_seq=0x20))
+
+
+async def test_one_invoice_from_customer_to_certification() -> None:
+    """C3h, C0h, 31h, 36h, 33h, 35h, 38h, each with its typed answer and the next SEQ."""
+    subtotal = ",".join(["590", *GROUPS, *VAT, "0"]).encode()
+    replies = [b"", b"8,13", b"590,500,90,0", b"", subtotal, b"R0", CLOSED]
+    port = ScriptedPort(*map(answer, replies))
+    machine = machine_over(port)
+    await machine.set_customer(SetCustomer())
+    assert await machine.open_invoice(OPEN) == Opened(8, 13)
+    assert await machine.add_item(ITEM) == LineTotals(59000, 50000, 9000, 0)
+    await machine.add_comment(AddComment("A", "Merci"))
+    assert await machine.subtotal() == Subtotal(590, (0, 590, *[0] * 14), (0, 90, *[0] * 14), 0)
+    assert await machine.pay(Pay("E", 590)) == Balance(0, 0)
+    closed = await machine.close_invoice(590)
+    assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")
+    assert port.requests == [
+        (0x20, 0xC3, b""),
+        (0x21, 0xC0, b"1,Awa,00084440Y,FV,TTC,1,F1"),
+        (0x22, 0x31, b"Riz\tLOCBIE,B18.00%590\t590.00*1.000"),
+        (0x23, 0x36, b"A,Merci"),
+        (0x24, 0x33, b""),
+        (0x25, 0x35, b"E590"),
+        (0x26, 0x38, b"590.00"),
+    ]
+
+
+async def test_what_is_asked_between_invoices() -> None:
+    """C1h, C2h and 2Bh."""
+    machine = machine_over(ScriptedPort(answer(STATE), answer(b"12,14,,DIS"), answer(b"I0,Chez Awa")))
+    state = await machine.state()
+    assert (state.nim, state.tc, state.fvc, state.frc, state.rates[1]) == ("EL02000015-1", 13, 7, 2, 1800)
+    assert await machine.server_link() == ServerLink(12, 14, "", "DIS", "")
+    assert await machine.taxpayer(0) == "Chez Awa"
+
+
+async def test_a_refusal_keeps_the_line() -> None:
+    """Refused with the machine's text, and the next command is answered."""
+    machine = machine_over(ScriptedPort(answer(b"E:No amount!"), answer(b"")))
+    with pytest.raises(Refused) as refused:
+        await machine.add_item(ITEM)
+    assert refused.value.text == "No amount!"
+    assert await machine.cancel()
+
+
+async def test_cancelling_tells_whether_an_invoice_was_open() -> None:
+    """38h C: not `E:` when one was open, `E:` when none was."""
+    port = ScriptedPort(answer(b"OK"), answer(b"E:No invoice"))
+    machine = machine_over(port)
+    assert await machine.cancel()
+    assert not await machine.cancel()
+    assert [(cmd, data) for _, cmd, data in port.requests] == [(0x38, b"C")] * 2
+
+
+async def test_pending_is_asked_again_as_a_new_command() -> None:
+    """`P:` means not yet: the same SEQ would only have it repeated, so 38h goes out with a new one."""
+    port = ScriptedPort(answer(b"P:1"), answer(b"P:2"), answer(b"R:" + CLOSED))
+    closed = await machine_over(port).close_invoice(590, credit=True)
+    assert closed.code == CODE
+    assert port.requests == [(seq, 0x38, b"590.00") for seq in (0x20, 0x21, 0x22)]
+
+
+@pytest.mark.parametrize("credit", [False, True])
+async def test_pending_without_end_leaves_the_outcome_unknown(credit: bool) -> None:
+    """When patience ends the link does too: nothing may follow before it is known what became of the invoice."""
+    port = ScriptedPort(*[answer(b"P:")] * 500)
+    machine = machine_over(port)
+    began = time.monotonic()
+    with pytest.raises(LineDown, match="38h") as down:
+        await machine.close_invoice(590, credit=credit)
+    assert down.value.sent
+    patience = QUICK.pending_credit if credit else QUICK.pending_close
+    assert patience - 0.05 < time.monotonic() - began < patience + 2
+    assert port.is_closed
+
+
+async def test_a_caller_that_goes_away_while_38h_is_pending_leaves_the_outcome_unknown() -> None:
+    """Given up between two questions counts like given up during one."""
+    port = ScriptedPort(*[answer(b"P:")] * 500)
+    machine = machine_over(port)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(machine.close_invoice(590, credit=True), 0.1)
+    assert (await machine.link.ended()).sent
+    assert port.is_closed
+
+
+@pytest.mark.parametrize(("credit", "delay"), [(False, 0.07), (True, 0.15)])
+async def test_the_commit_is_waited_for_longer_than_other_commands(credit: bool, delay: float) -> None:
+    """A sale's 38h and a credit note's have their own response timers, and no frame is repeated within them."""
+    port = ScriptedPort(lambda seq, cmd, _: [(delay, naive_encode(seq, cmd, CLOSED, IDLE))])
+    assert (await machine_over(port).close_invoice(590, credit=credit)).code == CODE
+    assert len(port.written) == 1
+
+
+async def test_a_certification_that_cannot_be_read_is_nonsense_and_keeps_the_line() -> None:
+    """The outcome is then unknown to the caller, who can still ask C1h on the same line."""
+    port = ScriptedPort(answer(b"8,14"), answer(STATE))
+    machine = machine_over(port)
+    with pytest.raises(Nonsense):
+        await machine.close_invoice(590)
+    assert (await machine.state()).tc == 13
+
+
+async def test_the_handshake_believes_the_second_answer() -> None:
+    """Two C1h with two SEQs: should the first meet the machine's last SEQ, it only repeats an old reply."""
+    old = STATE.replace(b",13,", b",12,")
+    port = ScriptedPort(answer(old), answer(STATE))
+    state = await handshake(Link(port, QUICK, Journal(), first_seq=0x7F))
+    assert state.tc == 13
+    assert [seq for seq, _, _ in port.requests] == [0x7F, 0x20]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param([], id="silence"),
+        pytest.param([naive_encode(0x20, 0x38, b"old certification", IDLE)], id="an old reply of another command"),
+        pytest.param([b"\x15"], id="NAK"),
+        pytest.param([b"\xff" * 30], id="noise"),
+    ],
+)
+async def test_the_handshake_does_not_need_its_first_answer(first) -> None:
+    """One short try: whatever comes instead of it is dropped."""
+    port = ScriptedPort(first, answer(STATE))
+    link = Link(port, QUICK, Journal(), first_seq=0x20)
+    assert (await handshake(link)).tc == 13
+    assert len(port.written) == 2
+
+
+async def test_no_machine_on_the_line_is_noticed_soon() -> None:
+    """Handshake with nobody: one short try and three more, then LineDown."""
+    port = ScriptedPort()
+    with pytest.raises(LineDown):
+        await handshake(Link(port, QUICK, Journal()))
+    assert len(port.written) == 4
