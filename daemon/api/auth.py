@@ -50,6 +50,5 @@ def _look_up(deps: ApiDeps, sent: list[bytes]) -> tuple[KeyOwner | None, str]:
     token = token.strip()
     if len(sent) > 1 or scheme.lower() != "bearer" or not token:
         return None, NOT_BEARER
-    if inspect(token) is None:
-        return None, MISTYPED
-    return deps.keyring.find(token), UNKNOWN
+    owner = deps.keyring.find(token)
+    return owner, MISTYPED if owner is None and inspect(token) is None else UNKNOWN

@@ -121,6 +121,13 @@ class Connection(H11Protocol):
         status = 431 if getattr(fault, "error_status_hint", 400) == 431 else 400  # noqa: PLR2004  h11's own hint
         self._refuse(status, msg)
 
+    def shutdown(self) -> None:
+        """The daemon stops: a request that is complete gets its answer, one that is still arriving has begun nothing."""
+        if self._phase_now() is Phase.BODY:
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            super().shutdown()
+
     def check(self, now: float) -> None:
         """Ends the connection if it has been in its phase for too long."""
         phase, request = self._phase_now(), self.cycle

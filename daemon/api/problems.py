@@ -81,7 +81,7 @@ HTTP_CODES: Final = {
     431: ("HEADERS_TOO_LARGE", "The headers are too large"),
 }
 
-_PATH = re.compile(r"(?<![\w/])/(?:[\w.@:+-]+/)*[\w.@:+-]+")
+_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

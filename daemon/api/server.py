@@ -18,8 +18,11 @@ from daemon.api.connection import Census, Connection, ConnectionLimits
 BACKLOG = 512
 TLS_HANDSHAKE_SECONDS = 10.0
 TLS_SHUTDOWN_SECONDS = 5.0
+TICK = 0.1
+TICKS_A_DAY = 864_000
 CHECK_EVERY = 2
-"""Of uvicorn's ticks, which are a tenth of a second apart."""
+"""Of the ticks (uvicorn's own work, as the Date header, goes by tens of them)."""
+STOP_TICK = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,7 @@ class HttpServer:
     def __init__(self, app: Litestar, config: ServerConfig) -> None:
         self._config = config
         self._sockets: list[socket.socket] = []
-        self._server = _Server(_uvicorn_config(app, config))
+        self._server = _Server(_uvicorn_config(app, config), config.grace)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -51,12 +54,10 @@ class HttpServer:
     async def start(self) -> None:
         self._sockets = bind(self._config.host, self._config.port)
         self._task = asyncio.get_running_loop().create_task(self._server.serve(self._sockets), name="http")
-        await asyncio.wait(
-            [self._task, started := asyncio.ensure_future(self._server.listening.wait())],
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        started.cancel()
-        if self._task.done():
+        listening = asyncio.ensure_future(self._server.listening.wait())
+        await asyncio.wait((self._task, listening), return_when=asyncio.FIRST_COMPLETED)
+        if not listening.done():
+            listening.cancel()
             self._task.result()
 
     async def failed(self) -> None:
@@ -65,14 +66,9 @@ class HttpServer:
 
     async def stop(self) -> None:
         """No new connections; what is being answered has `grace` seconds; then whatever is left is cut."""
-        if self._task is None:
-            return
-        self._server.should_exit = True
-        await self._task
-        for connection in tuple(self._server.server_state.connections):
-            connection.transport.abort()
-        for listener in self._sockets:
-            listener.close()
+        if self._task is not None:
+            self._server.leave()
+            await self._task
 
     def reload_tls(self) -> None:
         """A renewed certificate counts from the next handshake on; connections that are open stay as they are."""
@@ -103,9 +99,17 @@ def bind(host: str, port: int) -> list[socket.socket]:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
+    """uvicorn's, with deadlines, with a stop that does not wait for its next tick, and without its signal handlers."""
+
+    def __init__(self, config: uvicorn.Config, grace: float) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._grace = grace
+
+    def leave(self) -> None:
+        self.should_exit = True
+        self._leaving.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -134,13 +138,43 @@ class _Server(uvicorn.Server):
         make = self.config.http_protocol_class
         return make(config=self.config, server_state=self.server_state, app_state={})  # type: ignore[call-arg]  # a partial
 
+    async def main_loop(self) -> None:
+        counter = 0
+        while not await self.on_tick(counter):
+            counter = (counter + 1) % TICKS_A_DAY
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK):
+                    await self._leaving.wait()
+
     async def on_tick(self, counter: int) -> bool:
         if counter % CHECK_EVERY == 0:
             now = asyncio.get_running_loop().time()
-            for connection in tuple(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    connection.check(now)
+            for connection in self._connections():
+                connection.check(now)
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for listener in sockets or ():
+            listener.close()
+        for connection in self._connections():
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await self._deserted()
+        for task in tuple(self.server_state.tasks):
+            task.cancel()
+        for connection in self._connections():
+            connection.transport.abort()
+        await self._deserted()
+
+    async def _deserted(self) -> None:
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  these sets tell nobody
+            await asyncio.sleep(STOP_TICK)
+
+    def _connections(self) -> list[Connection]:
+        return [connection for connection in self.server_state.connections if isinstance(connection, Connection)]
 
 
 def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
@@ -159,6 +193,5 @@ def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
         ssl_certfile=config.tls_cert,
         ssl_keyfile=config.tls_key,
         timeout_keep_alive=int(limits.idle_seconds),
-        timeout_graceful_shutdown=int(config.grace),
         h11_max_incomplete_event_size=limits.header_bytes,
     )

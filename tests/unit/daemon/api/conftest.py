@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import httpx
+import pytest
+from support.api import NIM, NOW, Ring, Serve, Served, UseCases
+
+from daemon.api import certify, machine, reports
+from daemon.api.connection import ConnectionLimits
+from daemon.api.deps import ApiDeps
+from daemon.api.server import HttpServer, ServerConfig
+from daemon.api.service import create_api
+from daemon.core.closure import Book
+from daemon.core.intake import Defaults
+from daemon.usecases.desk import Desk, Desks
+
+
+@pytest.fixture
+def usecases(monkeypatch: pytest.MonkeyPatch) -> UseCases:
+    fake = UseCases()
+    monkeypatch.setattr(certify, "certify", fake.certify)
+    monkeypatch.setattr(reports, "close_period", fake.close_period)
+    monkeypatch.setattr(machine.inspect, "cancel_pending", fake.cancel_pending)
+    monkeypatch.setattr(machine.inspect, "info", fake.info, raising=False)
+    for name in ("x_report", "x_between", "a_report", "history"):
+        monkeypatch.setattr(reports.report, name, getattr(fake, name), raising=False)
+    return fake
+
+
+@pytest.fixture
+def desks() -> Desks:
+    defaults = Defaults("1", "Caisse 1", "1", NIM)
+    ledger = cast("Any", None)  # no use case runs here that would ask it
+    return Desks(
+        [
+            Desk(Book(1, NIM, "live"), ledger, lambda: NOW, defaults),
+            Desk(Book(2, NIM, "test"), ledger, lambda: NOW, defaults),
+        ]
+    )
+
+
+@pytest.fixture
+async def serve(usecases: UseCases, desks: Desks) -> AsyncIterator[Serve]:
+    """Starts a server: `await serve(limits=…, tls_cert=…, allowed_hosts=…)`."""
+    async with AsyncExitStack() as stack:
+
+        async def start(
+            *, limits: ConnectionLimits | None = None, config: dict[str, Any] | None = None, **deps: Any
+        ) -> Served:
+            app = create_api(
+                ApiDeps(
+                    **{
+                        "desks": desks,
+                        "keyring": Ring(),
+                        "timezone": "UTC",
+                        "clock": lambda: NOW,
+                        "version": "1",
+                        **deps,
+                    }
+                )
+            )
+            server = HttpServer(
+                app, ServerConfig(port=0, limits=limits or ConnectionLimits(), grace=1.0, **(config or {}))
+            )
+            await server.start()
+            stack.push_async_callback(server.stop)
+            scheme = "https" if config and "tls_cert" in config else "http"
+            client = httpx.AsyncClient(base_url=f"{scheme}://127.0.0.1:{server.port}", verify=False, timeout=5)  # noqa: S501
+            await stack.enter_async_context(client)
+            return Served(server, client)
+
+        yield start
+
+
+@pytest.fixture
+async def served(serve: Serve) -> Served:
+    return await serve()

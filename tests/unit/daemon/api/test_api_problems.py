@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
+from structlog.testing import capture_logs
+from support.api import NIM, record
+
+from daemon.api import refusals
+from daemon.api.problems import KINDS, problem_answer, without_paths
+from daemon.core import errors
+from daemon.core.errors import FieldError
+
+
+def tree(root: type[Exception]) -> Iterator[type[Exception]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from tree(child)
+
+
+EXAMPLES = [
+    (refusals.InvalidJson("bad"), 400, "INVALID_JSON"),
+    (refusals.Unauthenticated("who"), 401, "UNAUTHENTICATED"),
+    (refusals.NimNotInScope(), 403, "NIM_NOT_IN_SCOPE"),
+    (errors.NotFound("no"), 404, "NOT_FOUND"),
+    (errors.DuplicateInvoice(record()), 409, "DUPLICATE_INVOICE"),
+    (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
+    (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150), 409, "CREDIT_EXCEEDS_ORIGINAL"),
+    (refusals.TooLarge("big"), 413, "TOO_LARGE"),
+    (refusals.UnsupportedMediaType("text"), 415, "UNSUPPORTED_MEDIA_TYPE"),
+    (refusals.Misdirected(), 421, "MISDIRECTED_REQUEST"),
+    (errors.InvalidRequest([FieldError("items[2].taxGroup", "unknown")]), 422, "INVALID_REQUEST"),
+    (errors.MachineRefused("E:No amount!"), 422, "MACHINE_REFUSED"),
+    (refusals.TooManyRequests("slow down", 7), 429, "TOO_MANY_REQUESTS"),
+    (errors.MachineNonsense("what"), 502, "BRIDGE_ERROR"),
+    (errors.MachineError("what"), 502, "BRIDGE_ERROR"),
+    (errors.MachineOffline("gone", 3), 503, "BRIDGE_OFFLINE"),
+    (errors.LineLost("gone"), 503, "BRIDGE_OFFLINE"),
+    (errors.MachineBusy("queue"), 503, "MACHINE_BUSY"),
+    (errors.MachineAttention("found"), 503, "MACHINE_ATTENTION"),
+    (errors.StorageFull("full"), 507, "STORAGE_FULL"),
+    (errors.LedgerUnusable("broken"), 500, "INTERNAL_ERROR"),
+    (errors.StorageError("broken"), 500, "INTERNAL_ERROR"),
+    (errors.McfdError("broken"), 500, "INTERNAL_ERROR"),
+    (RuntimeError("broken"), 500, "INTERNAL_ERROR"),
+    (NotFoundException(), 404, "NOT_FOUND"),
+    (MethodNotAllowedException(headers={"allow": "GET"}), 405, "METHOD_NOT_ALLOWED"),
+    (HTTPException(status_code=400), 400, "BAD_REQUEST"),
+    (HTTPException(status_code=418), 500, "INTERNAL_ERROR"),
+]
+
+
+def test_every_error_of_both_trees_is_in_the_table() -> None:
+    """Whoever adds an error has to say how it is answered."""
+    known = {*tree(errors.McfdError), *tree(refusals.Refusal)} - {refusals.Refusal}
+    assert known == set(KINDS)
+
+
+def test_every_class_of_the_table_has_its_example_here() -> None:
+    """So that the table below is the whole of decision 11."""
+    assert {type(error) for error, _, _ in EXAMPLES} >= set(KINDS)
+
+
+@pytest.mark.parametrize(("error", "status", "code"), EXAMPLES, ids=lambda value: type(value).__name__)
+def test_a_problem_has_its_status_code_and_members(error: Exception, status: int, code: str) -> None:
+    """RFC 9457's members, `code` for programs, `error` for clients of the hosted service, the request's id."""
+    answer = problem_answer(error, "r-1", NIM)
+    body = json.loads(answer.body)
+    assert answer.status == body["status"] == status
+    assert body["code"] == code
+    assert body["type"] == "urn:mcfd:problem:" + code.lower().replace("_", "-")
+    assert body["error"] == body["detail"] != ""
+    assert body["title"]
+    assert body["request_id"] == "r-1"
+    assert (b"content-type", b"application/problem+json") in answer.headers
+
+
+def test_an_invalid_request_names_its_fields() -> None:
+    """422 carries every fault with the path of its field."""
+    fault = FieldError("items[2].taxGroup", "unknown")
+    body = json.loads(problem_answer(errors.InvalidRequest([fault]), "r").body)
+    assert body["errors"] == [{"field": "items[2].taxGroup", "message": "unknown"}]
+
+
+def test_a_duplicate_carries_the_certification_it_had() -> None:
+    """Decision 5."""
+    body = json.loads(problem_answer(errors.DuplicateInvoice(record()), "r", NIM).body)
+    assert body["certification"]["codeSecef"] == record().code
+    assert body["certification"]["nim"] == NIM
+
+
+def test_a_credit_over_its_original_carries_both_sums() -> None:
+    """Issue 5 item 1."""
+    body = json.loads(problem_answer(errors.CreditExceedsOriginal("X-1", 100, 150), "r").body)
+    assert (body["original_ttc"], body["credited_ttc"]) == (100, 150)
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        (errors.MachineOffline("gone", 3), b"3"),
+        (errors.MachineBusy("queue"), b"2"),
+        (errors.LineLost("gone"), b"2"),
+        (refusals.TooManyRequests("slow", 41), b"41"),
+    ],
+)
+def test_what_passes_by_itself_says_when_to_come_back(error: Exception, seconds: bytes) -> None:
+    """Retry-After, in seconds."""
+    assert (b"retry-after", seconds) in problem_answer(error, "r").headers
+
+
+def test_a_lost_line_asks_for_the_same_key_again() -> None:
+    """The till must not make a new request of it while the outcome is unknown."""
+    body = json.loads(problem_answer(errors.LineLost("port /dev/ttyACM0 vanished"), "r").body)
+    assert "same Idempotency-Key" in body["detail"]
+    assert "tty" not in body["detail"]
+
+
+def test_a_401_says_how_to_authenticate() -> None:
+    """RFC 6750: a challenge, and what was wrong when a key was sent."""
+    assert (b"www-authenticate", b'Bearer realm="mcfd", error="invalid_token"') in problem_answer(
+        refusals.Unauthenticated("x"), "r"
+    ).headers
+    assert (b"www-authenticate", b'Bearer realm="mcfd"') in problem_answer(
+        refusals.Unauthenticated("x", challenge=""), "r"
+    ).headers
+
+
+def test_a_405_says_what_is_allowed() -> None:
+    """The Allow header comes through."""
+    assert (b"allow", b"GET") in problem_answer(MethodNotAllowedException(headers={"allow": "GET"}), "r").headers
+
+
+def test_nothing_of_an_unforeseen_error_leaves() -> None:
+    """The body names the request; the log has the rest under the same id."""
+    with capture_logs() as lines:
+        answer = problem_answer(RuntimeError("secret /etc/mcfd/key"), "r-9")
+    assert b"secret" not in answer.body
+    assert b"/etc" not in answer.body
+    assert [(line["event"], line["request_id"]) for line in lines] == [("request.failed", "r-9")]
+    assert isinstance(lines[0]["exc_info"], RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("cannot open /dev/mcf-EL02000015: gone", "cannot open …: gone"),
+        ("[Errno 2] No such file: '/var/lib/mcfd/mcfd.sqlite3-wal'", "[Errno 2] No such file: '…'"),
+        ("15000 XOF/unit, and/or 18/100", "15000 XOF/unit, and/or 18/100"),
+        ("E:No amount!", "E:No amount!"),
+    ],
+)
+def test_no_path_of_the_box_leaves(text: str, left: str) -> None:
+    """Decision 11, while the machine's own words stay as they are."""
+    assert without_paths(text) == left
