@@ -120,6 +120,7 @@ class Replicator:
 
     async def run(self) -> None:
         """Give every book that has an outbox its lane, and say in the logs when one falls behind."""
+        self._lanes = {}
         async with asyncio.TaskGroup() as lanes:
             while True:
                 self._unknown_book.clear()

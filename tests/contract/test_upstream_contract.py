@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from support.headquarters import KINDS, Headquarters, until
-from support.outbox import MemoryOutbox, make_outgoing
+from support.outbox import LedgerOutbox, make_outgoing
 
 from daemon.core.delivery import Again, Delivered
 from daemon.upstream.event import compose
@@ -50,10 +50,18 @@ async def receiver(headquarters) -> AsyncIterator[Receiver]:
     assert unhandled == []
 
 
+@pytest.fixture
+async def ledger(tmp_path) -> AsyncIterator[LedgerOutbox]:
+    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
+        yield opened
+
+
 @contextlib.asynccontextmanager
-async def replicating(outbox, receiver):
+async def replicating(ledger, receiver):
     backoff = Backoff(first=0.02, most=0.1, dice=random.Random(SEED).random)
-    replicator = Replicator(outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff)
+    replicator = Replicator(
+        ledger.outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff
+    )
     task = asyncio.create_task(replicator.run())
     try:
         yield replicator
@@ -108,78 +116,72 @@ async def test_nobody_there(headquarters, receiver):
     assert time.monotonic() - began < 2 * headquarters.options.timeout
 
 
-async def test_down_for_a_while(headquarters, receiver):
+async def test_down_for_a_while(headquarters, receiver, ledger):
     """What was closed while headquarters was down arrives when it is back, in order."""
     headquarters.kill()
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 5)
-    outbox.add(OTHER, 3)
-    async with replicating(outbox, receiver):
-        await until(lambda: outbox.rows[1].tries >= 2 and outbox.rows[6].tries >= 2)
-        assert set(outbox.states()) == {"waiting"}
+    await ledger.add(NIM, 5)
+    await ledger.add(OTHER, 3)
+    async with replicating(ledger, receiver):
+        await until(lambda: all(ledger.rows(nim)[0]["tries"] >= 2 for nim in (NIM, OTHER)))
+        assert set(ledger.states()) == {"waiting"}
         await headquarters.up()
-        await until(lambda: {row.state for row in outbox.rows.values()} == {"sent"})
+        await until(lambda: ledger.is_sent())
     await assert_complete(headquarters, {NIM: 5, OTHER: 3})
 
 
-async def test_killed_midway(headquarters, receiver):
+async def test_killed_midway(headquarters, receiver, ledger):
     """Headquarters is killed in the middle of a long row and comes back: nothing is lost, nothing changes places."""
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 80)
-    outbox.add(OTHER, 80)
-    async with replicating(outbox, receiver):
-        await until(lambda: outbox.states().count("sent") > 20, every=0.001)
+    await ledger.add(NIM, 80)
+    await ledger.add(OTHER, 80)
+    async with replicating(ledger, receiver):
+        await until(lambda: ledger.sent() > 20, every=0.001)
         headquarters.kill()
-        left = outbox.states().count("waiting")
+        left = ledger.states().count("waiting")
         assert left > 0
-        await until(lambda: outbox.states().count("waiting") and any(row.tries for row in outbox.rows.values()))
+        await until(lambda: ledger.states().count("waiting") and any(row["tries"] for row in ledger.rows()))
         await headquarters.up()
-        await until(lambda: {row.state for row in outbox.rows.values()} == {"sent"})
+        await until(lambda: ledger.is_sent())
     await assert_complete(headquarters, {NIM: 80, OTHER: 80})
 
 
-async def test_a_thousand_waiting(headquarters, receiver):
+async def test_a_thousand_waiting(headquarters, receiver, ledger):
     """A thousand closures of two machines wait, and all arrive, in order per machine, each once."""
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 500)
-    outbox.add(OTHER, 500)
-    async with replicating(outbox, receiver):
-        await until(lambda: {row.state for row in outbox.rows.values()} == {"sent"}, deadline=30)
+    await ledger.add(NIM, 500)
+    await ledger.add(OTHER, 500)
+    async with replicating(ledger, receiver):
+        await until(lambda: ledger.is_sent(), deadline=30)
     await assert_complete(headquarters, {NIM: 500, OTHER: 500})
 
 
-async def test_the_sender_restarts_midway(headquarters, receiver):
+async def test_the_sender_restarts_midway(headquarters, receiver, ledger):
     """Replication stops at any point and begins anew from the outbox: at most a repetition, which headquarters knows."""
     dice = random.Random(SEED)
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 200)
-    while "waiting" in outbox.states():
-        async with replicating(outbox, receiver):
+    await ledger.add(NIM, 200)
+    while "waiting" in ledger.states():
+        async with replicating(ledger, receiver):
             await asyncio.sleep(dice.uniform(0.001, 0.02))
     await assert_complete(headquarters, {NIM: 200})
 
 
-async def test_a_closure_just_stored(headquarters, receiver):
+async def test_a_closure_just_stored(headquarters, receiver, ledger):
     """A Z is there at once, not at the next round: `wake` is all it takes, for the first Z of a machine too."""
-    outbox = MemoryOutbox()
-    async with replicating(outbox, receiver) as replicator:
+    async with replicating(ledger, receiver) as replicator:
         await asyncio.sleep(0.05)
         for count in (1, 2):
-            outbox.add(NIM)
+            await ledger.add(NIM)
             began = time.monotonic()
             replicator.wake(NIM, "live")
-            await until(lambda count=count: outbox.states() == ["sent"] * count, every=0.001)
+            await until(lambda count=count: ledger.states() == ["sent"] * count, every=0.001)
             assert time.monotonic() - began < 2
     await assert_complete(headquarters, {NIM: 2})
 
 
-async def test_replayed(headquarters, receiver):
+async def test_replayed(headquarters, receiver, ledger):
     """Closures sent again from a number on change nothing at headquarters, whatever it already holds."""
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 5)
-    async with replicating(outbox, receiver) as replicator:
-        await until(lambda: set(outbox.states()) == {"sent"})
-        assert await outbox.replay(nim=NIM, from_z=2) == 4
+    await ledger.add(NIM, 5)
+    async with replicating(ledger, receiver) as replicator:
+        await until(lambda: ledger.is_sent())
+        assert await ledger.outbox.replay(nim=NIM, from_z=2) == 4
         replicator.wake(NIM, "live")
-        await until(lambda: set(outbox.states()) == {"sent"})
+        await until(lambda: ledger.is_sent())
     await assert_complete(headquarters, {NIM: 5})

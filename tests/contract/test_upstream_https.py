@@ -11,7 +11,7 @@ from email.utils import format_datetime
 import pytest
 from support.authority import Authority
 from support.headquarters import HttpHeadquarters, until
-from support.outbox import MemoryOutbox, make_outgoing
+from support.outbox import LedgerOutbox, make_outgoing
 
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.upstream.event import compose
@@ -23,6 +23,12 @@ NIM, OTHER = "EL02000015-1", "EL02000016-1"
 
 def compose_here(entry):
     return compose(entry, "caisse-1")
+
+
+@pytest.fixture
+async def ledger(tmp_path):
+    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -44,10 +50,12 @@ async def send(receiver, entry):
     return await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=entry.nim)
 
 
-async def replicate(outbox, options, done):
+async def replicate(ledger, options, done):
     receiver = open_receiver("https", options)
     backoff = Backoff(first=0.02, most=0.1, dice=random.Random(7).random)
-    replicator = Replicator(outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff)
+    replicator = Replicator(
+        ledger.outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff
+    )
     task = asyncio.create_task(replicator.run())
     await until(done)
     task.cancel()
@@ -153,39 +161,36 @@ async def test_each_try_is_signed_afresh(headquarters, deliver):
     assert second["headers"]["content-type"].startswith("application/cloudevents+json")
 
 
-async def test_a_run_of_trouble(headquarters):
+async def test_a_run_of_trouble(headquarters, ledger):
     """503s, slow answers and cut connections on the way: everything arrives, in order, each once."""
     trouble = [{"status": 503}, {"delay": 0.6}, {"cut": True}, {}, {"status": 429, "headers": {"retry-after": "0"}}, {}]
     await headquarters.script(*trouble * 2)
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 10)
-    await replicate(outbox, headquarters.options, lambda: set(outbox.states()) == {"sent"})
+    await ledger.add(NIM, 10)
+    await replicate(ledger, headquarters.options, lambda: ledger.is_sent())
     assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 11)]
 
 
-async def test_a_poison_closure(headquarters):
+async def test_a_poison_closure(headquarters, ledger):
     """One that headquarters refuses is parked and visible; those behind it arrive."""
     await headquarters.script({}, {"status": 422, "body": "unknown shop"})
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 4)
-    await replicate(outbox, headquarters.options, lambda: "waiting" not in outbox.states())
-    assert outbox.states() == ["sent", "parked", "sent", "sent"]
-    (backlog,) = await outbox.backlog()
+    await ledger.add(NIM, 4)
+    await replicate(ledger, headquarters.options, lambda: "waiting" not in ledger.states())
+    assert ledger.states() == ["sent", "parked", "sent", "sent"]
+    (backlog,) = await ledger.outbox.backlog()
     assert (backlog.parked, backlog.last_error) == (1, "answered 422 unknown shop")
     assert [event["subject"] for event in await headquarters.events()] == ["1", "3", "4"]
-    assert await outbox.replay(nim=None, from_z=None) == 1
-    await replicate(outbox, headquarters.options, lambda: set(outbox.states()) == {"sent"})
+    assert await ledger.outbox.replay(nim=None, from_z=None) == 1
+    await replicate(ledger, headquarters.options, lambda: ledger.is_sent())
     assert len(await headquarters.events()) == 4
 
 
-async def test_machines_are_independent(headquarters):
+async def test_machines_are_independent(headquarters, ledger):
     """While headquarters takes nothing of one machine, another's closures arrive."""
     await headquarters.script(*[{"status": 503, "nim": NIM}] * 1000)
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 3)
-    outbox.add(OTHER, 3)
-    await replicate(outbox, headquarters.options, lambda: set(outbox.states(OTHER)) == {"sent"})
-    assert set(outbox.states(NIM)) == {"waiting"}
+    await ledger.add(NIM, 3)
+    await ledger.add(OTHER, 3)
+    await replicate(ledger, headquarters.options, lambda: ledger.is_sent(OTHER))
+    assert set(ledger.states(NIM)) == {"waiting"}
 
 
 class TestCertificates:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.authority import Authority
 from support.headquarters import NatsHeadquarters, until
 from support.nats_server import CONFIG, NatsServer, NatsSite, add_stream, binary, cluster, free_port, read_events
-from support.outbox import MemoryOutbox, make_outgoing
+from support.outbox import LedgerOutbox, make_outgoing
 
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.upstream.credentials import encode_nkey, encode_seed
@@ -27,6 +27,12 @@ NIM = "EL02000015-1"
 
 def compose_here(entry):
     return compose(entry, "caisse-1")
+
+
+@pytest.fixture
+async def ledger(tmp_path):
+    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -149,13 +155,12 @@ async def test_silent_server(tmp_path):
     waiting.close()
 
 
-async def test_killed_during_a_publish(headquarters):
+async def test_killed_during_a_publish(headquarters, ledger):
     """The server dies between a publish and its acknowledgement: known at once, tried again, there once."""
     receiver = open_receiver("nats", headquarters.options)
-    outbox = MemoryOutbox()
-    outbox.add(NIM, 40)
+    await ledger.add(NIM, 40)
     replicator = Replicator(
-        outbox,
+        ledger.outbox,
         receiver,
         compose_here,
         clock=lambda: 0,
@@ -163,10 +168,10 @@ async def test_killed_during_a_publish(headquarters):
     )
     task = asyncio.create_task(replicator.run())
     for sent in (5, 15, 25):
-        await until(lambda sent=sent: outbox.states().count("sent") >= sent, every=0.001)
+        await until(lambda sent=sent: ledger.sent() >= sent, every=0.001)
         headquarters.kill()
         await headquarters.up()
-    await until(lambda: set(outbox.states()) == {"sent"})
+    await until(lambda: ledger.is_sent())
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await receiver.aclose()
@@ -263,7 +268,7 @@ class TestCredentials:
         await until(refused)
 
 
-async def test_three_servers_lose_one(tmp_path):
+async def test_three_servers_lose_one(tmp_path, ledger):
     """Of three servers the stream's leader is killed between publishes: sending goes on, and nothing is lost."""
     site = NatsSite(tmp_path / "nats")
     servers = cluster(site)
@@ -277,15 +282,16 @@ async def test_three_servers_lose_one(tmp_path):
         await client.close()
         url = ",".join(server.url for server in servers)
         options = Options(url=url, credentials_file=site.shop, tls_ca=site.authority.path, timeout=2.0)
-        outbox = MemoryOutbox()
-        outbox.add(NIM, 60)
+        await ledger.add(NIM, 60)
         receiver = open_receiver("nats", options)
-        replicator = Replicator(outbox, receiver, compose_here, clock=lambda: 0, backoff=Backoff(first=0.02, most=0.2))
+        replicator = Replicator(
+            ledger.outbox, receiver, compose_here, clock=lambda: 0, backoff=Backoff(first=0.02, most=0.2)
+        )
         task = asyncio.create_task(replicator.run())
-        await until(lambda: outbox.states().count("sent") >= 20, every=0.001)
+        await until(lambda: ledger.sent() >= 20, every=0.001)
         next(server for server in servers if server.name == leader).kill()
-        assert "waiting" in outbox.states()
-        await until(lambda: set(outbox.states()) == {"sent"}, deadline=40)
+        assert "waiting" in ledger.states()
+        await until(lambda: ledger.is_sent(), deadline=40)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await receiver.aclose()

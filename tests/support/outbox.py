@@ -1,14 +1,21 @@
-"""An outbox in memory with the meaning of the one in the ledger."""
+"""Outboxes with closures in them: the one of a real ledger, and one in memory with the same meaning."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import sqlite3
 import uuid
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 
+from daemon.core.certification import Counters
 from daemon.core.delivery import Backlog, Outgoing
+from daemon.store.store import Store
 
 START = 1_765_000_000_000
 
@@ -39,6 +46,48 @@ def make_outgoing(
     body = msgspec.json.encode(report)
     chain = hashlib.sha256(body).digest()
     return Outgoing(number or z_number, nim, mode, z_number, report_id, created_at, body, chain)
+
+
+class LedgerOutbox:
+    """A real ledger; `outbox` is its own, `rows` looks at the file from outside."""
+
+    def __init__(self, path: Path, store: Store) -> None:
+        self._path = path
+        self._store = store
+        self.outbox = store.outbox
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, path: Path) -> AsyncIterator[LedgerOutbox]:
+        async with await Store.open(path, timezone=ZoneInfo("Africa/Ouagadougou")) as store:
+            yield cls(path, store)
+
+    async def add(self, nim: str = "EL02000015-1", count: int = 1, mode: str = "live") -> None:
+        """So many Z of empty periods."""
+        book = await self._store.open_book(nim, mode)
+        for _ in range(count):
+            z_number = (await self._store.state(book)).z_number + 1
+            counters = Counters(tc=z_number, fvc=0, frc=0)
+            await self._store.close_period(book, counters=counters, unexplained=0, at=START + z_number * 86_400_000)
+
+    def rows(self, nim: str | None = None) -> list[dict]:
+        """In order: nim, mode, z, state, tries, last_error."""
+        with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            query = (
+                "SELECT nim, mode, ref_id AS z, outbox.state, tries, last_error FROM outbox"
+                " JOIN book ON book.id = book_id WHERE ? IS NULL OR nim = ? ORDER BY outbox.id"
+            )
+            return [dict(row) for row in connection.execute(query, (nim, nim))]
+
+    def states(self, nim: str | None = None) -> list[str]:
+        return [row["state"] for row in self.rows(nim)]
+
+    def is_sent(self, nim: str | None = None) -> bool:
+        return set(self.states(nim)) == {"sent"}
+
+    def sent(self) -> int:
+        return self.states().count("sent")
 
 
 @dataclass

@@ -1,0 +1,121 @@
+"""What is refused at the start, with the key named; and that nothing is imported before it is configured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from support.authority import Authority
+
+from daemon.upstream.https import HttpsReceiver
+from daemon.upstream.kinds import KINDS, open_receiver
+from daemon.upstream.nats import NatsReceiver
+from daemon.upstream.options import BadOptions, Options
+from daemon.upstream.signing import generate
+
+
+@pytest.fixture
+def key(tmp_path):
+    generate(tmp_path / "upstream.key")
+    return (tmp_path / "upstream.key",)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://hq.example/closures",
+        "http://127.0.0.1:9000/",
+        "http://localhost/x",
+        "http://[::1]:9000/",
+        "http://127.1.2.3/",
+    ],
+)
+async def test_urls_for_https(key, url):
+    """https anywhere, plain http to this box."""
+    receiver = open_receiver("https", Options(url=url, key_files=key))
+    assert isinstance(receiver, HttpsReceiver)
+    await receiver.aclose()
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("http://hq.example/closures", "allow_plain_http"),
+        ("http://192.168.1.5/", "allow_plain_http"),
+        ("http://localhost.hq.example/", "allow_plain_http"),
+        ("http://127.0.0.1.hq.example/", "allow_plain_http"),
+        ("ftp://hq.example/", "https://"),
+        ("hq.example/closures", "https://"),
+        ("https:///closures", "https://"),
+        ("https://user:hunter2@hq.example/", "user or password"),
+        ("https://hq.example:port/", "upstream.url"),
+        ("", "https://"),
+    ],
+)
+async def test_urls_refused_for_https(key, url, complaint):
+    """Anything else is refused, and a password in it is not repeated."""
+    with pytest.raises(BadOptions, match=complaint) as caught:
+        open_receiver("https", Options(url=url, key_files=key))
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_plain_http_when_asked_for(key):
+    """With the explicit setting plain http goes anywhere."""
+    await open_receiver("https", Options(url="http://hq.example/", key_files=key, allow_plain=True)).aclose()
+
+
+async def test_https_needs_a_key():
+    """Unsigned events are not sent."""
+    with pytest.raises(BadOptions, match="secret_file or key_file"):
+        open_receiver("https", Options(url="https://hq.example/"))
+
+
+@pytest.mark.parametrize(
+    "url", ["nats://127.0.0.1:4222", "tls://hq.example", "tls://a.example:4222, tls://b.example:4223"]
+)
+async def test_urls_for_nats(url):
+    """One server or several, with their ports or without."""
+    receiver = open_receiver("nats", Options(url=url))
+    assert isinstance(receiver, NatsReceiver)
+    await receiver.aclose()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "hq.example:4222", "https://hq.example", "wss://hq.example", "nats://", "tls://a,", "tls://a:b"]
+)
+async def test_urls_refused_for_nats(url):
+    """Anything else is refused."""
+    with pytest.raises(BadOptions, match=r"upstream\.url"):
+        open_receiver("nats", Options(url=url))
+
+
+async def test_unknown_kind():
+    """A kind that is not in the table is named together with those that are."""
+    with pytest.raises(BadOptions, match="'kafka' is none of https, nats"):
+        open_receiver("kafka", Options(url="kafka://hq.example"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
+    """tls_ca is checked at the start: there, and certificates in it."""
+    url = {"https": "https://hq.example/", "nats": "tls://hq.example"}[kind]
+    (tmp_path / "garbage.pem").write_text("no certificate")
+    for path in (tmp_path / "missing.pem", tmp_path / "garbage.pem"):
+        with pytest.raises(BadOptions, match=r"upstream\.tls_ca"):
+            open_receiver(kind, Options(url=url, key_files=key, tls_ca=path))
+    await open_receiver(kind, Options(url=url, key_files=key, tls_ca=Authority(tmp_path).path)).aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_imported_before_it_is_configured(kind):
+    """The table costs no HTTP or NATS client; opening one kind does not bring the other's."""
+    modules = {"https": "httpx", "nats": "nats"}
+    program = (
+        "import sys\nfrom daemon.upstream.kinds import open_receiver\nfrom daemon.upstream.options import Options\n"
+        "assert not {'httpx', 'nats'} & set(sys.modules)\n"
+        f"try: open_receiver({kind!r}, Options(url='none'))\nexcept ValueError: pass\n"
+        f"assert {{'httpx', 'nats'}} & set(sys.modules) == {{{modules[kind]!r}}}\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+    assert run.returncode == 0, run.stderr

@@ -1,0 +1,274 @@
+"""The order of things between outbox and headquarters, with a clock and sleeps of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from structlog.testing import capture_logs
+from support.headquarters import until
+from support.outbox import START, MemoryOutbox
+
+from daemon.core.delivery import Again, Delivered, Refused
+from daemon.core.errors import StorageFull
+from daemon.usecases.replicate import DAY_MS, HOUR_MS, LONGEST_RETRY_AFTER, Backoff, Replicator
+
+NIM, OTHER = "EL02000015-1", "EL02000016-1"
+SEED = 15
+
+
+class Scripted:
+    """A receiver that answers as told, per machine, and then takes everything."""
+
+    def __init__(self, **answers):
+        self.answers = {NIM: list(answers.get("answers", [])), OTHER: list(answers.get("other", []))}
+        self.taken = []
+
+    async def deliver(self, event, *, report_id, subject, nim):
+        assert (len(report_id), subject) == (36, "closure")
+        answer = self.answers[nim].pop(0) if self.answers[nim] else Delivered()
+        if isinstance(answer, Exception):
+            raise answer
+        if answer == Delivered():
+            self.taken.append((nim, int(event)))
+        return answer
+
+    async def aclose(self):
+        """Nothing is open."""
+
+
+class Rig:
+    def __init__(self, outbox, receiver, **options):
+        self.outbox = outbox
+        self.receiver = receiver
+        self.naps = []
+        self.now = START
+        self.replicator = Replicator(
+            outbox,
+            receiver,
+            options.pop("compose", lambda entry: str(entry.z_number).encode()),
+            clock=lambda: self.now,
+            backoff=Backoff(dice=lambda: 1.0),
+            sleep=self.sleep,
+            **options,
+        )
+
+    async def sleep(self, seconds):
+        self.naps.append(seconds)
+        self.now += round(seconds * 1000)
+        await asyncio.sleep(0)
+
+    async def until(self, condition):
+        task = asyncio.create_task(self.replicator.run())
+        try:
+            await until(condition, deadline=5, every=0)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def drain(self):
+        with capture_logs() as logs:
+            await self.until(lambda: not any(row.state == "waiting" for row in self.outbox.rows.values()))
+        return logs
+
+
+def waiting(nim=NIM, count=1, mode="live"):
+    outbox = MemoryOutbox()
+    outbox.add(nim, count, mode)
+    return outbox
+
+
+def test_backoff_doubles_up_to_the_most():
+    """The ceiling doubles from one second to `most`, however many failures there were."""
+    backoff = Backoff(most=300.0, dice=lambda: 1.0)
+    assert [backoff.wait(n) for n in range(1, 12)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert backoff.wait(1_000_000) == 300
+
+
+def test_backoff_has_full_jitter():
+    """A wait is anywhere between nothing and the ceiling, and spreads over all of it."""
+    backoff = Backoff(most=300.0, dice=random.Random(SEED).random)
+    waits = [backoff.wait(20) for _ in range(1000)]
+    assert all(0 <= wait <= 300 for wait in waits), SEED
+    assert min(waits) < 10
+    assert max(waits) > 290
+    assert 130 < sum(waits) / len(waits) < 170
+
+
+@pytest.mark.parametrize(
+    ("asked", "waited"),
+    [(None, 4.0), (0.0, 4.0), (2.0, 4.0), (7.5, 7.5), (900.0, 900.0), (float("inf"), LONGEST_RETRY_AFTER)],
+)
+def test_retry_after_is_honoured(asked, waited):
+    """What the receiver asks for counts, also beyond the most; a mistake of years is cut to a day."""
+    assert Backoff(most=300.0, dice=lambda: 1.0).wait(3, asked) == waited
+
+
+async def test_again_until_taken():
+    """One closure is tried until it is taken, the ones behind it wait, and then all go in order."""
+    receiver = Scripted(answers=[Again("down")] * 4)
+    rig = Rig(waiting(count=3), receiver)
+    await rig.drain()
+    assert receiver.taken == [(NIM, 1), (NIM, 2), (NIM, 3)]
+    assert rig.naps == [1, 2, 4, 8]
+
+
+async def test_a_success_forgets_the_failures():
+    """After a success the waits begin small again."""
+    receiver = Scripted(answers=[Again("a"), Again("b"), Delivered(), Again("c"), Delivered()])
+    rig = Rig(waiting(count=2), receiver)
+    await rig.drain()
+    assert rig.naps == [1, 2, 1]
+
+
+async def test_retry_after_is_slept_and_noted():
+    """Retry-After becomes the nap, and the outbox shows until when."""
+    receiver = Scripted(answers=[Again("busy", retry_after=120.0)])
+    rig = Rig(waiting(), receiver)
+    await rig.drain()
+    assert rig.naps == [120]
+    row = rig.outbox.rows[1]
+    assert (row.tries, row.error, row.next_at) == (1, "busy", START + 120_000)
+
+
+async def test_refused_is_parked_and_passed():
+    """A refused closure is parked with its reason, and those behind it go at once."""
+    receiver = Scripted(answers=[Delivered(), Refused("unknown shop")])
+    rig = Rig(waiting(count=3), receiver)
+    logs = await rig.drain()
+    assert receiver.taken == [(NIM, 1), (NIM, 3)]
+    assert rig.outbox.states() == ["sent", "parked", "sent"]
+    assert rig.naps == []
+    (parked,) = [line for line in logs if line["event"] == "closure_parked"]
+    assert (parked["nim"], parked["z_number"], parked["error"]) == (NIM, 2, "unknown shop")
+
+
+async def test_a_damaged_row_is_parked():
+    """A row that no event can be made of is parked; it holds up nobody."""
+
+    def compose(entry):
+        if entry.z_number == 1:
+            raise ValueError("no JSON")
+        return str(entry.z_number).encode()
+
+    receiver = Scripted()
+    rig = Rig(waiting(count=2), receiver, compose=compose)
+    await rig.drain()
+    assert receiver.taken == [(NIM, 2)]
+    assert rig.outbox.rows[1].error == "no event can be made of it: no JSON"
+
+
+async def test_machines_do_not_wait_for_each_other():
+    """While one machine's closure fails and fails, another machine's are taken."""
+    outbox = waiting(count=2)
+    outbox.add(OTHER, 3)
+    receiver = Scripted(answers=[Again("down")] * 1000)
+    rig = Rig(outbox, receiver)
+    await rig.until(lambda: set(outbox.states(OTHER)) == {"sent"})
+    assert outbox.states(NIM) == ["waiting"] * 2
+    assert receiver.taken == [(OTHER, 1), (OTHER, 2), (OTHER, 3)]
+
+
+async def test_the_sandbox_stays_at_home():
+    """Closures of the sandbox are sent only where that is configured, and then in an order of their own."""
+    outbox = waiting(count=1)
+    outbox.add(NIM, 2, mode="test")
+    receiver = Scripted()
+    rig = Rig(outbox, receiver)
+    await rig.until(lambda: outbox.states() == ["sent", "waiting", "waiting"])
+    await Rig(outbox, receiver, sandbox=True).drain()
+    assert receiver.taken == [(NIM, 1), (NIM, 1), (NIM, 2)]
+
+
+async def test_a_fault_of_the_receiver_is_survived():
+    """An adapter that raises what it should not is logged and tried again, as slowly as any failure."""
+    receiver = Scripted(answers=[RuntimeError("bug"), RuntimeError("bug")])
+    rig = Rig(waiting(), receiver)
+    logs = await rig.drain()
+    assert rig.naps == [1, 2]
+    assert [line["event"] for line in logs].count("replication_failed") == 2
+
+
+class FullDisk(MemoryOutbox):
+    """Twice nothing can be written, and once nothing can be read."""
+
+    faults = 2
+    blind = True
+
+    async def mark_sent(self, outgoing_id, *, at):
+        if self.faults:
+            self.faults -= 1
+            raise StorageFull("no room")
+        await super().mark_sent(outgoing_id, at=at)
+
+    async def backlog(self):
+        if self.blind:
+            self.blind = False
+            raise StorageFull("no room")
+        return await super().backlog()
+
+
+async def test_a_full_disk_is_survived(monkeypatch):
+    """What cannot be noted as sent is sent again when the disk is back; nothing is lost, nothing is overtaken."""
+    monkeypatch.setattr("daemon.usecases.replicate.BOOKKEEPING", 0.0)
+    outbox = FullDisk()
+    outbox.add(NIM, 2)
+    receiver = Scripted()
+    await Rig(outbox, receiver).drain()
+    assert receiver.taken == [(NIM, 1), (NIM, 1), (NIM, 1), (NIM, 2)]
+
+
+async def test_trouble_is_told_once():
+    """Ten failures of one trouble are one line, with the closure and the reason; its end is a line too."""
+    receiver = Scripted(answers=[Again("no route to host")] * 10)
+    logs = await Rig(waiting(), receiver).drain()
+    postponed = [line for line in logs if line["event"] == "closure_postponed"]
+    assert [(line["nim"], line["z_number"], line["error"]) for line in postponed] == [(NIM, 1, "no route to host")]
+    (delivered,) = [line for line in logs if line["event"] == "closure_delivered"]
+    assert delivered["tries"] == 11
+
+
+class Counted(MemoryOutbox):
+    looks = 0
+
+    async def backlog(self):
+        self.looks += 1
+        return await super().backlog()
+
+
+async def test_an_hour_and_a_day_behind(monkeypatch):
+    """The logs say when the oldest waiting closure passes an hour, and then a day: once each, and anew after a recovery."""
+    monkeypatch.setattr("daemon.usecases.replicate.BOOKKEEPING", 0.0)
+    outbox = Counted()
+    outbox.add(NIM)
+    row = outbox.rows[1]
+    rig = Rig(outbox, Scripted(answers=[Again("down")] * 1_000_000))
+
+    async def hold(seconds):
+        await asyncio.Event().wait()
+
+    rig.replicator._sleep = hold
+    task = asyncio.create_task(rig.replicator.run())
+
+    async def told(age):
+        rig.now = row.entry.created_at + age
+        looks = outbox.looks
+        with capture_logs() as logs:
+            await until(lambda: outbox.looks >= looks + 4, deadline=5, every=0)
+        return [line["oldest_hours"] for line in logs if line["event"] == "closures_behind"]
+
+    ages = (0, HOUR_MS - 1, HOUR_MS, 2 * HOUR_MS, DAY_MS - 1, DAY_MS, 9 * DAY_MS)
+    assert [await told(age) for age in ages] == [[], [], [1], [], [], [24], []]
+    row.state = "sent"
+    assert await told(DAY_MS) == []
+    row.state = "waiting"
+    assert await told(HOUR_MS) == [1]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_nothing_is_waited_for():
+    """`wake` is a plain call that cannot wait or fail, known book or not."""
+    rig = Rig(MemoryOutbox(), Scripted())
+    assert rig.replicator.wake("EL09999999-1", "live") is None

@@ -1,0 +1,129 @@
+"""Signatures that the reference library accepts, and keys that never show themselves."""
+
+from __future__ import annotations
+
+import base64
+import time
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from daemon.upstream.options import BadOptions
+from daemon.upstream.signing import PrivateKey, generate, parse_key, read_keys, sign
+
+BODY = '{"total":"16 000 F É"}'.encode()
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  # the published example of the specification
+
+
+def verify_v1a(public, headers, body):
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public.removeprefix("whpk_")))
+    version, _, signature = headers["webhook-signature"].partition(",")
+    assert version == "v1a"
+    key.verify(base64.b64decode(signature), content)
+
+
+def test_v1_by_the_reference_library():
+    """The reference library verifies a shared secret's signature, and refuses it for any other body."""
+    headers = sign([parse_key(SECRET, "here")], "msg_1", int(time.time()), BODY)
+    Webhook(SECRET).verify(BODY, headers, json_parse=False)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(SECRET).verify(BODY + b" ", headers, json_parse=False)
+
+
+def test_v1_published_vector():
+    """The specification's own example comes out to the letter."""
+    body = b'{"test": 2432232314}'
+    headers = sign([parse_key(SECRET, "here")], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_v1a_by_the_public_key(tmp_path):
+    """The public key that keygen shows verifies what the private one signs, and nothing else."""
+    public = generate(tmp_path / "upstream.key")
+    headers = sign(read_keys([tmp_path / "upstream.key"]), "msg_1", 1_765_000_000, BODY)
+    verify_v1a(public, headers, BODY)
+    with pytest.raises(InvalidSignature):
+        verify_v1a(public, headers, BODY + b" ")
+    with pytest.raises(InvalidSignature):
+        verify_v1a(public, headers | {"webhook-timestamp": "1765000001"}, BODY)
+
+
+def test_private_keys_of_32_and_64_bytes():
+    """Seed alone, or seed and public key as other tools write it: the same key."""
+    key = Ed25519PrivateKey.generate()
+    seed = key.private_bytes_raw()
+    both = seed + key.public_key().public_bytes_raw()
+    keys = [parse_key("whsk_" + base64.b64encode(raw).decode(), "here") for raw in (seed, both)]
+    assert isinstance(keys[0], PrivateKey)
+    assert keys[0].public == keys[1].public
+
+
+def test_two_keys_while_one_is_replaced(tmp_path):
+    """Two lines, or two files, sign both; the reference library finds the one it knows."""
+    old, new = (tmp_path / name for name in ("old", "new"))
+    old.write_text(f"{SECRET}\nwhsec_{base64.b64encode(b'x' * 24).decode()}\n")
+    public = generate(new)
+    headers = sign(read_keys([old, new]), "msg_1", int(time.time()), BODY)
+    signatures = headers["webhook-signature"].split(" ")
+    assert [s.partition(",")[0] for s in signatures] == ["v1", "v1", "v1a"]
+    Webhook(SECRET).verify(BODY, headers, json_parse=False)
+    verify_v1a(public, headers | {"webhook-signature": signatures[2]}, BODY)
+
+
+def test_keygen_keeps_to_itself(tmp_path):
+    """A new private key is readable by its owner alone, and never takes the place of a file that exists."""
+    path = tmp_path / "upstream.key"
+    public = generate(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert public.startswith("whpk_")
+    written = path.read_text()
+    with pytest.raises(FileExistsError):
+        generate(path)
+    assert path.read_text() == written
+
+
+def test_every_key_is_another(tmp_path):
+    """Two key pairs differ."""
+    assert generate(tmp_path / "a") != generate(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", "empty"),
+        ("\n", "empty"),
+        ("hunter2secret", "neither whsec_… nor whsk_…"),
+        ("whpk_aHVudGVyMnNlY3JldA==", "neither whsec_… nor whsk_…"),
+        ("whsec_", "damaged"),
+        ("whsec_hunter2secret*", "damaged"),
+        ("whsk_aHVudGVyMnNlY3JldA==", "damaged"),
+        ("whsec_aHVudGVyMnNlY3JldA==\nhunter2secret", "neither"),
+        ("wh\xe9", "not text"),
+    ],
+)
+def test_a_damaged_key_is_named_but_not_shown(tmp_path, content, complaint):
+    """The error names the file and what is wrong, and shows nothing of what is in it."""
+    path = tmp_path / "upstream.secret"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(BadOptions, match=complaint) as caught:
+        read_keys([path])
+    assert str(path) in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert "aHVudGVy" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_missing_key_file(tmp_path):
+    """A file that is not there is named."""
+    with pytest.raises(BadOptions, match="No such file"):
+        read_keys([tmp_path / "upstream.secret"])
+
+
+def test_keys_do_not_show_in_a_repr():
+    """A key in a log line or traceback is an address, no secret."""
+    for key in (parse_key(SECRET, "here"), PrivateKey(b"hunter2!" * 4)):
+        assert "MfKQ9" not in repr(key)
+        assert "hunter2" not in repr(key)
