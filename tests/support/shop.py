@@ -1,0 +1,307 @@
+"""A shop for tests: simulated machines and the daemon as real processes, the till's side of HTTP, and what to compare.
+
+with Shop(tmp_path) as shop:
+    shop.start()
+    answer = shop.certify(invoice("F-1"))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from daemon.core.certification import Mode
+from daemon.store.store import Store
+
+NIM = "EL02000015-1"
+IFU = "00084440Y"
+PATIENCE = 20.0
+BIN = Path(sys.executable).parent
+
+
+def wait_for(condition: Callable[[], Any], what: str = "the condition", patience: float = PATIENCE) -> Any:
+    """What `condition` gives once it is true."""
+    deadline = time.monotonic() + patience
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {patience} s")
+        time.sleep(0.01)
+
+
+def invoice(number: str, *prices: int, **changes: Any) -> dict[str, Any]:
+    """A sale of one item per price (default one of 15 000 F), paid in cash."""
+    prices = prices or (15000,)
+    items = [
+        {"name": f"Article {at}", "taxGroup": "B", "unitPrice": price, "quantity": 1} for at, price in enumerate(prices)
+    ]
+    body = {
+        "invoiceNumber": number,
+        "invoiceType": "FV",
+        "items": items,
+        "payments": [{"method": "E", "amount": sum(prices)}],
+    }
+    return {**body, **changes}
+
+
+class Machine:
+    """`mcf-simulator` as a process, and its control socket. Counters and last invoice survive `kill` and `start`."""
+
+    def __init__(self, folder: Path, nim: str = NIM, ifu: str = IFU, *options: str) -> None:
+        self.nim = nim
+        self.link = folder / f"machine-{nim}"
+        self._control = folder / f"control-{nim}"
+        self._command = [
+            str(BIN / "mcf-simulator"),
+            *("--nim", nim, "--ifu", ifu, "--link", str(self.link), "--state", str(folder / f"state-{nim}.json")),
+            *("--control", str(self._control), "--baud", "0"),
+            *options,
+        ]
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, *options: str) -> Self:
+        self._process = subprocess.Popen([*self._command, *options], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout
+        assert self._process.stdout.readline().startswith("ready"), "the simulator did not start"
+        return self
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(timeout=PATIENCE)
+            if self._process.stdout:
+                self._process.stdout.close()
+            self._process = None
+
+    def kill(self) -> None:
+        self.stop(signal.SIGKILL)
+
+    def order(self, do: str, **fields: Any) -> dict[str, Any]:
+        """One order and its answer (docs/simulator.md)."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(PATIENCE)
+            client.connect(str(self._control))
+            client.sendall(json.dumps({"do": do, **fields}).encode() + b"\n")
+            with client.makefile("rb") as lines:
+                for line in lines:
+                    answer: dict[str, Any] = json.loads(line)
+                    if "ok" in answer:
+                        assert answer["ok"], answer
+                        return answer
+        raise AssertionError("the simulator closed its control socket")
+
+    def certified(self, since: int = 0) -> list[dict[str, Any]]:
+        """What this process of the machine has certified, oldest first."""
+        log: list[dict[str, Any]] = self.order("snapshot", since=since)["log"]
+        return log
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        state = self.order("snapshot", log=False)["state"]
+        return state["tc"], state["fvc"], state["frc"]
+
+    def held(self) -> bool:
+        """Whether it stands at a `pause-at` point."""
+        return bool(self.order("snapshot", log=False)["held"])
+
+
+class Shop:
+    """`config` is merged into the written configuration, section by section; `environ` goes to the daemon."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        machines: tuple[Machine, ...] | None = None,
+        config: Mapping[str, Mapping[str, Any]] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.machines = (Machine(folder),) if machines is None else machines
+        self.config_file = folder / "mcfd.toml"
+        self.ledger = folder / "mcfd.sqlite3"
+        self.log_file = folder / "mcfd.log"
+        self.environ = {**os.environ, **(environ or {})}
+        self.command: tuple[str, ...] = (str(BIN / "mcfd"),)
+        self.port = _free_port()
+        self._config = config or {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._keys: dict[tuple[str, Mode], str] = {}
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
+
+    # -- processes ----------------------------------------------------------------------------------------------------
+
+    def start(self, *, ready: bool = True) -> Self:
+        for machine in self.machines:
+            machine.start()
+        self.start_daemon(ready=ready)
+        return self
+
+    def start_daemon(self, *, ready: bool = True) -> None:
+        self._write_config()
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self.command, "run", "--config", str(self.config_file)], stderr=log, stdout=log, env=self.environ
+            )
+        wait_for(self._ready if ready else self._live, "the daemon's start")
+
+    def stop_daemon(self, number: int = signal.SIGTERM) -> int:
+        """The exit code; negative for a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        code = self._process.wait(timeout=PATIENCE)
+        self._process = None
+        return code
+
+    def kill_daemon(self) -> None:
+        self.stop_daemon(signal.SIGKILL)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def wait_for_exit(self) -> int:
+        assert self._process is not None
+        code = self._process.wait(timeout=PATIENCE)
+        self._process = None
+        return code
+
+    def mcfd(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
+        """One command of the command line on this shop's configuration."""
+        return subprocess.run(
+            [str(BIN / "mcfd"), *arguments, "--config", str(self.config_file)],
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=60,
+            env={**self.environ, "LC_ALL": "en_US.UTF-8"},
+        )
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Log lines of that event so far."""
+        lines = (json.loads(line) for line in self.log_file.read_text().splitlines() if line.startswith("{"))
+        return [line for line in lines if line["event"] == name]
+
+    # -- the till -----------------------------------------------------------------------------------------------------
+
+    def key(self, mode: Mode = "live", nim: str = NIM) -> str:
+        """A key of that NIM and mode, made on first use."""
+        if (nim, mode) not in self._keys:
+            self._keys[nim, mode] = self.with_store(lambda store: store.create_key(nim, mode, "till", at=1))
+        return self._keys[nim, mode]
+
+    def headers(self, mode: Mode = "live", nim: str = NIM, key: str = "") -> dict[str, str]:
+        headers = {"Authorization": f"Bearer {self.key(mode, nim)}"}
+        return {**headers, "Idempotency-Key": key} if key else headers
+
+    def certify(
+        self, body: Any, *, key: str = "", mode: Mode = "live", nim: str = NIM, path: str = "certify"
+    ) -> httpx.Response:
+        return self.http.post(f"/v1/mcf/{nim}/{path}", json=body, headers=self.headers(mode, nim, key))
+
+    def close_period(self, *, key: str = "", mode: Mode = "live", nim: str = NIM) -> httpx.Response:
+        return self.http.post(f"/v1/mcf/{nim}/reports/z", json={}, headers=self.headers(mode, nim, key))
+
+    def get(self, path: str, *, mode: Mode = "live", nim: str = NIM, **query: Any) -> httpx.Response:
+        return self.http.get(f"/v1/mcf/{nim}/{path}", params=query, headers=self.headers(mode, nim))
+
+    def x_with(self, count: int, *, mode: Mode = "live", nim: str = NIM) -> dict[str, Any]:
+        """The X report once it holds `count` certifications (decision 13)."""
+
+        def look() -> dict[str, Any] | None:
+            report: dict[str, Any] = self.get("reports/x", mode=mode, nim=nim).json()
+            return report if report["certs_count"] == count else None
+
+        found: dict[str, Any] = wait_for(look, f"an X report of {count} certifications")
+        return found
+
+    # -- the ledger ---------------------------------------------------------------------------------------------------
+
+    def with_store(self, work: Callable[[Store], Any]) -> Any:
+        """What the coroutine that `work` makes of the open ledger gives; works beside a running daemon."""
+
+        async def run() -> Any:
+            async with await Store.open(self.ledger, timezone=UTC, exclusive=False) as store:
+                return await work(store)
+
+        with ThreadPoolExecutor(1) as thread:  # also from a test that has a loop of its own
+            return thread.submit(asyncio.run, run()).result()
+
+    def verify(self) -> None:
+        """`mcfd verify` finds nothing wrong."""
+        done = self.mcfd("verify")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    # -- how ----------------------------------------------------------------------------------------------------------
+
+    def _write_config(self) -> None:
+        sections: dict[str, dict[str, Any]] = {
+            "server": {"port": self.port},
+            "storage": {"path": str(self.ledger)},
+            "reports": {"aggregation_delay": 0.05},
+        }
+        for name, values in self._config.items():
+            sections[name] = {**sections.get(name, {}), **values}
+        text = "".join(_section(f"[{name}]", values) for name, values in sections.items())
+        for machine in self.machines:
+            text += _section("[[machine]]", {"nim": machine.nim, "port": str(machine.link)})
+        self.config_file.write_text(text)
+
+    def _ready(self) -> bool:
+        return self._answers("/health/ready")
+
+    def _live(self) -> bool:
+        return self._answers("/health/live")
+
+    def _answers(self, path: str) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(
+                f"the daemon ended with {self._process.returncode}:\n{self.log_file.read_text()[-3000:]}"
+            )
+        with suppress(httpx.HTTPError):
+            return self.http.get(path).status_code == httpx.codes.OK
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self.kill_daemon()
+        for machine in self.machines:
+            machine.kill()
+        self.http.close()
+        if error is not None and self.log_file.exists():
+            sys.stderr.write(self.log_file.read_text()[-6000:])
+
+
+def _section(head: str, values: Mapping[str, Any]) -> str:
+    return head + "\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + "\n"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
