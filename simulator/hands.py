@@ -22,15 +22,23 @@ Answer = dict[str, Any]
 
 
 class Hands:
-    """`now` is the session's time; `stop` ends the simulator."""
+    """`now` is the session's time; `keep` makes the fiscal memory durable, before the answer to an order that changed it;
+    `stop` ends the simulator."""
 
     def __init__(
-        self, session: Session, clock: MachineClock, *, now: Callable[[], float], stop: Callable[[], None]
+        self,
+        session: Session,
+        clock: MachineClock,
+        *,
+        now: Callable[[], float],
+        keep: Callable[[], None],
+        stop: Callable[[], None],
     ) -> None:
         self._session = session
         self._machine = session.machine
         self._clock = clock
         self._now = now
+        self._keep = keep
         self._stop = stop
         self._decoder = msgspec.json.Decoder(orders.Order)
 
@@ -39,6 +47,7 @@ class Hands:
         answer: Answer
         try:
             answer = {"ok": True} | self.carry_out(self._decoder.decode(line))
+            self._keep()
         except (ValueError, msgspec.MsgspecError) as error:
             answer = {"ok": False, "error": str(error)}
         return msgspec.json.encode(answer) + b"\n"

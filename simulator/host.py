@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,8 +20,7 @@ _SLACK = Path("/proc/self/timerslack_ns")
 
 
 class Host:
-    """`keep` makes the fiscal memory durable if it has changed: orders change it too. `stop` may be called from anywhere
-    in the loop; from outside, write a byte to the descriptor `wakeup` reads."""
+    """Runs until there is a byte on the descriptor `wakeup`."""
 
     def __init__(
         self,
@@ -30,19 +29,14 @@ class Host:
         line: Line,
         *,
         wakeup: int,
-        keep: Callable[[], None] = lambda: None,
         control: Control | None = None,
     ) -> None:
         self._session = session
         self._terminal = terminal
         self._line = line
         self._wakeup = wakeup
-        self._keep = keep
         self._control = control
         self._stopping = False
-
-    def stop(self) -> None:
-        self._stopping = True
 
     def run(self) -> None:
         with contextlib.suppress(OSError):
@@ -78,7 +72,7 @@ class Host:
 
     def _wait(self) -> None:
         """Until there are bytes, orders, a signal, or something is due."""
-        ours = [self._wakeup]
+        ours: list[int | socket.socket] = [self._wakeup]
         if self._terminal.is_plugged:
             ours.append(self._terminal.fileno())
         clients = self._control.readers() if self._control else []
@@ -88,10 +82,9 @@ class Host:
             self._line.enter(self._terminal.read(), time.monotonic())
         if self._wakeup in ready:
             os.read(self._wakeup, 1)
-            self.stop()
+            self._stopping = True
         if self._control:
             self._control.serve(ready, writable)
-            self._keep()
 
     def _timeout(self) -> float | None:
         times = [self._line.next_at(), self._session.wake_at()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 SYNTAX_ERROR = 0x01  # byte 0
 UNKNOWN_COMMAND = 0x02  # byte 0
 GENERAL_ERROR = 0x20  # byte 0
@@ -31,6 +33,7 @@ def not_now(text: str) -> Refusal:
     return Refusal(text, byte1=NOT_ALLOWED_NOW)
 
 
+@lru_cache
 def status(byte0: int, byte1: int, invoice_open: bool) -> bytes:
     byte2 = INVOICE_OPEN if invoice_open else 0
     return bytes((0x80 | byte0, 0x80 | byte1, 0x80 | byte2, 0x80, 0x80, 0x80))

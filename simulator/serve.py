@@ -53,13 +53,13 @@ def _serve(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
 
     plan = Plan(options.faults, options.seed)
     session = Session(machine, plan=plan, think=options.think_ms / 1000, keep=keep)
-    hands = Hands(session, clock, now=time.monotonic, stop=_stop)
+    hands = Hands(session, clock, now=time.monotonic, keep=keep, stop=_stop)
     control = Control(options.control, hands.obey) if options.control else None
     if control:
         stack.callback(control.close)
     terminal = Terminal(options.link)
     stack.callback(terminal.unplug)
-    host = Host(session, terminal, Line(options.baud), wakeup=wakeup, keep=keep, control=control)
+    host = Host(session, terminal, Line(options.baud), wakeup=wakeup, control=control)
     keep()
     terminal.plug()
     print(f"ready {options.link}", flush=True)  # noqa: T201  # the line that scripts wait for

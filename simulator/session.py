@@ -115,10 +115,10 @@ class Session:
 
     def wake_at(self) -> float | None:
         """When `poll` will have something to do without new bytes."""
-        waiting = [self._later[0][0]] if self._later else []
-        if self._work is not None and self.held is None:
-            waiting.append(self._work_at)
-        return min(waiting, default=None)
+        later = self._later[0][0] if self._later else None
+        if self._work is None or self.held is not None:
+            return later
+        return self._work_at if later is None else min(later, self._work_at)
 
     def is_plugged(self, now: float) -> bool:
         return now >= self._unplugged_until
@@ -163,7 +163,6 @@ class Session:
     def _drop_line(self) -> None:
         self._inbox.clear()
         self._later.clear()
-        self._ready = [output for output in self._ready if not isinstance(output, Sent)]
         self._decoder, self._ear = Decoder(), Decoder()
 
     def _advance(self, now: float) -> None:
