@@ -17,7 +17,7 @@ from importlib import import_module
 
 import click
 
-from daemon import texts
+from daemon.cli import answers, helps
 from daemon.cli.shared import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
 from daemon.core.errors import McfdError, StorageError
 from daemon.settings.errors import SettingsError
@@ -25,6 +25,10 @@ from daemon.settings.errors import SettingsError
 COMMANDS = {
     "run": "daemon.cli.run",
     "keys": "daemon.cli.keys",
+    "machine": "daemon.cli.machine",
+    "verify": "daemon.cli.verify",
+    "backup": "daemon.cli.backup",
+    "restore": "daemon.cli.restore",
     "upstream": "daemon.cli.upstream",
     "config": "daemon.cli.config",
     "version": "daemon.cli.version",
@@ -43,8 +47,8 @@ class Commands(click.Group):
         return command
 
 
-root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=str(texts.HELP_VERSION))(
-    Commands("mcfd", help=str(texts.HELP_MCFD), epilog=str(texts.EXIT_CODES))
+root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=str(helps.HELP_VERSION))(
+    Commands("mcfd", help=str(helps.HELP_MCFD), epilog=str(helps.EXIT_CODES))
 )
 
 
@@ -68,7 +72,7 @@ def _tell(error: BaseException) -> int:
         complain(error.format_message())
         return error.exit_code
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        complain(str(texts.BROKEN_OFF))
+        complain(str(answers.BROKEN_OFF))
         return INTERRUPTED
     complain(str(error))
     if isinstance(error, SettingsError):

@@ -4,19 +4,19 @@ from pathlib import Path
 
 import click
 
-from daemon import texts
+from daemon.cli import answers, helps
 from daemon.cli.shared import WRONG_USE, config_option, examples, json_option, print_json
 from daemon.settings import Settings, check_files, load, secret_path
 from daemon.settings.doc import render
 from daemon.settings.errors import SettingsError
 
 
-@click.group("config", help=str(texts.HELP_CONFIG))
+@click.group("config", help=str(helps.HELP_CONFIG))
 def command() -> None:
     pass
 
 
-@command.command("check", help=str(texts.HELP_CONFIG_CHECK), epilog=examples("mcfd config check --config mcfd.toml"))
+@command.command("check", help=str(helps.HELP_CONFIG_CHECK), epilog=examples("mcfd config check --config mcfd.toml"))
 @config_option
 @json_option
 def check(config: Path | None, as_json: bool) -> int:
@@ -33,11 +33,11 @@ def check(config: Path | None, as_json: bool) -> int:
     if as_json:
         print_json({"ok": True, "file": str(settings.file), "machines": nims})
     else:
-        click.echo(texts.CONFIG_FINE(file=settings.file, nims=", ".join(nims)))
+        click.echo(answers.CONFIG_FINE(file=settings.file, nims=", ".join(nims)))
     return 0
 
 
-@command.command("doc", help=str(texts.HELP_CONFIG_DOC))
+@command.command("doc", help=str(helps.HELP_CONFIG_DOC))
 def doc() -> None:
     click.echo(render(), nl=False)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from daemon import texts
+from daemon.cli import answers, helps
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.shared import (
     config_option,
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from daemon.store.keys import ApiKey
 
 
-@click.group("keys", help=str(texts.HELP_KEYS))
+@click.group("keys", help=str(helps.HELP_KEYS))
 def command() -> None:
     pass
 
 
 @command.command(
     "create",
-    help=str(texts.HELP_KEYS_CREATE),
+    help=str(helps.HELP_KEYS_CREATE),
     epilog=examples(
         'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
         "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
@@ -41,23 +41,23 @@ def command() -> None:
 )
 @config_option
 @nim_option(required=True)
-@click.option("--test", is_flag=True, help=str(texts.HELP_TEST))
-@click.option("--label", default="", help=str(texts.HELP_LABEL))
+@click.option("--test", is_flag=True, help=str(helps.HELP_TEST))
+@click.option("--label", default="", help=str(helps.HELP_LABEL))
 def create(config: Path | None, nim: str, test: bool, label: str) -> None:
     settings = load(config)
     if nim not in [machine.nim for machine in settings.machine]:
-        warn(texts.NIM_NOT_CONFIGURED(nim=nim))
+        warn(answers.NIM_NOT_CONFIGURED(nim=nim))
     mode: Mode = "test" if test else "live"
     key = with_ledger(settings, lambda store: store.create_key(nim, mode, label, at=now()), make=True)
     click.echo(key)
 
 
 @command.command(
-    "list", help=str(texts.HELP_KEYS_LIST), epilog=examples("mcfd keys list", "mcfd keys list --all --json")
+    "list", help=str(helps.HELP_KEYS_LIST), epilog=examples("mcfd keys list", "mcfd keys list --all --json")
 )
 @config_option
 @nim_option()
-@click.option("--all", "revoked_too", is_flag=True, help=str(texts.HELP_ALL))
+@click.option("--all", "revoked_too", is_flag=True, help=str(helps.HELP_ALL))
 @json_option
 def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -> None:
     settings = load(config)
@@ -68,7 +68,7 @@ def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -
         return
     zone = settings.reports.zone
     print_table(
-        (texts.ID, "NIM", texts.MODE, texts.LABEL, texts.CREATED, texts.REVOKED),
+        (answers.ID, "NIM", answers.MODE, answers.LABEL, answers.CREATED, answers.REVOKED),
         [
             (key.id, key.nim, key.mode, key.label, moment(key.created_at, zone), moment(key.revoked_at, zone))
             for key in keys
@@ -76,12 +76,12 @@ def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -
     )
 
 
-@command.command("revoke", help=str(texts.HELP_KEYS_REVOKE), epilog=examples("mcfd keys list", "mcfd keys revoke 3"))
+@command.command("revoke", help=str(helps.HELP_KEYS_REVOKE), epilog=examples("mcfd keys list", "mcfd keys revoke 3"))
 @config_option
 @click.argument("key_id", metavar="ID", type=click.IntRange(min=1))
 def revoke(config: Path | None, key_id: int) -> None:
     with_ledger(load(config), lambda store: store.revoke_key(key_id, at=now()))
-    say(texts.KEY_REVOKED(id=key_id))
+    say(answers.KEY_REVOKED(id=key_id))
 
 
 def _shown(key: ApiKey) -> dict[str, object]:

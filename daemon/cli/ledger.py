@@ -9,25 +9,41 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon import texts
+from daemon.cli import answers
 from daemon.cli.shared import Unavailable
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.store.store import Store
+    from daemon.store import Store
+    from daemon.store.verify import Findings
 
 T = TypeVar("T")
 
 
 def with_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]], *, make: bool = False) -> T:
     """What `job` gives back; a ledger that does not exist yet is made only when asked for."""
-    path = settings.storage.path
-    if not (make or path.exists()):
-        raise Unavailable(texts.NO_LEDGER(path=path))
+    path = settings.storage.path if make else existing(settings)
     try:
         return asyncio.run(_worked(settings, job))
     finally:
         give_to_owner(path)
+
+
+def existing(settings: Settings) -> Path:
+    path = settings.storage.path
+    if not path.exists():
+        raise Unavailable(answers.NO_LEDGER(path=path))
+    return path
+
+
+def figures(findings: Findings) -> dict[str, object]:
+    """What a look through a ledger found, for `--json`."""
+    return {
+        "problems": findings.problems,
+        "books": findings.books,
+        "records": findings.records,
+        "closures": findings.closures,
+    }
 
 
 def now() -> int:
@@ -47,7 +63,7 @@ def give_to_owner(path: Path) -> None:
 
 
 async def _worked(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:
-    from daemon.store.store import Store
+    from daemon.store import Store
 
     store = await Store.open(
         settings.storage.path,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from daemon import texts
+from daemon.cli import helps
 from daemon.cli.shared import config_option, examples
 
 
 @click.command(
     "run",
-    help=str(texts.HELP_RUN),
+    help=str(helps.HELP_RUN),
     epilog=examples("mcfd run --config /etc/mcfd/mcfd.toml", "MCFD_SERVER_PORT=9000 mcfd run"),
 )
 @config_option

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from daemon import texts
+from daemon.cli import helps
 from daemon.core.clock import millis_text
 from daemon.settings.check import NIM, quoted
 from daemon.texts import Text
@@ -43,18 +44,18 @@ def config_option(command: F) -> F:
         "--config",
         "config",
         type=click.Path(path_type=Path),
-        metavar=str(texts.FILE),
+        metavar=str(helps.FILE),
         envvar="MCFD_CONFIG",
-        help=str(texts.HELP_CONFIG_OPTION),
+        help=str(helps.HELP_CONFIG_OPTION),
     )(command)
 
 
 def json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help=str(texts.HELP_JSON))(command)
+    return click.option("--json", "as_json", is_flag=True, help=str(helps.HELP_JSON))(command)
 
 
 def nim_option(*, required: bool = False) -> Callable[[F], F]:
-    return click.option("--nim", default="", required=required, callback=check_nim, help=str(texts.HELP_NIM))
+    return click.option("--nim", default="", required=required, callback=check_nim, help=str(helps.HELP_NIM))
 
 
 def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -65,7 +66,7 @@ def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
 
 def examples(*lines: str) -> str:
     """The end of a command's help; click keeps the lines as they are."""
-    return "\b\n" + "\n".join((str(texts.EXAMPLES), *(f"  {line}" for line in lines)))
+    return "\b\n" + "\n".join((str(helps.EXAMPLES), *(f"  {line}" for line in lines)))
 
 
 def complain(message: str) -> None:

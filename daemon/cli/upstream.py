@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from daemon import texts
+from daemon.cli import answers, helps
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.shared import (
     Failure,
@@ -24,12 +25,12 @@ from daemon.core.delivery import Backlog
 from daemon.settings import Settings, load
 
 
-@click.group("upstream", help=str(texts.HELP_UPSTREAM))
+@click.group("upstream", help=str(helps.HELP_UPSTREAM))
 def command() -> None:
     pass
 
 
-@command.command("status", help=str(texts.HELP_UPSTREAM_STATUS), epilog=examples("mcfd upstream status --json"))
+@command.command("status", help=str(helps.HELP_UPSTREAM_STATUS), epilog=examples("mcfd upstream status --json"))
 @config_option
 @json_option
 def status(config: Path | None, as_json: bool) -> None:
@@ -41,9 +42,17 @@ def status(config: Path | None, as_json: bool) -> None:
         print_json({"kind": kind, "machines": [_shown(backlog) for backlog in backlogs]})
         return
     if settings.upstream is None:
-        warn(texts.NO_UPSTREAM)
+        warn(answers.NO_UPSTREAM)
     zone = settings.reports.zone
-    heads = ("NIM", texts.MODE, texts.WAITING, texts.PARKED, texts.OLDEST, texts.LAST_SENT, texts.LAST_ERROR)
+    heads = (
+        "NIM",
+        answers.MODE,
+        answers.WAITING,
+        answers.PARKED,
+        answers.OLDEST,
+        answers.LAST_SENT,
+        answers.LAST_ERROR,
+    )
     rows = [
         (
             b.nim,
@@ -61,11 +70,11 @@ def status(config: Path | None, as_json: bool) -> None:
 
 @command.command(
     "replay",
-    help=str(texts.HELP_UPSTREAM_REPLAY),
+    help=str(helps.HELP_UPSTREAM_REPLAY),
     epilog=examples("mcfd upstream replay", "mcfd upstream replay --nim EL02000015-1 --from 120"),
 )
 @config_option
-@click.option("--from", "from_z", type=click.IntRange(min=1), metavar="Z", help=str(texts.HELP_FROM))
+@click.option("--from", "from_z", type=click.IntRange(min=1), metavar="Z", help=str(helps.HELP_FROM))
 @nim_option()
 @json_option
 def replay(config: Path | None, from_z: int | None, nim: str, as_json: bool) -> None:
@@ -74,27 +83,27 @@ def replay(config: Path | None, from_z: int | None, nim: str, as_json: bool) -> 
     if as_json:
         print_json({"replayed": again})
     else:
-        say(texts.REPLAYED(count=again))
+        say(answers.REPLAYED(count=again))
     if again and settings.upstream is None:
-        warn(texts.NO_UPSTREAM)
+        warn(answers.NO_UPSTREAM)
 
 
 @command.command(
     "keygen",
-    help=str(texts.HELP_UPSTREAM_KEYGEN),
+    help=str(helps.HELP_UPSTREAM_KEYGEN),
     epilog=examples("mcfd upstream keygen /etc/mcfd/credentials/upstream.key"),
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar=str(texts.FILE))
+@click.argument("file", type=click.Path(path_type=Path), metavar=str(helps.FILE))
 def keygen(file: Path) -> None:
     from daemon.upstream.signing import generate
 
     try:
         public = generate(file)
     except FileExistsError:
-        raise Failure(texts.KEY_EXISTS(path=file)) from None
+        raise Failure(answers.KEY_EXISTS(path=file)) from None
     except OSError as error:
-        raise Failure(texts.NOT_WRITABLE(path=file, why=texts.reason(error))) from None
-    warn(texts.KEY_MADE(path=file))
+        raise Failure(answers.NOT_WRITABLE(path=file, why=texts.reason(error))) from None
+    warn(answers.KEY_MADE(path=file))
     click.echo(public)
 
 

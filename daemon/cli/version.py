@@ -4,11 +4,11 @@ import platform
 
 import click
 
-from daemon import texts
+from daemon.cli import helps
 from daemon.cli.shared import json_option, print_json
 
 
-@click.command("version", help=str(texts.HELP_VERSION))
+@click.command("version", help=str(helps.HELP_VERSION))
 @json_option
 def command(as_json: bool) -> None:
     from importlib.metadata import version

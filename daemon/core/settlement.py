@@ -42,7 +42,7 @@ def judge(attempt: Record, known: Counters, state: MachineState) -> Verdict:
     last = state.last
     if (now.fvc, now.frc) == (known.fvc, known.frc) and now.tc >= known.tc:
         return _unmoved(attempt, known, state)
-    if (now.fvc, now.frc) != expected or now.tc <= known.tc or last is None or not _is_last(attempt, state):
+    if (now.fvc, now.frc) != expected or now.tc <= known.tc or last is None or not is_last(attempt, state):
         return Disputed(_evidence(attempt, known, state))
     return Certified(last.code, last.time, state.ifu, now)
 
@@ -50,12 +50,12 @@ def judge(attempt: Record, known: Counters, state: MachineState) -> Verdict:
 def _unmoved(attempt: Record, known: Counters, state: MachineState) -> Verdict:
     """Nothing was certified since `known` was written down, whatever number the machine remembers. Only where `known` is
     already past the intent and that number is ours, somebody took the machine's counters over without settling."""
-    if _is_last(attempt, state) and (known.fvc, known.frc) != (attempt.base.fvc, attempt.base.frc):
+    if is_last(attempt, state) and (known.fvc, known.frc) != (attempt.base.fvc, attempt.base.frc):
         return Disputed(_evidence(attempt, known, state))
     return NotCertified()
 
 
-def _is_last(attempt: Record, state: MachineState) -> bool:
+def is_last(attempt: Record, state: MachineState) -> bool:
     last = state.last
     return last is not None and (last.number, last.total, last.type) == (
         attempt.number,

@@ -237,6 +237,12 @@ class Settings(Section, frozen=True):
         """A label for each of the letters E V C M B A."""
         return {**LABELS[self.server.language], **self.reports.payment_labels}
 
+    def find_machine(self, nim: str | None) -> Machine | None:
+        """By its NIM; without one, the only machine there is."""
+        if not nim:
+            return self.machine[0] if len(self.machine) == 1 else None
+        return next((machine for machine in self.machine if machine.nim == nim), None)
+
     def lanes(self) -> dict[str, frozenset[str]]:
         """Which events each destination of the outbox wants: closures upstream, and what each webhook asked for."""
         webhooks = {webhook.url: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}

@@ -81,7 +81,8 @@ def sources() -> dict[str, str]:
 
 def imports(module: str, text: str, modules: Mapping[str, str]) -> Iterator[str]:
     """Names of the modules that one imports; ours and others."""
-    dotted = {name for name in modules if "." in name}
+    packages = {name.rpartition(".")[0] for name in modules}  # named in strings for their data, not to be imported
+    dotted = {name for name in modules if "." in name} - packages
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

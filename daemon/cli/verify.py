@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from daemon.cli import answers, helps
+from daemon.cli.ledger import existing, figures, give_to_owner, with_ledger
+from daemon.cli.shared import FOUND_WRONG, complain, config_option, examples, json_option, print_json, say
+from daemon.core.errors import StorageError
+from daemon.settings import Settings, load
+
+
+@click.command("verify", help=str(helps.HELP_VERIFY), epilog=examples("mcfd verify", "mcfd verify --json"))
+@config_option
+@json_option
+def command(config: Path | None, as_json: bool) -> int:
+    from daemon.store.verify import Findings, verify
+
+    settings = load(config)
+    path = existing(settings)
+    _bring_up_to_date(settings)
+    try:
+        findings = verify(path, _progress())
+    except StorageError as error:
+        findings = Findings((str(error),), 0, 0, 0)
+    finally:
+        give_to_owner(path)
+    if as_json:
+        print_json({"ok": findings.clean, "ledger": str(path), **figures(findings)})
+    elif findings.clean:
+        say(answers.VERIFIED(path=path, books=findings.books, records=findings.records, closures=findings.closures))
+    else:
+        for problem in findings.problems:
+            complain(problem)
+        complain(answers.NOT_VERIFIED(path=path, count=len(findings.problems)))
+    return 0 if findings.clean else FOUND_WRONG
+
+
+def _bring_up_to_date(settings: Settings) -> None:
+    """A ledger of an older version is migrated first, as the next start would; what is wrong with it is told by `verify`."""
+    with contextlib.suppress(StorageError):
+        with_ledger(settings, lambda store: store.size())
+
+
+def _progress() -> Callable[[int], None]:
+    """For who waits at a terminal."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    return lambda records: click.echo(f"\r{answers.PROGRESS(records=records)} ", err=True, nl=False)
