@@ -7,15 +7,18 @@ import contextlib
 import json
 import random
 import time
+import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
-from support.headquarters import KINDS, Headquarters, until
+from support.headquarters import KINDS, Headquarters, until, upstream_section, z_numbers
 from support.outbox import LedgerOutbox, make_outgoing
 
 from daemon.core.delivery import Again, Delivered
+from daemon.settings import Upstream
 from daemon.upstream.event import compose
 from daemon.upstream.kinds import KINDS as ADAPTERS
 from daemon.upstream.kinds import Receiver, open_receiver
@@ -74,8 +77,7 @@ async def assert_complete(headquarters, counts: dict[str, int]) -> None:
     """All of them, each once, in order per machine, as the schema says."""
     events = await headquarters.events()
     for nim, count in counts.items():
-        mine = [int(event["subject"]) for event in events if event["source"] == f"/mcf/{nim}"]
-        assert mine == list(range(1, count + 1))
+        assert z_numbers(events, nim) == list(range(1, count + 1))
     assert len(events) == sum(counts.values())
     for event in events[:50]:
         Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
@@ -84,6 +86,15 @@ async def assert_complete(headquarters, counts: dict[str, int]) -> None:
 def test_every_adapter_is_in_this_suite():
     """A new kind in the table is not done before it stands here."""
     assert {name.split("-")[0] for name in KINDS} == set(ADAPTERS)
+
+
+async def test_a_configuration_file_says_all_of_it(headquarters, tmp_path):
+    """What an adapter is opened with can be said in the configuration file."""
+    file = tmp_path / "mcfd.toml"
+    file.write_text(upstream_section(headquarters, retry_max=2.0))
+    section = tomllib.loads(file.read_text())["upstream"]
+    settings = msgspec.convert(section, Upstream)
+    assert (settings.kind, settings.url, settings.retry_max) == (headquarters.kind, headquarters.options.url, 2.0)
 
 
 async def test_first_try(headquarters, receiver):
@@ -125,7 +136,7 @@ async def test_down_for_a_while(headquarters, receiver, ledger):
         await until(lambda: all(ledger.rows(nim)[0]["tries"] >= 2 for nim in (NIM, OTHER)))
         assert set(ledger.states()) == {"waiting"}
         await headquarters.up()
-        await until(lambda: ledger.is_sent())
+        await until(ledger.is_sent)
     await assert_complete(headquarters, {NIM: 5, OTHER: 3})
 
 
@@ -140,7 +151,7 @@ async def test_killed_midway(headquarters, receiver, ledger):
         assert left > 0
         await until(lambda: ledger.states().count("waiting") and any(row["tries"] for row in ledger.rows()))
         await headquarters.up()
-        await until(lambda: ledger.is_sent())
+        await until(ledger.is_sent)
     await assert_complete(headquarters, {NIM: 80, OTHER: 80})
 
 
@@ -149,7 +160,7 @@ async def test_a_thousand_waiting(headquarters, receiver, ledger):
     await ledger.add(NIM, 500)
     await ledger.add(OTHER, 500)
     async with replicating(ledger, receiver):
-        await until(lambda: ledger.is_sent(), deadline=30)
+        await until(ledger.is_sent, deadline=30)
     await assert_complete(headquarters, {NIM: 500, OTHER: 500})
 
 
@@ -180,8 +191,8 @@ async def test_replayed(headquarters, receiver, ledger):
     """Closures sent again from a number on change nothing at headquarters, whatever it already holds."""
     await ledger.add(NIM, 5)
     async with replicating(ledger, receiver) as replicator:
-        await until(lambda: ledger.is_sent())
+        await until(ledger.is_sent)
         assert await ledger.outbox.replay(nim=NIM, from_z=2) == 4
         replicator.wake(NIM, "live")
-        await until(lambda: ledger.is_sent())
+        await until(ledger.is_sent)
     await assert_complete(headquarters, {NIM: 5})

@@ -166,7 +166,7 @@ async def test_a_run_of_trouble(headquarters, ledger):
     trouble = [{"status": 503}, {"delay": 0.6}, {"cut": True}, {}, {"status": 429, "headers": {"retry-after": "0"}}, {}]
     await headquarters.script(*trouble * 2)
     await ledger.add(NIM, 10)
-    await replicate(ledger, headquarters.options, lambda: ledger.is_sent())
+    await replicate(ledger, headquarters.options, ledger.is_sent)
     assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 11)]
 
 
@@ -180,7 +180,7 @@ async def test_a_poison_closure(headquarters, ledger):
     assert (backlog.parked, backlog.last_error) == (1, "answered 422 unknown shop")
     assert [event["subject"] for event in await headquarters.events()] == ["1", "3", "4"]
     assert await ledger.outbox.replay(nim=None, from_z=None) == 1
-    await replicate(ledger, headquarters.options, lambda: ledger.is_sent())
+    await replicate(ledger, headquarters.options, ledger.is_sent)
     assert len(await headquarters.events()) == 4
 
 

@@ -46,6 +46,7 @@ class Keys:
     """`v1`: a shared secret; `v1a`: a key pair as `mcfd upstream keygen` makes it."""
 
     def __init__(self, directory: Path, version: str) -> None:
+        self.setting = {"v1": "secret_file", "v1a": "key_file"}[version]
         self.file = directory / f"upstream-{version}.key"
         if version == "v1":
             self.public = "whsec_" + base64.b64encode(os.urandom(32)).decode()
@@ -160,6 +161,24 @@ KINDS: dict[str, Callable[[Path], Headquarters]] = {
     "https-v1a": lambda directory: HttpHeadquarters(directory, "v1a"),
     "nats": NatsHeadquarters,
 }
+
+
+def upstream_section(headquarters: Headquarters, **settings) -> str:
+    """The `[upstream]` of a configuration file that sends there; `settings` go on top, as `retry_max=0.2`."""
+    options = headquarters.options
+    values = {"kind": headquarters.kind, "url": options.url}
+    if isinstance(headquarters, HttpHeadquarters):
+        values[headquarters.keys.setting] = str(headquarters.keys.file)
+    if options.credentials_file:
+        values["credentials_file"] = str(options.credentials_file)
+    if options.tls_ca:
+        values["tls_ca"] = str(options.tls_ca)
+    return "\n".join(["[upstream]", *(f"{name} = {json.dumps(value)}" for name, value in (values | settings).items())])
+
+
+def z_numbers(events: list[dict], nim: str) -> list[int]:
+    """The Z of one machine, in order of arrival."""
+    return [int(event["subject"]) for event in events if event["source"] == f"/mcf/{nim}"]
 
 
 async def until(condition, deadline: float = 20.0, every: float = 0.02) -> None:
