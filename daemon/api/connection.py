@@ -89,6 +89,7 @@ class Connection(H11Protocol):
         self._limits = limits
         self._census = census
         self._counted: str | None = None
+        self._refused = False
         self._phase = Phase.IDLE
         self._request: RequestResponseCycle | None = None
         self._since = self._received_at = self._drained_at = self.loop.time()
@@ -100,6 +101,7 @@ class Connection(H11Protocol):
             self._counted = address
         else:
             self._refuse(429, "too many connections are open", ((b"retry-after", b"5"),))
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -109,7 +111,8 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received_at = self.loop.time()
-        super().data_received(data)
+        if not self._refused:
+            super().data_received(data)
 
     def resume_writing(self) -> None:
         self._drained_at = self.loop.time()
@@ -137,7 +140,7 @@ class Connection(H11Protocol):
             self._expire()
 
     def _phase_now(self) -> Phase:
-        if self.transport.is_closing():
+        if self._refused or self.transport.is_closing():
             return Phase.CLOSING
         if self.flow.write_paused:
             return Phase.WRITING
@@ -176,13 +179,22 @@ class Connection(H11Protocol):
                 self.transport.abort()
 
     def _refuse(self, status: int, detail: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
-        """An answer without a request that the application could give it to; the connection ends with it."""
+        """An answer without a request that the application could give it to; the connection ends with it.
+
+        What the peer still sends is thrown away until it has seen the answer: closing at once would take it away again (RST)."""
+        self._refused = True
         own_id = made_up_id()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             answer = plain_problem(status, detail, own_id, headers)
             self._write(answer, own_id)
             log.info("request", request_id=own_id, method="", route="(none)", status=status, duration_ms=0.0)
-        self.transport.close()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
     def _write(self, answer: Answer, own_id: str) -> None:
         headers = [*answer.headers, (b"x-request-id", own_id.encode()), *SAFETY, (b"connection", b"close")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import math
 import socket
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -192,6 +193,6 @@ def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
         server_header=False,
         ssl_certfile=config.tls_cert,
         ssl_keyfile=config.tls_key,
-        timeout_keep_alive=int(limits.idle_seconds),
+        timeout_keep_alive=math.ceil(limits.idle_seconds),
         h11_max_incomplete_event_size=limits.header_bytes,
     )
