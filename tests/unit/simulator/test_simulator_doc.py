@@ -1,0 +1,36 @@
+"""docs/simulator.md says what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from simulator import orders
+from simulator.faults import KINDS
+from simulator.serve import _parser
+
+DOC = (Path(__file__).parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
+
+
+def test_every_fault_is_documented():
+    """Each kind stands in the table, with its default where it has one."""
+    assert [kind for kind in KINDS if f"`{kind}`" not in DOC] == []
+    section = DOC.partition("## Faults")[2].partition("## The control")[0].splitlines()
+    for kind, (default, _means) in KINDS.items():
+        row = next(line for line in section if line.startswith("|") and f"`{kind}`" in line)
+        assert default in row or kind == "other-nim"
+
+
+def test_every_order_is_documented_and_every_example_can_be_read():
+    """Each order stands in the table, and each JSON example there is one."""
+    examples = [msgspec.json.decode(text, type=orders.Order) for text in re.findall(r'`(\{"do".*?\})`', DOC)]
+    assert {type(example) for example in examples} == set(get_args(orders.Order))
+
+
+def test_every_option_is_documented():
+    """From the parser itself."""
+    options = {option for action in _parser()._actions for option in action.option_strings}
+    assert [option for option in options - {"-h", "--help"} if option not in DOC] == []
