@@ -1,0 +1,68 @@
+"""`mcfd …` as a process of its own, as a shop or a script runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+BIN = Path(sys.executable).parent
+NIM = "EL02000015-1"
+CONFIG = f"""
+[storage]
+path = "mcfd.sqlite3"
+
+[[machine]]
+nim = "{NIM}"
+port = "machine-{NIM}"
+"""
+
+
+class Command:
+    """`run` on the configuration in `folder`; English unless told otherwise, and no variables of the developer's."""
+
+    def __init__(self, folder: Path, config: str = CONFIG) -> None:
+        self.folder = folder
+        self.config = folder / "mcfd.toml"
+        self.ledger = folder / "mcfd.sqlite3"
+        self.config.write_text(config)
+
+    def environ(self, **more: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
+        return {**kept, "LC_ALL": "en_US.UTF-8", "MCFD_CONFIG": str(self.config), **more}
+
+    def run(
+        self, *arguments: str, env: Mapping[str, str] | None = None, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(BIN / "mcfd"), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=self.environ(**(env or {})),
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+        )
+
+    def ok(self, *arguments: str) -> str:
+        """Its stdout, when it ends with 0."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.ok(*arguments, "--json"))
+
+    def refused(self, code: int, *arguments: str) -> str:
+        """The one line it says when it ends with `code`; nothing goes to stdout."""
+        done = self.run(*arguments)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert done.stdout == ""
+        assert done.stderr.startswith("mcfd: ")
+        assert done.stderr.count("\n") == 1
+        return done.stderr.removeprefix("mcfd: ").rstrip("\n")
