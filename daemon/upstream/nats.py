@@ -33,11 +33,10 @@ HEADER_BYTES = 128  # more than ours; the server counts them into the message, n
 
 def open_receiver(options: Options) -> NatsReceiver:
     servers = [part.strip() for part in options.url.split(",")]
-    hosts = [_host(server) for server in servers]
+    may_be_plain = [_may_be_plain(server, options) for server in servers]
     if options.credentials_file:
         read_credentials(options.credentials_file)  # a damaged one is told at the start, not at the first Z
-    plain = options.allow_plain or all(is_loopback(host) for host in hosts)
-    return NatsReceiver(servers, options, tls=tls_context(options.tls_ca), plain=plain)
+    return NatsReceiver(servers, options, tls=tls_context(options.tls_ca), plain=all(may_be_plain))
 
 
 class NatsReceiver:
@@ -172,13 +171,13 @@ async def _close(client: Client) -> None:
             await client.close()
 
 
-def _host(server: str) -> str:
+def _may_be_plain(server: str, options: Options) -> bool:
+    """`tls://` always encrypts, `nats://` beyond loopback unless allowed otherwise."""
     try:
         url = urlsplit(server)
-        host = url.hostname
         url.port  # noqa: B018  # reading it checks it
     except ValueError as error:
         raise BadOptions(f"upstream.url: {error}") from None
-    if url.scheme not in SCHEMES or not host:
+    if url.scheme not in SCHEMES or not url.hostname:
         raise BadOptions("upstream.url: kind nats needs nats://… or tls://…, several with commas between")
-    return host
+    return url.scheme == "nats" and (options.allow_plain or is_loopback(url.hostname))

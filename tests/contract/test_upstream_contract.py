@@ -7,18 +7,16 @@ import contextlib
 import json
 import random
 import time
-import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from support.headquarters import KINDS, Headquarters, until, upstream_section, z_numbers
 from support.outbox import LedgerOutbox, make_outgoing
 
 from daemon.core.delivery import Again, Delivered
-from daemon.settings import Upstream
+from daemon.settings import load
 from daemon.upstream.event import compose
 from daemon.upstream.kinds import KINDS as ADAPTERS
 from daemon.upstream.kinds import Receiver, open_receiver
@@ -91,10 +89,10 @@ def test_every_adapter_is_in_this_suite():
 async def test_a_configuration_file_says_all_of_it(headquarters, tmp_path):
     """What an adapter is opened with can be said in the configuration file."""
     file = tmp_path / "mcfd.toml"
-    file.write_text(upstream_section(headquarters, retry_max=2.0))
-    section = tomllib.loads(file.read_text())["upstream"]
-    settings = msgspec.convert(section, Upstream)
-    assert (settings.kind, settings.url, settings.retry_max) == (headquarters.kind, headquarters.options.url, 2.0)
+    machine = f'[[machine]]\nnim = "{NIM}"\nport = "{tmp_path / "tty"}"\n\n'
+    file.write_text(machine + upstream_section(headquarters, retry_max=2.0))
+    upstream = load(file, {}).upstream
+    assert (upstream.kind, upstream.url, upstream.retry_max) == (headquarters.kind, headquarters.options.url, 2.0)
 
 
 async def test_first_try(headquarters, receiver):

@@ -8,6 +8,7 @@ import sys
 import pytest
 from support.authority import Authority
 
+from daemon.core.delivery import Delivered
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.kinds import KINDS, open_receiver
 from daemon.upstream.nats import NatsReceiver
@@ -94,6 +95,48 @@ async def test_unknown_kind():
     """A kind that is not in the table is named together with those that are."""
     with pytest.raises(BadOptions, match="'kafka' is none of https, nats"):
         open_receiver("kafka", Options(url="kafka://hq.example"))
+
+
+async def test_nats_is_plain_only_on_this_box():
+    """tls:// always encrypts; nats:// may be plain on loopback, and elsewhere with the explicit setting."""
+    for url, allowed, plain in [
+        ("nats://127.0.0.1", False, True),
+        ("tls://127.0.0.1", True, False),
+        ("nats://hq.example", False, False),
+        ("nats://hq.example", True, True),
+        ("nats://127.0.0.1,nats://hq.example", False, False),
+    ]:
+        receiver = open_receiver("nats", Options(url=url, allow_plain=allowed))
+        assert receiver._plain is plain, (url, allowed)
+        await receiver.aclose()
+
+
+THIRD = """
+from daemon.core.delivery import Delivered
+
+def open_receiver(options):
+    return Folder(options.url)
+
+class Folder:
+    def __init__(self, url):
+        self.taken = []
+
+    async def deliver(self, event, *, report_id, subject, nim):
+        self.taken.append(report_id)
+        return Delivered()
+
+    async def aclose(self):
+        pass
+"""
+
+
+async def test_a_third_kind_is_one_file_and_one_line(tmp_path, monkeypatch):
+    """A module with `open_receiver` and its line in the table are all that another kind of headquarters takes."""
+    (tmp_path / "third_kind.py").write_text(THIRD)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(KINDS, "folder", "third_kind")
+    receiver = open_receiver("folder", Options(url="/mnt/closures"))
+    assert await receiver.deliver(b"{}", report_id="r", subject="closure", nim="EL02000015-1") == Delivered()
 
 
 @pytest.mark.parametrize("kind", KINDS)
