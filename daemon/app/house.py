@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bridge.link import Port, Timers
@@ -72,7 +72,7 @@ async def _open_desks(house: House, machine: Machine) -> None:
     live = await _desk(house, machine, "live")
     if machine.enabled:
         port = partial(open_port, str(machine.port), machine.baudrate)
-        _keep(house, live, port, Timers())
+        _keep(house, live, port, _timers(machine))
     else:
         live.offline_reason = "this machine is switched off in the configuration"
     if house.settings.sandbox.enabled:
@@ -98,6 +98,22 @@ async def _desk(house: House, machine: Machine, mode: Mode) -> Desk:
     desk.take_state(await house.store.state(book))
     house.desks.append(desk)
     return desk
+
+
+def _timers(machine: Machine) -> Timers:
+    """As configured; what bounds a whole exchange leaves room for all its tries."""
+    usual = Timers()
+    tries = machine.tries + 1
+    return replace(
+        usual,
+        tries=machine.tries,
+        first_byte=machine.reply_timeout,
+        first_byte_close=machine.certify_timeout,
+        first_byte_credit=machine.credit_timeout,
+        pending_credit=machine.credit_timeout,
+        overall=max(usual.overall, tries * machine.reply_timeout, tries * machine.certify_timeout),
+        overall_credit=machine.credit_timeout + usual.overall,
+    )
 
 
 def _keep(house: House, desk: Desk, port: Callable[[], Port], timers: Timers) -> None:

@@ -123,7 +123,8 @@ class Machine:
 
 
 class Shop:
-    """`config` is merged into the written configuration, section by section; `environ` goes to the daemon."""
+    """`config` is merged into the written configuration, section by section, `per_machine` into every `[[machine]]`;
+    `environ` goes to the daemon."""
 
     def __init__(
         self,
@@ -132,6 +133,7 @@ class Shop:
         machines: tuple[Machine, ...] | None = None,
         config: Mapping[str, Mapping[str, Any]] | None = None,
         environ: Mapping[str, str] | None = None,
+        per_machine: Mapping[str, Any] | None = None,
     ) -> None:
         self.folder = folder
         self.machines = (Machine(folder),) if machines is None else machines
@@ -142,6 +144,7 @@ class Shop:
         self.command: tuple[str, ...] = (str(BIN / "mcfd"),)
         self.port = _free_port()
         self._config = config or {}
+        self._per_machine = per_machine or {}
         self._process: subprocess.Popen[bytes] | None = None
         self._keys: dict[tuple[str, Mode], str] = {}
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
@@ -262,7 +265,7 @@ class Shop:
             sections[name] = {**sections.get(name, {}), **values}
         text = "".join(_section(f"[{name}]", values) for name, values in sections.items())
         for machine in self.machines:
-            text += _section("[[machine]]", {"nim": machine.nim, "port": str(machine.link)})
+            text += _section("[[machine]]", {"nim": machine.nim, "port": str(machine.link), **self._per_machine})
         self.config_file.write_text(text)
 
     def _ready(self) -> bool:
