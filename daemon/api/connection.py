@@ -24,6 +24,7 @@ import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from daemon.api.answers import Answer
+from daemon.api.cork import Cork
 from daemon.api.headers import SAFETY, made_up_id
 from daemon.api.problems import plain_problem
 
@@ -96,6 +97,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        self.transport = Cork(transport, self.loop)
         address = self.client[0] if self.client else ""
         if self._census.enter(address, self.loop.time()):
             self._counted = address
@@ -188,9 +190,10 @@ class Connection(H11Protocol):
             answer = plain_problem(status, detail, own_id, headers)
             self._write(answer, own_id)
             log.info("request", request_id=own_id, method="", route="(none)", status=status, duration_ms=0.0)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        waiting: RequestResponseCycle | None = self.cycle
+        if waiting is not None and not waiting.response_complete:
+            waiting.disconnected = True
+            waiting.message_event.set()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:

@@ -58,7 +58,7 @@ class ApiDeps:
 class Visit(msgspec.Struct, frozen=True):
     """A request with a valid key. `found` is its book at work, None when this box has no such machine."""
 
-    key: Any
+    key: KeyOwner
     found: Desk | None
 
     @property

@@ -145,14 +145,12 @@ class Served:
     def port(self) -> int:
         return self.server.port
 
-    async def send(self, *pieces: bytes, eof: bool = False) -> bytes:
+    async def send(self, *pieces: bytes) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             for piece in pieces:
                 writer.write(piece)
                 await writer.drain()
-            if eof:
-                writer.write_eof()
             async with asyncio.timeout(5):
                 return await reader.read()
         finally:

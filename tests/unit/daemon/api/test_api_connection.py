@@ -21,6 +21,8 @@ REQUEST = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nAuthorizat
 BODY = json.dumps(INVOICE).encode()
 WHOLE = REQUEST + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
 
+LAST = WHOLE.replace(b"Host", b"Connection: close\r\nHost")
+
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -146,7 +148,7 @@ async def test_one_address_has_so_many_connections(serve: Serve) -> None:
             await served.send()
             opened[0][1].close()
             await until(lambda: len(served.server._server.server_state.connections) == 2)
-            assert (await served.send(WHOLE + b"", eof=True)).startswith(b"HTTP/1.1 200")
+            assert (await served.send(LAST)).startswith(b"HTTP/1.1 200")
     assert [line["event"] for line in lines].count("connections.refused") == 1
 
 
@@ -190,7 +192,7 @@ async def test_a_spoiled_chunked_body_is_refused(served: Served, usecases: UseCa
 
 async def test_requests_in_a_row_on_one_connection(served: Served, usecases: UseCases) -> None:
     """Sent at once (pipelined), each gets its answer, in order."""
-    raw = await served.send(WHOLE * 3 + WHOLE.replace(b"Host", b"Connection: close\r\nHost"))
+    raw = await served.send(WHOLE * 3 + LAST)
     assert raw.count(b"HTTP/1.1 200") == 4
     assert len(usecases.calls) == 4
 
