@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 from contextlib import AsyncExitStack
 from importlib.metadata import version
 
@@ -58,8 +59,8 @@ async def _serve(settings: Settings) -> int:
         await _until(stop, server)
         notify.stopping()
         log.info("stopping")
-        # First the desks: what is on the line ends, everything that waits is told; then the answers go out.
-        await asyncio.gather(*(desk.close(STOP_GRACE) for desk in house.desks))
+        # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
+        await asyncio.gather(server.stop(), *(desk.close(STOP_GRACE) for desk in house.desks))
     log.info("stopped")
     return EXIT_OK
 
@@ -91,7 +92,7 @@ def _api_deps(house: House, figures: Figures) -> ApiDeps:
         keyring=house.store.key_ring,
         timezone=settings.reports.timezone,
         clock=now_millis,
-        allowed_hosts=settings.server.allowed_hosts,
+        allowed_hosts=(*settings.server.allowed_hosts, socket.gethostname().lower()),
         upstream=figures,
         disabled=frozenset(machine.nim for machine in settings.machine if not machine.enabled),
         version=version("mcfd"),
