@@ -151,6 +151,7 @@ class Hands:
             "stage": machine.stage.value,
             "held": session.held,
             "frames": {"in": session.frames_in, "out": session.frames_out},
+            "bytes": {"in": session.bytes_in, "out": session.bytes_out},
             "naks": session.naks,
             "syns": session.syns,
             "struck": dict(session.plan.struck),

@@ -73,6 +73,7 @@ class Session:
         self.plan = plan or Plan()
         self.think = think
         self.frames_in = self.frames_out = self.naks = self.syns = 0
+        self.bytes_in = self.bytes_out = 0
         self.held: Point | None = None
         self._keep = keep
         self._points: set[Point] = set()
@@ -94,6 +95,7 @@ class Session:
     def receive(self, data: bytes, now: float) -> None:
         if now < self._deaf_until or now < self._unplugged_until:
             return
+        self.bytes_in += len(data)
         decoder = self._decoder
         decoder.receive(data)
         while not isinstance(event := decoder.next_event(), type):
@@ -111,6 +113,7 @@ class Session:
             at, _, data = heapq.heappop(self._later)
             self._ready.append(Sent(at, data))
         ready, self._ready = self._ready, []
+        self.bytes_out += sum(len(output.data) for output in ready if isinstance(output, Sent))
         return ready
 
     def wake_at(self) -> float | None:

@@ -62,15 +62,17 @@ def invoice(number: str, *prices: int, **changes: Any) -> dict[str, Any]:
 
 
 class Machine:
-    """`mcf-simulator` as a process, and its control socket. Counters and last invoice survive `kill` and `start`."""
+    """`mcf-simulator` as a process, and its control socket. Counters and last invoice survive `kill` and `start`, unless
+    `lasting` is false: then its memory makes no fsyncs beside those of the daemon."""
 
-    def __init__(self, folder: Path, nim: str = NIM, ifu: str = IFU, *options: str) -> None:
+    def __init__(self, folder: Path, nim: str = NIM, ifu: str = IFU, *options: str, lasting: bool = True) -> None:
         self.nim = nim
         self.link = folder / f"machine-{nim}"
         self._control = folder / f"control-{nim}"
         self._command = [
             str(BIN / "mcf-simulator"),
-            *("--nim", nim, "--ifu", ifu, "--link", str(self.link), "--state", str(folder / f"state-{nim}.json")),
+            *("--nim", nim, "--ifu", ifu, "--link", str(self.link)),
+            *(("--state", str(folder / f"state-{nim}.json")) if lasting else ()),
             *("--control", str(self._control), "--baud", "0"),
             *options,
         ]

@@ -22,6 +22,14 @@ def test_a_sale_over_frames():
     assert (wire.session.frames_in, wire.session.frames_out) == (6, 6)
 
 
+def test_every_byte_of_the_line_is_counted():
+    """Both directions, as the bench needs them to know how long the line was busy."""
+    wire = Wire()
+    request = encode(Request(0x20, 0xC1))
+    (reply,) = wire.put(request)
+    assert (wire.session.bytes_in, wire.session.bytes_out) == (len(request), len(encode(reply)))
+
+
 def test_an_equal_seq_is_repeated_and_not_executed():
     """Protocol 1: the base of exactly-once. The same bytes again, and the counters stay."""
     wire = Wire()
