@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -23,11 +22,13 @@ def command(config: Path | None, as_json: bool) -> int:
     settings = load(config)
     path = existing(settings)
     _bring_up_to_date(settings)
+    progress = Progress()
     try:
-        findings = verify(path, _progress())
+        findings = verify(path, progress)
     except StorageError as error:
         findings = Findings((str(error),), 0, 0, 0)
     finally:
+        progress.end()
         give_to_owner(path)
     if as_json:
         print_json({"ok": findings.clean, "ledger": str(path), **figures(findings)})
@@ -46,8 +47,17 @@ def _bring_up_to_date(settings: Settings) -> None:
         with_ledger(settings, lambda store: store.size())
 
 
-def _progress() -> Callable[[int], None]:
-    """For who waits at a terminal."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    return lambda records: click.echo(f"\r{answers.PROGRESS(records=records)} ", err=True, nl=False)
+class Progress:
+    """A line that counts, for who waits at a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = False
+
+    def __call__(self, records: int) -> None:
+        if sys.stderr.isatty():
+            self._shown = True
+            click.echo(f"\r{answers.PROGRESS(records=records)} ", err=True, nl=False)
+
+    def end(self) -> None:
+        if self._shown:
+            click.echo(err=True)

@@ -159,7 +159,9 @@ class Sandbox(Section, frozen=True):
 
 
 class Upstream(Section, frozen=True):
-    kind: Annotated[Literal["https", "nats"], key("How closures leave: signed webhooks, or NATS JetStream.")]
+    kind: Annotated[
+        Literal["https", "nats"], key("How closures leave: signed webhooks, or NATS JetStream.", reload=True)
+    ]
     url: Annotated[
         Name,
         key(

@@ -49,6 +49,24 @@ class Command:
             stdin=subprocess.DEVNULL if stdin is None else None,
         )
 
+    def at_terminal(self, typed: bytes, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """With a terminal as its stdin, at which somebody has typed ahead."""
+        leader, follower = os.openpty()
+        try:
+            os.write(leader, typed)
+            return subprocess.run(
+                [str(BIN / "mcfd"), *arguments],
+                stdin=follower,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+                env=self.environ(**env),
+            )
+        finally:
+            os.close(follower)
+            os.close(leader)
+
     def ok(self, *arguments: str) -> str:
         """Its stdout, when it ends with 0."""
         done = self.run(*arguments)

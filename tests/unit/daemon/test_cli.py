@@ -1,12 +1,14 @@
 import string
 import subprocess
 import sys
+from pathlib import Path
 
+import click
 import pytest
 from support.command import Command
 
 from daemon import texts
-from daemon.cli import COMMANDS, answers, helps
+from daemon.cli import COMMANDS, answers, helps, root
 from daemon.texts import Text
 
 WALK = """
@@ -148,6 +150,17 @@ def test_completion_comes_with_the_command(mcfd):
     assert "_mcfd_completion" in done.stdout
     words = mcfd.run(env={"_MCFD_COMPLETE": "bash_complete", "COMP_WORDS": "mcfd keys ", "COMP_CWORD": "2"})
     assert {"plain,create", "plain,list", "plain,revoke"} <= set(words.stdout.split())
+
+
+def test_the_page_of_commands_names_them_all():
+    """docs/commands.md has a line for every command there is."""
+    page = (Path(__file__).parents[3] / "docs/commands.md").read_text()
+    for name in COMMANDS:
+        command = root.get_command(click.Context(root), name)
+        assert command is not None
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        for verb in below:
+            assert f"| `mcfd {name} {verb}".rstrip() in page
 
 
 def test_a_reader_that_has_enough(mcfd):

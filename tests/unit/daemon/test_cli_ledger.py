@@ -110,6 +110,18 @@ def test_nothing_is_put_back_under_a_running_daemon(mcfd):
     assert mcfd.ledger.read_bytes() == before
 
 
+def test_at_a_terminal_it_asks_first(mcfd):
+    """An operator who says no keeps the ledger: exit 130; one who says yes, or a script, gets it replaced."""
+    copy = mcfd.folder / "copy.sqlite3"
+    mcfd.ok("backup", str(copy))
+    mcfd.ok("keys", "create", "--nim", NIM)
+    no = mcfd.at_terminal(b"n\n", "restore", str(copy))
+    assert (no.returncode, len(mcfd.json("keys", "list"))) == (130, 1)
+    yes = mcfd.at_terminal(b"y\n", "restore", str(copy))
+    assert (yes.returncode, len(mcfd.json("keys", "list"))) == (0, 0)
+    assert mcfd.at_terminal(b"", "restore", str(copy), "--yes").returncode == 0
+
+
 def test_a_copy_that_cannot_be_written(mcfd):
     """A folder that is not there is named, and nothing is left behind."""
     assert "nowhere" in mcfd.refused(3, "backup", str(mcfd.folder / "nowhere" / "copy.sqlite3"))

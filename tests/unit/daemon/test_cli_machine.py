@@ -1,5 +1,3 @@
-import os
-import subprocess
 import sys
 
 import pytest
@@ -207,27 +205,9 @@ def test_without_a_terminal_nothing_is_asked(disputed):
     assert disputed.json("machine", "list")[0]["condition"] == "attention"
 
 
-def at_terminal(mcfd: Command, typed: bytes, *arguments: str) -> subprocess.CompletedProcess[str]:
-    leader, follower = os.openpty()
-    try:
-        os.write(leader, typed)
-        return subprocess.run(
-            [str(BIN / "mcfd"), *arguments],
-            stdin=follower,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=mcfd.environ(LC_ALL="fr_FR.UTF-8"),
-        )
-    finally:
-        os.close(follower)
-        os.close(leader)
-
-
 async def test_at_a_terminal_it_is_asked(disputed):
     """An operator sees what was found, chooses, and says why."""
-    done = at_terminal(disputed, b"certified\nvu sur le journal\n", "machine", "settle")
+    done = disputed.at_terminal(b"certified\nvu sur le journal\n", "machine", "settle", LC_ALL="fr_FR.UTF-8")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "facture sans issue connue : D-1 (FV, 15000 XOF)" in done.stdout
     assert "Décision" in done.stdout
