@@ -160,7 +160,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "created_at": "When it was closed",
         "mcf_counters": "The machine's counters, read live at the closure",
         "unexplained": "Invoices found on the machine that this ledger did not make",
-        "chain_head": "SHA-256 of the last record before it, in hex",
+        "chain_previous": "SHA-256, in hex, of what stands before it in the book: what the closure is chained to",
     },
     "AReport": {
         "kind": "A",

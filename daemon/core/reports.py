@@ -123,7 +123,7 @@ class XReport(Period, frozen=True, kw_only=True):
 
 
 class ZReport(Period, frozen=True, kw_only=True):
-    """`chain_head` is the hash, in hex, of the last record before the closure in its book: what it is chained to.
+    """`chain_previous` is the hash, in hex, of what stands before the closure in its book: what it is chained to.
 
     `unexplained` counts invoices found on the machine in the period that this ledger did not make.
     """
@@ -134,7 +134,7 @@ class ZReport(Period, frozen=True, kw_only=True):
     created_at: str
     mcf_counters: McfCounters
     unexplained: int
-    chain_head: str
+    chain_previous: str
 
 
 class AReport(Totals, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ def z_report(
     created_at: int,
     counters: Counters,
     unexplained: int,
-    chain_head: bytes,
+    chain_previous: bytes,
     labels: Labels = PAYMENT_LABELS,
 ) -> ZReport:
     """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period."""
@@ -181,7 +181,7 @@ def z_report(
         created_at=millis_text(created_at),
         mcf_counters=_counters(counters),
         unexplained=unexplained,
-        chain_head=chain_head.hex(),
+        chain_previous=chain_previous.hex(),
     )
 
 

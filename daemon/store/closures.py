@@ -82,7 +82,7 @@ def _compose(
         created_at=at,
         counters=counters,
         unexplained=unexplained,
-        chain_head=head.hash,
+        chain_previous=head.hash,
         labels=labels,
     )
     closure = Closure(

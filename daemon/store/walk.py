@@ -150,7 +150,7 @@ class BookWalk:
                 created_at=closure.created_at,
                 counters=closure.counters,
                 unexplained=closure.unexplained,
-                chain_head=self._hash,
+                chain_previous=self._hash,
             )
         )
         stored = msgspec.json.decode(closure.body, type=dict[str, Any])

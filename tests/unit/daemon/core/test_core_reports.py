@@ -126,7 +126,7 @@ def test_z_is_x_with_its_number_its_counters_and_the_head_of_the_chain():
         created_at=AT,
         counters=Counters(12, 10, 1),
         unexplained=2,
-        chain_head=b"\xab" * 32,
+        chain_previous=b"\xab" * 32,
     )
     x = as_json(reports.x_report(BOOK, aggregate(), AT))
     assert as_json(z) == {
@@ -137,7 +137,7 @@ def test_z_is_x_with_its_number_its_counters_and_the_head_of_the_chain():
         "created_at": x["period_end"],
         "mcf_counters": {"tc": 12, "fvc": 10, "frc": 1},
         "unexplained": 2,
-        "chain_head": "ab" * 32,
+        "chain_previous": "ab" * 32,
     }
 
 
