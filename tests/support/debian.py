@@ -89,10 +89,14 @@ class Debian:
 
     def install(self, package: Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
         """`apt install ./package`, without a network: what the package depends on is part of the tree."""
-        shutil.copy(package, self.path("/root") / package.name)
         return self.run(
-            "apt-get", "install", "-y", "--allow-downgrades", f"/root/{package.name}", check=check, **environment
+            "apt-get", "install", "-y", "--allow-downgrades", self.bring(package), check=check, **environment
         )
+
+    def bring(self, package: Path) -> str:
+        """On a stick, as it were; where it is in the box."""
+        shutil.copy(package, self.path("/root") / package.name)
+        return f"/root/{package.name}"
 
     def path(self, inside: str) -> Path:
         """Where a file of the box is on the host."""

@@ -70,7 +70,7 @@ def other_version(package: Path, version: str, change: Callable[[Path], None] = 
     change(root)
     target = scratch() / f"mcfd_{version}.deb"
     subprocess.run(
-        ["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", root, target],
+        ["dpkg-deb", "--root-owner-group", "-Znone", "--build", root, target],
         check=True,
         stdout=subprocess.DEVNULL,
     )
