@@ -152,6 +152,9 @@ class Ledger(Base):
     async def tally_between(self, book: Book, start: int, end: int) -> Tally:
         return await self._read(partial(totals.tally_between, book=book, start=start, end=end))
 
+    async def aggregate_between(self, book: Book, start: int, end: int) -> Aggregate:
+        return await self._read(partial(totals.aggregate_between, book=book, start=start, end=end))
+
     async def closures(
         self, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
     ) -> Sequence[Closure]:

@@ -110,6 +110,33 @@ def tally_between(connection: sqlite3.Connection, book: Book, start: int, end: i
     return subtract(until, _running_before(connection, book.id, start, totals.seq))
 
 
+def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Aggregate:
+    """The same as an Aggregate (`usecases.ports.Ledger`)."""
+    totals = read_totals(connection, book.id)
+    after, upto = bracket(connection, book, start, end)
+    place = (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end)
+    first, last = (connection.execute(_SQL[name], place).fetchone() for name in ("first_sale", "last_sale"))
+    return Aggregate(
+        seq=totals.seq,
+        at=totals.at,
+        running=tally_between(connection, book, start, end),
+        closed={},
+        period_start=start,
+        fvc_start=first[0] if first else 0,
+        fvc_end=last[0] if last else _fvc_before(connection, book, end, totals),
+    )
+
+
+def _fvc_before(connection: sqlite3.Connection, book: Book, end: int, totals: Totals) -> int:
+    """The last FVC known before `end`: from a certification or a closure, or as the book has it now."""
+    if end > totals.at:
+        return totals.fvc_end
+    _, upto = bracket(connection, book, end, end)
+    row = connection.execute(_SQL["fvc_before"], (book.id, totals.seq if upto is None else upto, end)).fetchone()
+    closed = connection.execute(_SQL["closed_before"], (book.id, end)).fetchone()
+    return max(row[0] if row else 0, closed[0] if closed else 0)
+
+
 def bracket(connection: sqlite3.Connection, book: Book, start: int, end: int) -> tuple[int, int | None]:
     """The seqs between which everything lies that ended in `start <= t < end`: after the first, up to the second."""
     before = connection.execute(_SQL["checkpoint_before"], (book.id, start)).fetchone()

@@ -25,3 +25,20 @@ SELECT seq FROM checkpoint WHERE book_id = ? AND at >= ? ORDER BY at, seq LIMIT 
 
 -- name: tallies
 SELECT tally FROM certification WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at < ? ORDER BY seq;
+
+-- name: first_sale
+SELECT fvc FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
+      AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq LIMIT 1;
+
+-- name: last_sale
+SELECT fvc FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
+      AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq DESC LIMIT 1;
+
+-- name: fvc_before
+SELECT fvc FROM certification
+WHERE book_id = ? AND seq <= ? AND ended_at < ? AND state = 'certified' ORDER BY seq DESC LIMIT 1;
+
+-- name: closed_before
+SELECT fvc FROM closure WHERE book_id = ? AND created_at < ? ORDER BY z_number DESC LIMIT 1;
