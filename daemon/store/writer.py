@@ -86,17 +86,16 @@ class Writer:
         await self._task
 
     async def _work(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            if self._queue and not self._closing:
+        while self._queue or not self._closing:
+            if not self._queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+                continue
+            if not self._closing:
                 await self._gather()
             batch, self._queue = self._queue, []
             self._callers.clear()
-            if batch:
-                await self._commit(batch)
-            elif self._closing:
-                return
+            await self._commit(batch)
 
     async def _gather(self) -> None:
         """Waits for the callers of the last moments that are not back yet, if there are enough of them to be worth it."""
