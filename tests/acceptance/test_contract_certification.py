@@ -1,0 +1,181 @@
+"""service.md, "Resources and their fields" and "Endpoints": the certify request and its answer, over HTTP on a real line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from support.shop import IFU, NIM, Shop, invoice
+from support.till import certified, fresh, invalid, on_machine
+
+FULL = {
+    "invoiceType": "FV",
+    "priceMode": "TTC",
+    "operatorId": "7",
+    "operatorName": "Awa",
+    "isf": "SFE-9",
+    "customer": {"clientType": "PM", "ifu": "00012345X", "name": "Faso Négoce SARL"},
+    "items": [
+        {
+            "name": "Riz, 25 kg <brisé> & parfumé",
+            "itemType": "LOCBIE",
+            "taxGroup": "B",
+            "taxRate": 18,
+            "unitPrice": 15000,
+            "quantity": 2,
+            "amountTtc": 30000,
+        },
+        {"name": "Pain", "itemType": "LOCBIE", "taxGroup": "A", "taxRate": 0, "unitPrice": 150, "quantity": 4},
+    ],
+    "payments": [{"method": "E", "amount": 20000}, {"method": "M", "amount": 10600}],
+}
+
+RECEIPT = {
+    "codeSecef": str,
+    "invoiceType": str,
+    "totalTtc": int,
+    "nim": str,
+    "ifu": str,
+    "dateTime": str,
+    "qrContent": str,
+    "taxDetails": list,
+    "tc": int,
+    "fvc": int,
+    "frc": int,
+}
+TAX_DETAIL = {"group": str, "label": str, "ht": int, "tva": int, "ttc": int}
+
+
+def test_every_field_of_the_request_reaches_the_machine(shop: Shop) -> None:
+    """Operator, ISF, customer, items and payments are certified as the till wrote them, in the machine's own words."""
+    number = fresh()
+    held = on_machine(shop.machines[0], certified(shop.certify({"invoiceNumber": number, **FULL})))
+    opening = {"operator_id": "7", "operator_name": "Awa", "isf": "SFE-9", "number": number, "type": "FV"}
+    assert {**held["opening"], **opening, "price_mode": "TTC", "ifu": IFU} == held["opening"]
+    assert held["customer"]["type"] == "PM"
+    assert (held["customer"]["ifu"], held["customer"]["name"]) == ("00012345X", "Faso Négoce SARL")
+    assert [(line["name"], line["item_type"], line["group"], line["rate"]) for line in held["lines"]] == [
+        ("Riz, 25 kg <brisé> & parfumé", "LOCBIE", "B", 1800),
+        ("Pain", "LOCBIE", "A", 0),
+    ]
+    assert [(line["amount"], line["price"], line["quantity"]) for line in held["lines"]] == [
+        (30000, 1_500_000, 2000),
+        (600, 15000, 4000),
+    ]
+    assert [(paid["method"], paid["amount"]) for paid in held["payments"]] == [("E", 2_000_000), ("M", 1_060_000)]
+
+
+def test_the_answer_has_every_field_of_the_table(shop: Shop) -> None:
+    """Status 200, `application/json`, and each field of the certification response with its type."""
+    answer = shop.certify({"invoiceNumber": fresh(), **FULL})
+    receipt = certified(answer)
+    assert answer.headers["content-type"] == "application/json"
+    assert {name: type(receipt.get(name)) for name in RECEIPT} == RECEIPT
+    for line in receipt["taxDetails"]:
+        assert {name: type(line.get(name)) for name in TAX_DETAIL} == TAX_DETAIL
+
+
+def test_the_answer_is_what_the_machine_certified(shop: Shop) -> None:
+    """Code, time and counters are the machine's; the QR payload is that of the protocol page, separated by semicolons."""
+    receipt = certified(shop.certify({"invoiceNumber": fresh(), **FULL}))
+    held = on_machine(shop.machines[0], receipt)
+    assert (receipt["tc"], receipt["fvc"], receipt["frc"]) == (held["tc"], held["fvc"], held["frc"])
+    assert (receipt["totalTtc"], receipt["dateTime"]) == (held["total"], held["time"]) == (30600, held["time"])
+    assert re.fullmatch("[0-9]{14}", receipt["dateTime"])
+    assert re.fullmatch("[A-Z0-9]{24}", receipt["codeSecef"])
+    assert (receipt["nim"], receipt["ifu"], receipt["invoiceType"]) == (NIM, IFU, "FV")
+    fields = ["BFSECEF01", NIM.partition("-")[0], receipt["codeSecef"], IFU, receipt["dateTime"]]
+    assert receipt["qrContent"].split(";") == fields
+
+
+def test_the_tax_details_are_those_of_each_group(shop: Shop) -> None:
+    """One entry per group that occurs; B is 18 %; `ht + tva = ttc`, VAT on the group's total (fiscal-rules.md: 30 000 → 25 424)."""
+    details = certified(shop.certify({"invoiceNumber": fresh(), **FULL}))["taxDetails"]
+    assert [(line["group"], line["ht"], line["tva"], line["ttc"]) for line in details] == [
+        ("A", 600, 0, 600),
+        ("B", 25424, 4576, 30000),
+    ]
+    assert "18" in details[1]["label"]
+
+
+@pytest.mark.parametrize("kind", ["FV", "FT", "EV", "ET"])
+def test_the_four_types_are_certified(shop: Shop, kind: str) -> None:
+    """`invoiceType` is FV, FT, EV or ET, and is echoed."""
+    receipt = certified(shop.certify(invoice(fresh(), invoiceType=kind)))
+    assert receipt["invoiceType"] == kind == on_machine(shop.machines[0], receipt)["type"]
+
+
+@pytest.mark.parametrize("kind", ["FA", "EA", "fv", "", 1])
+def test_any_other_type_is_refused(shop: Shop, kind: object) -> None:
+    """A credit note is not certified here, and nothing else is a type."""
+    assert "invoiceType" in invalid(shop.certify(invoice(fresh(), invoiceType=kind)))
+
+
+@pytest.mark.parametrize("method", list("EVCMBA"))
+def test_the_six_payment_methods_go_to_the_machine_as_they_come(shop: Shop, method: str) -> None:
+    """`method` is one of E, V, C, M, B, A, passed on unchanged."""
+    body = invoice(fresh(), 1000, payments=[{"method": method, "amount": 1000}])
+    assert on_machine(shop.machines[0], certified(shop.certify(body)))["payments"][0]["method"] == method
+
+
+@pytest.mark.parametrize(("kind", "more"), [("CC", {}), ("PP", {"name": "Issa"}), ("PC", {"ifu": "1", "name": "Zoé"})])
+def test_the_client_types(shop: Shop, kind: str, more: dict[str, str]) -> None:
+    """`clientType` is CC, PP, PM or PC, and goes to the machine with what is known of the customer."""
+    receipt = certified(shop.certify(invoice(fresh(), customer={"clientType": kind, **more})))
+    held = on_machine(shop.machines[0], receipt)["customer"]
+    assert held["type"] == kind
+    assert {name: held[name] for name in more} == more
+
+
+def with_tax(**item: Any) -> dict[str, Any]:
+    item = {"name": "Boisson", "taxGroup": "B", "taxRate": 18, "quantity": 2, **item}
+    return invoice(fresh(), items=[item], payments=[{"method": "E", "amount": item["amountTtc"]}])
+
+
+def test_a_specific_tax_that_holds_is_certified_as_its_own_line(shop: Shop) -> None:
+    """2 218 = 1 050 × 2 + 100 × 1.18, and 50 × 2 = 100: the machine gets the specific tax, of the line and per unit."""
+    body = with_tax(unitPrice=1050, amountTtc=2218, specificTax=100, specificTaxRate=50)
+    receipt = certified(shop.certify(body))
+    line = on_machine(shop.machines[0], receipt)["lines"][0]
+    assert (line["amount"], line["price"], line["unit_tax"], line["tax"]) == (2218, 105_000, 5000, 10_000)
+    assert (receipt["totalTtc"], receipt["specificTax"], receipt["warnings"]) == (2218, 100, [])
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"unitPrice": 1050, "amountTtc": 2219, "specificTax": 100, "specificTaxRate": 50},
+        {"unitPrice": 1050, "amountTtc": 2218, "specificTax": 100, "specificTaxRate": 49},
+        {"unitPrice": 1050, "amountTtc": 2218.5, "specificTax": 100.25, "specificTaxRate": 50},
+    ],
+)
+def test_a_specific_tax_that_does_not_hold_is_folded_into_the_price(shop: Shop, item: dict[str, Any]) -> None:
+    """One of the invariants fails, or a value is not an integer: certified at amountTtc, without a separate line, not rejected."""
+    receipt = certified(shop.certify(with_tax(**item)))
+    line = on_machine(shop.machines[0], receipt)["lines"][0]
+    assert (line["unit_tax"], line["tax"], receipt["specificTax"]) == (None, 0, 0)
+    assert line["amount"] == receipt["totalTtc"] == int(item["amountTtc"] + 0.5)
+    assert [warning["item"] for warning in receipt["warnings"] if "item" in warning] == [0]
+
+
+def test_the_price_mode_is_ttc_unless_it_says_ht(shop: Shop) -> None:
+    """`priceMode` TTC is the default; with HT the prices are without VAT."""
+    item = {"name": "Riz", "taxGroup": "B", "unitPrice": 1000, "quantity": 1}
+    body = {"invoiceType": "FV", "items": [item], "payments": [{"method": "E", "amount": 1000}]}
+    default = certified(shop.certify({"invoiceNumber": fresh(), **body}))
+    assert on_machine(shop.machines[0], default)["opening"]["price_mode"] == "TTC"
+    assert default["totalTtc"] == 1000
+    body |= {"priceMode": "HT", "payments": [{"method": "E", "amount": 1180}]}
+    ht = certified(shop.certify({"invoiceNumber": fresh(), **body}))
+    assert on_machine(shop.machines[0], ht)["opening"]["price_mode"] == "HT"
+    assert ht["totalTtc"] == 1180
+
+
+def test_a_sandbox_certifies_without_the_machine(shop: Shop) -> None:
+    """A test mode exists for certification: the same answer, a code that tells it apart, nothing on the machine."""
+    before = shop.machines[0].counters
+    receipt = certified(shop.certify(invoice(fresh()), mode="test"))
+    assert {name: type(receipt.get(name)) for name in RECEIPT} == RECEIPT
+    assert receipt["codeSecef"].startswith("TESTFACT")
+    assert shop.machines[0].counters == before

@@ -1,0 +1,218 @@
+"""service.md, "States and transitions" and the reports: X, Z, A and the history, over HTTP on a real line."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from support.shop import NIM, Shop, invoice
+from support.till import TIMESTAMP, certified, fresh
+
+X_FIELDS: Mapping[str, type] = {
+    "kind": str,
+    "nim": str,
+    "period_start": str,
+    "period_end": str,
+    "certs_count": int,
+    "total_ttc": int,
+    "total_ht": int,
+    "total_tva": int,
+    "by_group": list,
+    "by_type": list,
+    "fvc_start": int,
+    "fvc_end": int,
+}
+Z_FIELDS: Mapping[str, type] = {
+    **X_FIELDS,
+    "z_number": int,
+    "report_id": str,
+    "created_at": str,
+    "mcf_counters": dict,
+}
+A_FIELDS: Mapping[str, type] = {
+    "kind": str,
+    "nim": str,
+    "certs_count": int,
+    "total_ttc": int,
+    "by_group": list,
+    "closures": list,
+}
+SUMMARY_FIELDS: Mapping[str, type] = {
+    "z_number": int,
+    "period_start": str,
+    "period_end": str,
+    "total_ttc": int,
+    "certs_count": int,
+}
+RECORD_FIELDS: Mapping[str, type] = {
+    "id": str,
+    "kind": str,
+    **SUMMARY_FIELDS,
+    "mcf_counters_end": dict,
+}
+GROUP_FIELDS: Mapping[str, type] = {"group": str, "ht": int, "tva": int, "ttc": int}
+TYPE_FIELDS: Mapping[str, type] = {"invoice_type": str, "count": int, "total_ttc": int}
+COUNTERS = {"tc": int, "fvc": int, "frc": int}
+
+
+def has(fields: Mapping[str, type], entry: Mapping[str, Any]) -> bool:
+    return {name: type(entry.get(name)) for name in fields} == fields
+
+
+def mixed(number: str) -> dict[str, Any]:
+    """1 000 of group B and 300 of group A."""
+    items = [
+        {"name": "Savon", "taxGroup": "B", "unitPrice": 1000, "quantity": 1},
+        {"name": "Pain", "taxGroup": "A", "unitPrice": 150, "quantity": 2},
+    ]
+    return invoice(number, items=items, payments=[{"method": "E", "amount": 1300}])
+
+
+def close(shop: Shop) -> dict[str, Any]:
+    answer = shop.close_period()
+    assert answer.status_code == 201, answer.text
+    report: dict[str, Any] = answer.json()
+    return report
+
+
+def test_x_shows_the_open_period(shop: Shop) -> None:
+    """Totals, breakdown by group and by type, and the FVC range, since the last Z."""
+    last = close(shop)
+    first = certified(shop.certify(mixed(fresh())))
+    second = certified(shop.certify(invoice(fresh(), 2000, invoiceType="FT")))
+    report = shop.x_with(2)
+    assert has(X_FIELDS, report)
+    assert (report["kind"], report["nim"]) == ("X", NIM)
+    assert (report["total_ttc"], report["total_ht"], report["total_tva"]) == (3300, 847 + 300 + 1695, 153 + 305)
+    assert report["by_group"] == [
+        {"group": "A", "ht": 300, "tva": 0, "ttc": 300},
+        {"group": "B", "ht": 847 + 1695, "tva": 153 + 305, "ttc": 3000},
+    ]
+    assert report["by_type"] == [
+        {"invoice_type": "FT", "count": 1, "total_ttc": 2000},
+        {"invoice_type": "FV", "count": 1, "total_ttc": 1300},
+    ]
+    assert all(has(GROUP_FIELDS, entry) for entry in report["by_group"])
+    assert all(has(TYPE_FIELDS, entry) for entry in report["by_type"])
+    assert (report["fvc_start"], report["fvc_end"]) == (first["fvc"], second["fvc"])
+    assert report["period_start"] == last["period_end"]
+
+
+def test_x_closes_nothing_and_may_be_repeated_at_will(shop: Shop) -> None:
+    """Ten X in a row: the same totals, the same start, no Z number used."""
+    close(shop)
+    certified(shop.certify(invoice(fresh())))
+    first = shop.x_with(1)
+    for _ in range(10):
+        answer = shop.get("reports/x")
+        assert answer.status_code == 200
+        assert {**answer.json(), "period_end": ""} == {**first, "period_end": ""}
+    before = shop.get("reports").json()["count"]
+    assert close(shop)["certs_count"] == 1
+    assert shop.get("reports").json()["count"] == before + 1
+
+
+def test_z_freezes_the_period_and_starts_an_empty_one(shop: Shop) -> None:
+    """201; the figures of X with a number, a UUID, an instant and the machine's counters; then X is empty and begins there."""
+    close(shop)
+    receipt = certified(shop.certify(mixed(fresh())))
+    x = shop.x_with(1)
+    z = close(shop)
+    assert has(Z_FIELDS, z)
+    assert has(COUNTERS, z["mcf_counters"])
+    assert z["kind"] == "Z"
+    UUID(z["report_id"])
+    assert z["mcf_counters"] == {name: receipt[name] for name in COUNTERS}
+    assert (z["mcf_counters"]["tc"], z["mcf_counters"]["fvc"], z["mcf_counters"]["frc"]) == shop.machines[0].counters
+    shared = X_FIELDS.keys() - {"kind", "period_end"}
+    assert {name: z[name] for name in shared} == {name: x[name] for name in shared}
+    assert z["period_end"] == z["created_at"]
+    empty = shop.get("reports/x").json()
+    assert (empty["certs_count"], empty["total_ttc"], empty["by_group"], empty["by_type"]) == (0, 0, [], [])
+    assert empty["period_start"] == z["period_end"]
+
+
+def test_z_numbers_are_sequential_and_a_z_cannot_be_replayed(shop: Shop) -> None:
+    """Each call closes a new period with the next number and an id of its own."""
+    closures = [close(shop) for _ in range(3)]
+    numbers = [z["z_number"] for z in closures]
+    assert numbers == list(range(numbers[0], numbers[0] + 3))
+    assert len({z["report_id"] for z in closures}) == 3
+    for before, after in itertools.pairwise(closures):
+        assert after["period_start"] == before["period_end"]
+
+
+def test_z_takes_an_empty_body_or_an_empty_object(shop: Shop) -> None:
+    """`JSON body, may be empty object {}`; no body at all is as good."""
+    url = f"/v1/mcf/{NIM}/reports/z"
+    for content in (b"", b"{}", b'{"note": "soir"}'):
+        headers = {**shop.headers(), "Content-Type": "application/json"}
+        assert shop.http.post(url, content=content, headers=headers).status_code == 201
+    assert shop.http.post(url, headers=shop.headers()).status_code == 201
+
+
+def test_a_aggregates_a_range_and_lists_its_closures(shop: Shop) -> None:
+    """Certifications of the range, closed or not, and a summary of each Z in it."""
+    close(shop)
+    receipt = certified(shop.certify(mixed(fresh())))
+    z = close(shop)
+    certified(shop.certify(invoice(fresh(), 2000)))
+    shop.x_with(1)
+    report = shop.get("reports/a", **{"from": receipt["certifiedAt"]}).json()
+    assert has(A_FIELDS, report)
+    assert (report["kind"], report["nim"], report["certs_count"], report["total_ttc"]) == ("A", NIM, 2, 3300)
+    assert [entry["group"] for entry in report["by_group"]] == ["A", "B"]
+    assert all(has(GROUP_FIELDS, entry) for entry in report["by_group"])
+    assert report["closures"] == [{name: z[name] for name in SUMMARY_FIELDS}]
+
+
+def test_the_default_range_of_a_is_the_last_31_days(shop: Shop) -> None:
+    """Without `from` and `to`, everything of this module is in it, and the range it names is 31 days long."""
+    certified(shop.certify(invoice(fresh())))
+    report = shop.get("reports/a").json()
+    start, end = (datetime.fromisoformat(report[name]) for name in ("from", "to"))
+    assert end - start == timedelta(days=31)
+    assert report["certs_count"] > 0
+
+
+def test_the_history_lists_the_stored_closures(shop: Shop) -> None:
+    """`nim`, `count` and the closures as they were stored, so that a client can import them again."""
+    z = close(shop)
+    answer = shop.get("reports")
+    assert answer.status_code == 200
+    history = answer.json()
+    assert (history["nim"], history["count"]) == (NIM, len(history["reports"]))
+    record = history["reports"][-1]
+    assert has(RECORD_FIELDS, record)
+    assert has(COUNTERS, record["mcf_counters_end"])
+    assert {name: record[name] for name in SUMMARY_FIELDS} == {name: z[name] for name in SUMMARY_FIELDS}
+    assert (record["id"], record["kind"]) == (z["report_id"], "Z")
+    assert record["mcf_counters_end"] == z["mcf_counters"]
+
+
+def test_timestamps_of_reports_are_rfc_3339_in_utc(shop: Shop) -> None:
+    """Period, creation, range: all of them, in every report."""
+    z = close(shop)
+    a = shop.get("reports/a").json()
+    found = [z["period_start"], z["period_end"], z["created_at"], a["from"], a["to"]]
+    found += [entry[name] for entry in a["closures"] for name in ("period_start", "period_end")]
+    x = shop.get("reports/x").json()
+    for text in (*found, x["period_start"], x["period_end"]):
+        assert TIMESTAMP.fullmatch(text), text
+
+
+def test_the_open_period_starts_at_the_first_certification_when_there_is_no_z(shop: Shop) -> None:
+    """Rule 1, in the sandbox, where this module has closed nothing: the start is the first certification's."""
+    receipt = certified(shop.certify(invoice(fresh()), mode="test"))
+    certified(shop.certify(invoice(fresh()), mode="test"))
+    report = shop.x_with(2, mode="test")
+    assert report["period_start"] == receipt["certifiedAt"]
+    assert (report["fvc_start"], report["fvc_end"]) == (1, 2)
+
+
+def test_the_service_keeps_each_closure_and_what_it_keeps_is_sound(shop: Shop) -> None:
+    """The authoritative copy: after all the above, `mcfd verify` recomputes every total, closure and the chain."""
+    shop.verify()
