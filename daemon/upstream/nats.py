@@ -90,7 +90,6 @@ class NatsReceiver:
                     name="mcfd",
                     tls=self._tls,
                     error_cb=self._hear,
-                    closed_cb=client.note_closed,
                     signature_cb=credentials.sign if credentials else None,
                     user_jwt_cb=credentials.jwt.encode if credentials and credentials.jwt else None,
                     allow_reconnect=False,
@@ -136,8 +135,19 @@ class _Client(Client):
             raise nats.errors.SecureConnRequiredError
         return super()._connect_command()
 
-    async def note_closed(self) -> None:
-        self._over.set()
+    async def _close(self, status: int, do_cbs: bool = True) -> None:
+        """Where the last flush fails, nats-py stops half-way: the socket open, and a task waiting on it for ever."""
+        try:
+            await super()._close(status, do_cbs)
+        except (OSError, RuntimeError) as error:
+            await self._error_cb(error)
+        finally:
+            self._over.set()
+            for subscription in self._subs.values():
+                subscription._stop_processing()  # noqa: SLF001  # what the parent does a few lines later
+            self._subs.clear()
+            if self._transport:
+                self._transport.close()  # type: ignore[no-untyped-call]  # nats-py leaves it without types
 
     async def publish_acknowledged(self, topic: str, event: bytes, message_id: str) -> PubAck:
         """nats-py waits for an answer to the very end, even when the connection has ended meanwhile."""

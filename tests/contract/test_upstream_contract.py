@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import random
 import time
@@ -48,6 +49,7 @@ async def receiver(headquarters) -> AsyncIterator[Receiver]:
     yield opened
     await opened.aclose()
     await asyncio.sleep(0)
+    gc.collect()
     assert unhandled == []
 
 

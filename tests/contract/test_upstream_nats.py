@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import json
 import random
 import time
@@ -157,6 +158,8 @@ async def test_silent_server(tmp_path):
 
 async def test_killed_during_a_publish(headquarters, ledger):
     """The server dies between a publish and its acknowledgement: known at once, tried again, there once."""
+    unhandled = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     receiver = open_receiver("nats", headquarters.options)
     await ledger.add(NIM, 40)
     replicator = Replicator(
@@ -176,6 +179,8 @@ async def test_killed_during_a_publish(headquarters, ledger):
     await asyncio.gather(task, return_exceptions=True)
     await receiver.aclose()
     assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 41)]
+    gc.collect()
+    assert unhandled == []
 
 
 class TestEncryption:
