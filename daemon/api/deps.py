@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 from litestar import Request
@@ -12,6 +12,7 @@ from litestar.datastructures import State
 
 from daemon.api.throttle import WrongKeys
 from daemon.core.certification import Mode
+from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.usecases.desk import Desk, Desks
 from daemon.usecases.ports import Clock
@@ -36,8 +37,8 @@ class KeyRing(Protocol):
     def find(self, text: str) -> KeyOwner | None: ...
 
 
-Figures: TypeAlias = Callable[[], Awaitable[Any]]
-"""Something that msgspec encodes, for the body of `/health/ready`."""
+Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
+"""What waits to go upstream, for the body of `/health/ready`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import structlog
 from litestar import get
@@ -12,7 +11,9 @@ from daemon.api.answers import Answer, encoded
 from daemon.api.deps import ApiRequest, deps_of
 from daemon.api.describe import Doc
 from daemon.api.problems import without_paths
-from daemon.api.shapes import Live, MachineReady, Ready
+from daemon.api.shapes import Live, MachineReady, Ready, UpstreamLane
+from daemon.core.clock import millis_text
+from daemon.core.delivery import Backlog
 from daemon.usecases.desk import Desk
 
 log = structlog.get_logger(__name__)
@@ -64,24 +65,41 @@ def _machine(desk: Desk) -> MachineReady:
         nim=desk.book.nim,
         ready=desk.connected and not desk.attention,
         connected=desk.connected,
-        attention=without_paths(desk.attention),
+        attention=desk.attention,
         last_error="" if desk.connected else without_paths(desk.offline_reason),
         waiting=desk.waiting,
         clock_drift=None if drift is None else round(drift),
     )
 
 
-async def _upstream(request: ApiRequest) -> Any:
+async def _upstream(request: ApiRequest) -> tuple[UpstreamLane, ...] | None:
     """Whoever watches the machines gets an answer even when the figures of the outbox cannot be had."""
     figures = deps_of(request).upstream
     if figures is None:
         return None
     try:
         async with asyncio.timeout(FIGURES_PATIENCE):
-            return await figures()
+            return tuple(_lane(backlog) for backlog in await figures())
     except Exception as error:  # noqa: BLE001  said in the log, and the rest of the answer stands
         log.warning("ready.no_upstream_figures", reason=repr(error))
         return None
+
+
+def _lane(backlog: Backlog) -> UpstreamLane:
+    return UpstreamLane(
+        nim=backlog.nim,
+        mode=backlog.mode,
+        waiting=backlog.waiting,
+        parked=backlog.parked,
+        oldest_at=_moment(backlog.oldest_at),
+        last_error=backlog.last_error,
+        last_error_at=_moment(backlog.last_error_at),
+        last_sent_at=_moment(backlog.last_sent_at),
+    )
+
+
+def _moment(at: int) -> str | None:
+    return millis_text(at) if at else None
 
 
 HANDLERS = (live, ready)

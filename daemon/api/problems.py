@@ -111,7 +111,7 @@ def problem_answer(error: Exception, request_id: str, nim: str = "") -> Answer:
     kind = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
     if kind is INTERNAL:
         log.error("request.failed", request_id=request_id, exc_info=error)
-    problem = _problem(kind, without_paths(kind.detail or str(error)), request_id)
+    problem = _problem(kind, kind.detail or _text(error), request_id)
     problem = msgspec.structs.replace(problem, **_members(error, nim))
     return _answer(problem, _headers(error, kind))
 
@@ -122,9 +122,14 @@ def plain_problem(status: int, detail: str, request_id: str, headers: tuple[Head
     return _answer(_problem(Kind(status, code, title), detail, request_id), headers)
 
 
+def _text(error: Exception) -> str:
+    """Only the errors of a port name a path; numbers and the machine's own words are left as they are."""
+    return without_paths(str(error)) if isinstance(error, errors.MachineOffline) else str(error)
+
+
 def without_paths(text: str) -> str:
-    """No path of the box leaves in a body (decision 11); a machine's words may hold a slash between other signs."""
-    return _PATH.sub("…", text)
+    """No path of the box leaves in a body (decision 11)."""
+    return _PATH.sub("the port", text)
 
 
 def _problem(kind: Kind, detail: str, request_id: str) -> Problem:

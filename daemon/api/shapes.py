@@ -124,10 +124,21 @@ class MachineReady(msgspec.Struct, frozen=True, rename="camel"):
     clock_drift: int | None
 
 
+class UpstreamLane(msgspec.Struct, frozen=True, rename="camel"):
+    nim: str
+    mode: Literal["live", "test"]
+    waiting: int
+    parked: int
+    oldest_at: str | None
+    last_error: str
+    last_error_at: str | None
+    last_sent_at: str | None
+
+
 class Ready(msgspec.Struct, frozen=True):
     status: Literal["ready", "not ready"]
     machines: tuple[MachineReady, ...]
-    upstream: Any
+    upstream: tuple[UpstreamLane, ...] | None
 
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {

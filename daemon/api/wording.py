@@ -238,6 +238,16 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "waiting": "Requests at the machine and waiting for it",
         "clockDrift": "Seconds the box is ahead of the machine; null before the first reading",
     },
+    "UpstreamLane": {
+        "nim": "The machine",
+        "mode": "live, or test for the sandbox",
+        "waiting": "Closures still to be sent",
+        "parked": "Closures that headquarters refused, for an operator to see",
+        "oldestAt": "When the oldest waiting closure was made; null when none waits",
+        "lastError": "Of the last try that failed; empty when there was none",
+        "lastErrorAt": "When that was, or null",
+        "lastSentAt": "When the last closure arrived, or null",
+    },
     "Problem": {
         "type": "Names the code",
         "title": "The kind of problem",

@@ -168,7 +168,9 @@ class Desk:
     def present(self) -> FiscalMachine:
         """The machine, if it answers, also one in attention: it may be looked at."""
         if self.machine is None:
-            raise MachineOffline(self.offline_reason)
+            raise MachineOffline(
+                f"the machine {self.book.nim} is not connected ({self.offline_reason}); nothing was sent"
+            )
         return self.machine
 
     async def wait_ready(self, deadline: float) -> FiscalMachine:

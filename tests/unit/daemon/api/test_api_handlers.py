@@ -8,6 +8,7 @@ import pytest
 from support.api import INVOICE, NIM, NOW, TEST_KEY, Serve, Served, UseCases, closure, record
 
 from daemon.api import health
+from daemon.core.delivery import Backlog
 from daemon.core.errors import KeyReused, MachineBusy, MachineOffline
 from daemon.usecases.desk import Desks
 
@@ -219,7 +220,7 @@ async def test_ready_says_which_machine_is_not(served: Served, desks: Desks) -> 
     assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
     machine = answer.json()["machines"]
     assert [(found["nim"], found["connected"], found["lastError"]) for found in machine] == [
-        (NIM, False, "cannot open …")
+        (NIM, False, "cannot open the port")
     ]
     desk.opened(Any)  # type: ignore[arg-type]  # some machine
     answer = await served.client.get("/health/ready")
@@ -239,8 +240,8 @@ async def test_ready_shows_upstream_and_does_not_depend_on_it(serve: Serve, monk
     """Its figures are in the body; when they cannot be had, the rest still is."""
     monkeypatch.setattr(health, "FIGURES_PATIENCE", 0.05)
 
-    async def figures() -> list[dict[str, int]]:
-        return [{"waiting": 3}]
+    async def figures() -> list[Backlog]:
+        return [Backlog(NIM, "live", 3, 0, NOW, "refused", 0, 0)]
 
     async def broken() -> Any:
         raise RuntimeError
@@ -248,7 +249,9 @@ async def test_ready_shows_upstream_and_does_not_depend_on_it(serve: Serve, monk
     async def slow() -> Any:
         await asyncio.sleep(60)
 
-    for source, shown in ((figures, [{"waiting": 3}]), (broken, None), (slow, None)):
+    waiting = {"waiting": 3, "parked": 0, "oldestAt": "2026-02-02T02:40:00.000Z", "lastError": "refused"}
+    lane = {"nim": NIM, "mode": "live", **waiting, "lastErrorAt": None, "lastSentAt": None}
+    for source, shown in ((figures, [lane]), (broken, None), (slow, None)):
         served = await serve(upstream=source)
         answer = await served.client.get("/health/ready")
         assert (answer.status_code, answer.json()["upstream"]) == (503, shown)

@@ -146,12 +146,20 @@ def test_nothing_of_an_unforeseen_error_leaves() -> None:
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        ("cannot open /dev/mcf-EL02000015: gone", "cannot open …: gone"),
-        ("[Errno 2] No such file: '/var/lib/mcfd/mcfd.sqlite3-wal'", "[Errno 2] No such file: '…'"),
+        ("cannot open /dev/mcf-EL02000015: gone", "cannot open the port: gone"),
+        ("[Errno 2] No such file: '/var/lib/mcfd/mcfd.sqlite3-wal'", "[Errno 2] No such file: 'the port'"),
         ("15000 XOF/unit, and/or 18/100", "15000 XOF/unit, and/or 18/100"),
-        ("E:No amount!", "E:No amount!"),
     ],
 )
 def test_no_path_of_the_box_leaves(text: str, left: str) -> None:
-    """Decision 11, while the machine's own words stay as they are."""
+    """Decision 11; the only path that an answer could name is the port's."""
     assert without_paths(text) == left
+
+
+def test_words_of_the_machine_and_of_the_till_stay_as_they_are() -> None:
+    """A number or a refusal that looks like a path is none."""
+    for error in (
+        errors.MachineRefused("/dev/null full"),
+        errors.InvalidRequest([FieldError("x", "/FV/1 is no number")]),
+    ):
+        assert "/" in problem_answer(error, "r-1").body.decode().split('"detail":"')[1].split('"')[0]
