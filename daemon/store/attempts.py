@@ -23,6 +23,7 @@ from daemon.store.codec import RECORD_COLUMNS, invoice_bytes, pack, record_of, t
 from daemon.store.queries import load
 
 _SQL = load("attempts", columns=RECORD_COLUMNS)
+_NOT_UNDER_WAY = "there is no attempt {} under way"
 
 OpenState = Literal["begun", "disputed"]
 FailedState = Literal["refused", "abandoned"]
@@ -98,6 +99,13 @@ def keep_key(
         raise KeyReused
 
 
+def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> None:
+    """The invoice of an attempt under way becomes what the machine agreed to."""
+    values = (invoice.total_ttc, pack(invoice_bytes(invoice)), attempt_id, book.id)
+    if connection.execute(_SQL["amend"], values).rowcount != 1:
+        raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
+
+
 def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome) -> Record:
     """Told twice, it is written once: the record that exists is the answer."""
     record = find_record(connection, book, attempt_id)
@@ -153,7 +161,7 @@ def end(
 
 def dispute(connection: sqlite3.Connection, book: Book, attempt_id: int, found: str) -> None:
     if connection.execute(_SQL["dispute"], (found, attempt_id, book.id)).rowcount != 1:
-        raise NotFound(f"there is no attempt {attempt_id} under way")
+        raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
 
 
 def find_record(connection: sqlite3.Connection, book: Book, attempt_id: int) -> Record:

@@ -39,6 +39,8 @@ _EMPTY = {
     for number, words in _DICTIONARIES.items()
 }
 
+_UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
+
 _invoices = msgspec.msgpack.Decoder(Invoice)
 _tallies = msgspec.msgpack.Decoder(Tally)
 
@@ -53,7 +55,10 @@ def invoice_bytes(invoice: Invoice) -> bytes:
 
 
 def read_invoice(content: bytes) -> Invoice:
-    return _invoices.decode(content)
+    try:
+        return _invoices.decode(content)
+    except msgspec.MsgspecError as error:
+        raise LedgerUnusable(_UNREADABLE) from error
 
 
 def pack(content: bytes) -> bytes:
@@ -64,9 +69,13 @@ def pack(content: bytes) -> bytes:
 def unpack(payload: bytes) -> bytes:
     """LedgerUnusable when the bytes are not what `pack` wrote."""
     try:
-        return zlib.decompressobj(_WINDOW, _DICTIONARIES[payload[0]]).decompress(payload[1:])
+        inflater = zlib.decompressobj(_WINDOW, _DICTIONARIES[payload[0]])
+        content = inflater.decompress(payload[1:])
     except (KeyError, IndexError, zlib.error) as error:
-        raise LedgerUnusable("an invoice in the ledger cannot be read") from error
+        raise LedgerUnusable(_UNREADABLE) from error
+    if not inflater.eof:
+        raise LedgerUnusable(_UNREADABLE)
+    return content
 
 
 def tally_bytes(tally: Tally) -> bytes:
@@ -104,7 +113,7 @@ def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
         begun_at=begun_at,
         base=Counters(base_tc, base_fvc, base_frc),
         total_ttc=total_ttc,
-        invoice=_invoices.decode(unpack(payload) if content is None else content),
+        invoice=read_invoice(unpack(payload) if content is None else content),
         seq=seq or 0,
         ended_at=ended_at or 0,
         code=code or "",

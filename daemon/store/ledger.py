@@ -51,6 +51,9 @@ class Ledger(Base):
     async def begin(self, book: Book, attempt: Attempt) -> int:
         return await self._write(partial(attempts.begin, book=book, attempt=attempt), caller=book.id)
 
+    async def amend(self, book: Book, attempt_id: int, invoice: Invoice) -> None:
+        await self._write(partial(attempts.amend, book=book, attempt_id=attempt_id, invoice=invoice), caller=book.id)
+
     async def certify(
         self,
         book: Book,

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from support.ledger import IFU, MINUTE, NIM, RATES, START, ZONE, Till, code_of, invoice, opened
+
 from daemon.core.certification import Counters
 from daemon.core.errors import DuplicateInvoice, KeyReused, MachineBusy, NotFound
 from daemon.core.tally import contribution
 from daemon.store import Store
-from support.ledger import IFU, MINUTE, NIM, RATES, START, ZONE, Till, code_of, invoice, opened
-
-if TYPE_CHECKING:
-    from daemon.usecases.ports import Ledger
+from daemon.usecases import ports
 
 KEY, BODY = b"k" * 16, b"f" * 16
 
@@ -38,9 +36,7 @@ async def till(store: Store) -> Till:
 
 async def test_fits_the_port(store: Store) -> None:
     """mypy holds the store against the port; at run time every method of it is there."""
-    ledger: Ledger = store
-    from daemon.usecases import ports
-
+    ledger: ports.Ledger = store
     names = [name for name in vars(ports.Ledger) if not name.startswith("_")]
     assert names
     assert all(callable(getattr(ledger, name)) for name in names)
@@ -96,6 +92,17 @@ async def test_what_is_certified_may_differ_from_the_intent(store: Store, till: 
     record = await till.finish(await till.begin(invoice()), agreed)
     stored = await store.record(till.book, record.id)
     assert (stored.total_ttc, stored.invoice) == (14999, agreed)
+
+
+async def test_an_intent_can_be_amended_until_it_ends(store: Store, till: Till) -> None:
+    """What the machine agreed to is in the ledger before it is certified, so that its total can be recognised."""
+    attempt_id = await till.begin(invoice())
+    await store.amend(till.book, attempt_id, invoice(amounts=(("B", 14999),)))
+    record = await store.record(till.book, attempt_id)
+    assert (record.state, record.total_ttc, record.invoice.total_ttc) == ("begun", 14999, 14999)
+    await till.finish(attempt_id, record.invoice)
+    with pytest.raises(NotFound):
+        await store.amend(till.book, attempt_id, invoice())
 
 
 async def test_told_twice_an_outcome_is_written_once(store: Store, till: Till) -> None:

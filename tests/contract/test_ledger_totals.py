@@ -8,18 +8,20 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.ledger import MINUTE, START, Till, invoice, opened, query
+
 from daemon.core.certification import NOT_SENT, Record
 from daemon.core.closure import Closure, Tally
 from daemon.core.reports import a_report, x_report
 from daemon.core.tally import add, contribution, subtract
 from daemon.store import Store
 from daemon.store.verify import verify
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from support.ledger import MINUTE, START, Till, invoice, opened, query
 
 HOUR = 60 * MINUTE
 
@@ -156,8 +158,6 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
 
 async def test_the_time_zone_changes_no_result(tmp_path: Path) -> None:
     """Checkpoints of another zone's days lie elsewhere and say the same."""
-    from zoneinfo import ZoneInfo
-
     tallies = []
     for name in ("Africa/Ouagadougou", "Pacific/Auckland"):
         async with opened(tmp_path / name.replace("/", "-"), timezone=ZoneInfo(name)) as store:
