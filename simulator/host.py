@@ -12,18 +12,20 @@ from pathlib import Path
 import msgspec
 
 from simulator.control import Control
-from simulator.pacing import Line
+from simulator.pacing import Lateness, Line
 from simulator.session import Output, Paused, Sent, Session
 from simulator.terminal import Terminal
 
 _SLACK = Path("/proc/self/timerslack_ns")
-# The system takes at least this long to wake us and to carry the bytes through the pseudo-terminal. We get up so much
-# earlier that the client sees them on time; it is half a byte at 115 200 bit/s.
-_LEAD = 0.00004
+_WAKING = 0.00004  # seconds; what to begin with
 
 
 class Host:
-    """Runs until there is a byte on the descriptor `wakeup`."""
+    """Runs until there is a byte on the descriptor `wakeup`.
+
+    The system wakes us late, we take a moment to hand bytes over, and the pseudo-terminal takes one to carry them. A line has none
+    of that: both are learnt, we get up so much earlier that the client sees a reply when its last byte would have
+    arrived, and a request counts from when it must have been written."""
 
     def __init__(
         self,
@@ -40,6 +42,8 @@ class Host:
         self._wakeup = wakeup
         self._control = control
         self._stopping = False
+        self._waking = Lateness(_WAKING)
+        self._handing = Lateness(_WAKING)
 
     def run(self) -> None:
         with contextlib.suppress(OSError):
@@ -50,7 +54,7 @@ class Host:
                 self._wait()
 
     def _work(self) -> None:
-        now = time.monotonic() + _LEAD
+        now = time.monotonic() + self._lead
         if not self._terminal.is_plugged and self._session.is_plugged(now):
             self._terminal.plug()
             self._tell({"event": "plugged"})
@@ -65,6 +69,8 @@ class Host:
         if isinstance(output, Sent):
             if self._terminal.is_plugged:
                 self._terminal.write(output.data)
+                if self._line.is_paced:
+                    self._handing.learn(time.monotonic() - output.at + self._lead)
         elif isinstance(output, Paused):
             frame, when, direction = output.point
             self._tell({"event": "paused", "frame": frame, "when": when, "direction": direction})
@@ -80,9 +86,13 @@ class Host:
             ours.append(self._terminal.fileno())
         clients = self._control.readers() if self._control else []
         slow = self._control.writers() if self._control else []
-        ready, writable, _ = select.select([*ours, *clients], slow, [], self._timeout())
+        began, timeout = time.monotonic(), self._timeout()
+        ready, writable, _ = select.select([*ours, *clients], slow, [], timeout)
+        now = time.monotonic()
+        if not ready and timeout:
+            self._waking.learn(now - began - timeout)
         if self._terminal.fileno() in ready:
-            self._line.enter(self._terminal.read(), time.monotonic())
+            self._line.enter(self._terminal.read(), now - self._waking.usual - self._terminal.hop)
         if self._wakeup in ready:
             os.read(self._wakeup, 1)
             self._stopping = True
@@ -94,7 +104,11 @@ class Host:
         if not self._terminal.is_plugged and self._session.plugged_at != float("inf"):
             times.append(self._session.plugged_at)
         due = min((at for at in times if at is not None), default=None)
-        return None if due is None else max(0.0, due - _LEAD - time.monotonic())
+        return None if due is None else max(0.0, due - self._lead - time.monotonic())
+
+    @property
+    def _lead(self) -> float:
+        return self._handing.usual + self._terminal.hop
 
     def _tell(self, event: dict[str, object]) -> None:
         if self._control:

@@ -9,6 +9,20 @@ from simulator.session import Output, Sent
 
 _BITS_PER_BYTE = 10  # start, eight data, stop
 _PIECE = 0.05  # seconds; a reply is handed over in pieces of at most that much line time
+_STEP = 0.000001
+_MOST = 0.00025
+
+
+class Lateness:
+    """How late this host usually is, in seconds: a running median. A real line has no such lateness, so it is made up for;
+    what is beyond a quarter of a millisecond is a busy host and stays visible."""
+
+    def __init__(self, usual: float) -> None:
+        self.usual = usual
+
+    def learn(self, late: float) -> None:
+        step = _STEP if late > self.usual else -_STEP
+        self.usual = min(max(0.0, self.usual + step), _MOST)
 
 
 class Line:
@@ -21,6 +35,10 @@ class Line:
         self._arriving: deque[tuple[float, bytes]] = deque()
         self._leaving: deque[tuple[float, Output]] = deque()
         self._in_busy_until = self._out_busy_until = float("-inf")
+
+    @property
+    def is_paced(self) -> bool:
+        return self._byte_time > 0
 
     def enter(self, data: bytes, now: float) -> None:
         """The client has written; the last byte arrives when the line has carried them all."""

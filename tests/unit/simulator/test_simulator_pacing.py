@@ -8,7 +8,7 @@ from simulator_till import certification
 from bridge.frame import Request, encode
 from simulator.machine import Machine
 from simulator.options import Options
-from simulator.pacing import Line
+from simulator.pacing import Lateness, Line
 from simulator.session import Paused, Point, Sent, Session, Unplugged
 
 BYTE = 10 / 115_200
@@ -106,3 +106,19 @@ def test_a_whole_invoice_takes_its_bytes_time_and_not_more():
         bytes_moved += len(request) + len(reply.data)
         now = reply.at
     assert now - start == pytest.approx(bytes_moved * BYTE, abs=1e-6)
+
+
+def test_lateness_is_learnt_as_a_median():
+    """A host that wakes up 60 µs late is made up for; now and then 5 ms of a busy one change nothing."""
+    lateness = Lateness(0.00004)
+    for count in range(1000):
+        lateness.learn(0.005 if count % 10 == 0 else 0.00006)
+    assert lateness.usual == pytest.approx(0.00006, abs=0.000015)
+
+
+def test_a_busy_host_stays_late():
+    """More than a quarter of a millisecond is never made up for: a bench on a loaded box must show it."""
+    lateness = Lateness(0.00004)
+    for _ in range(1000):
+        lateness.learn(0.005)
+    assert lateness.usual == pytest.approx(0.00025)
