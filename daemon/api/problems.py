@@ -37,6 +37,11 @@ OUTCOME_UNKNOWN: Final = (
     "the same Idempotency-Key: it gets the outcome as soon as the machine has told it, and nothing is certified twice."
 )
 
+OUTCOME_NOT_STORED: Final = (
+    "The machine certified the invoice, but the box cannot store that at the moment. Free disk space on it, and send the same "
+    "request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
+)
+
 INTERNAL = Kind(
     500, "INTERNAL_ERROR", "Internal error", "mcfd failed here; its log has the reason under this request_id"
 )
@@ -66,6 +71,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.StorageFull: Kind(
         507, "STORAGE_FULL", "No room to store a certification", "nothing was sent; free disk space on the box"
     ),
+    errors.OutcomeNotStored: Kind(507, "STORAGE_FULL", "The outcome is not stored yet", OUTCOME_NOT_STORED),
     errors.LedgerUnusable: INTERNAL,
     errors.StorageError: INTERNAL,
     errors.McfdError: INTERNAL,

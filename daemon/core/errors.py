@@ -15,6 +15,7 @@ McfdError
 │   └── MachineAttention  an operator has to settle what was found (503)
 └── StorageError
     ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
+    │   └── OutcomeNotStored  the machine certified, and the ledger does not take it at the moment (507)
     └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused
 """
 
@@ -114,6 +115,11 @@ class StorageError(McfdError):
 
 class StorageFull(StorageError):
     pass
+
+
+class OutcomeNotStored(StorageFull):
+    def __init__(self) -> None:
+        super().__init__("the machine certified the invoice, but it cannot be stored at the moment")
 
 
 class LedgerUnusable(StorageError):

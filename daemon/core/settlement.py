@@ -79,7 +79,7 @@ def behind(known: Counters, last_number: str, state: MachineState) -> str:
     now = state.counters
     ours = f"the ledger knows {_text(known)} and {_named(last_number)} as the last invoice"
     theirs = f"the machine says {_text(now)} and {_last(state)}"
-    if now.tc < known.tc or now.fvc < known.fvc or now.frc < known.frc:
+    if went_down(known, now):
         return f"the machine's counters went down, so it is another or a reset machine: {ours}, {theirs}"
     foreign = now.fvc - known.fvc + now.frc - known.frc
     if foreign:
@@ -88,6 +88,11 @@ def behind(known: Counters, last_number: str, state: MachineState) -> str:
             f"(a restored backup, or another program on the machine): {ours}, {theirs}"
         )
     return ""
+
+
+def went_down(known: Counters, now: Counters) -> bool:
+    """No counter of one machine ever does (protocol 3)."""
+    return now.tc < known.tc or now.fvc < known.fvc or now.frc < known.frc
 
 
 def same_machine(one: str, other: str) -> bool:

@@ -35,10 +35,16 @@ class ConnectedMachine:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._rates: dict[str, int] = {}
+        self._hung_up = ""
 
     async def lost(self) -> str:
         """Waits for the end of the connection; why it ended."""
-        return (await self._machine.link.ended()).detail
+        detail = (await self._machine.link.ended()).detail
+        return self._hung_up or detail
+
+    def hang_up(self, reason: str) -> None:
+        self._hung_up = reason
+        self._machine.link.close()
 
     async def state(self) -> MachineState:
         with translated():

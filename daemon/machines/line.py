@@ -77,6 +77,10 @@ async def _serve_once(settings: LineSettings, keeper: Keeper, told: str) -> str:
         return await _beat(settings, keeper, machine)
     except (BridgeError, MachineError, StorageError, WrongMachine) as error:
         return str(error)
+    except Exception as error:
+        # A mistake of ours must not leave the machine out of service until a restart.
+        log.exception("line.failed", nim=settings.nim)
+        return f"mcfd failed here ({type(error).__name__}); its log has the reason"
     finally:
         link.close()
 

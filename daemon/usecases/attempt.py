@@ -8,6 +8,7 @@ A power cut before 38h leaves `begun` and nothing certified; after it, `begun` a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 
 import structlog
@@ -15,24 +16,26 @@ import structlog
 from daemon.core.certification import NOT_SENT, Attempt, Certified, Counters, Record
 from daemon.core.errors import (
     LineLost,
-    MachineAttention,
     MachineNonsense,
     MachineRefused,
     McfdError,
-    StorageFull,
+    OutcomeNotStored,
+    StorageError,
 )
 from daemon.core.invoice import Invoice
 from daemon.usecases import credit, entering, recover
 from daemon.usecases.aggregate import tick
 from daemon.usecases.call import Call
 from daemon.usecases.desk import Desk
-from daemon.usecases.once import settled
+from daemon.usecases.once import outcome_of
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.turns import Ticket
 
 log = structlog.get_logger(__name__)
 
 STORE_RETRY = 1.0
+STORE_PATIENCE = 10.0
+"""Seconds: how often an end is tried to be stored again, and how long a till waits for that of its certification."""
 
 
 @dataclass
@@ -58,12 +61,18 @@ async def attempt(job: Job, ticket: Ticket) -> Record:
     with ticket:
         await ticket.wait_near(job.deadline)
         await _intend(job)
-        machine = await _await_turn(job, ticket)
-        outcome = await _on_the_line(job, machine)
+        try:
+            machine = await _await_turn(job, ticket)
+            outcome = await _on_the_line(job, machine)
+        except McfdError:
+            raise  # and its end is written down
+        except Exception:
+            _give_up(job)
+            raise
         if outcome is not None:
             # The machine is free for the next one while this outcome is being stored (`Desk.outcome_durable`).
-            job.desk.outcome = asyncio.get_running_loop().create_future()
-            storing = job.desk.spawn(_store(job, *outcome, job.desk.outcome), "store outcome")
+            job.desk.begin_storing(job.id)
+            storing = job.desk.spawn(_store(job, *outcome), "store outcome")
     if outcome is None:
         return await _settled(job)
     return await _stored(storing)
@@ -102,14 +111,18 @@ async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certi
     clock = asyncio.get_running_loop().time
     job.line_started = clock()
     try:
-        agreed = await entering.enter(desk, machine, job.invoice)
+        agreed = await entering.enter(desk, machine, job.id, job.invoice)
     except MachineRefused as error:
         await _end(job, "refused", error.text)
         raise
     except MachineNonsense as error:
         await _end(job, "refused", str(error))
         raise
-    except (LineLost, StorageFull) as error:
+    except LineLost as error:
+        desk.drop(machine, str(error))  # at once: the next in the line waits for the machine's return
+        await _end(job, "abandoned", str(error))
+        raise
+    except StorageError as error:
         await _end(job, "abandoned", str(error))
         raise
     try:
@@ -131,27 +144,24 @@ async def _doubt(job: Job, machine: FiscalMachine, unknown: entering.OutcomeUnkn
         invoice_number=job.invoice.number,
         cause=str(unknown.cause),
     )
-    desk.doubts.setdefault(job.id, asyncio.get_running_loop().create_future())
     desk.held.discard(job.id)
     if isinstance(unknown.cause, LineLost):
-        return  # the connection is over; `recover` runs at the next one
+        desk.drop(machine, str(unknown.cause))
+        return
     refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""
     await recover.settle_in_place(desk, machine, job.id, refusal)
 
 
 async def _settled(job: Job) -> Record:
-    await settled(job.desk, job.id)
-    record = await job.desk.ledger.record(job.desk.book, job.id)
+    record = await outcome_of(job.desk, job.id)
     if record.state == "certified":
         return record
-    if record.state == "disputed":
-        raise MachineAttention(job.desk.attention or record.reason)
     if record.state == "refused":
         raise MachineRefused(record.reason)
     raise LineLost("the machine stopped answering; it did not certify the invoice, which may be sent again")
 
 
-async def _store(job: Job, invoice: Invoice, certified: Certified, durable: asyncio.Future[None]) -> Record:
+async def _store(job: Job, invoice: Invoice, certified: Certified) -> Record:
     """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
     desk = job.desk
     unexplained = _unexplained(desk.known, certified.counters, invoice)
@@ -171,47 +181,56 @@ async def _store(job: Job, invoice: Invoice, certified: Certified, durable: asyn
                 unexplained=unexplained,
             )
             break
-        except StorageFull as error:
+        except StorageError as error:
             log.error("certification.not_stored", nim=desk.book.nim, cause=str(error))  # noqa: TRY400  no trace needed
             await asyncio.sleep(STORE_RETRY)
-    durable.set_result(None)
-    desk.held.discard(job.id)
+        except Exception:
+            _give_up(job)
+            raise
+    desk.settled(job.id)
     announce(desk, record)
     return record
 
 
 async def _stored(storing: asyncio.Task[Record]) -> Record:
-    done, _ = await asyncio.wait([storing], timeout=10.0)
+    done, _ = await asyncio.wait([storing], timeout=STORE_PATIENCE)
     if not done:
-        raise StorageFull(
-            "the machine certified the invoice, but it cannot be stored at the moment; "
-            "send the same request again with the same Idempotency-Key"
-        )
+        raise OutcomeNotStored
     return storing.result()
 
 
 async def _end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
-    """Known not certified. When even that cannot be stored, the attempt stays begun for `recover`."""
+    """Known not certified. While even that cannot be stored, nothing is certified after it: `recover` takes the oldest
+    attempt that is begun for the one that was on the line."""
     desk = job.desk
     try:
-        record = await desk.ledger.end(desk.book, job.id, state, reason, at=desk.now())
-    except StorageFull:
+        await _write_end(job, state, reason)
+    except StorageError:
         log.warning("attempt.end_not_stored", nim=desk.book.nim, invoice_number=job.invoice.number)
+        desk.begin_storing(job.id)
         desk.spawn(_end_later(job, state, reason), "end attempt")
-        return
-    desk.held.discard(job.id)
-    announce(desk, record)
 
 
 async def _end_later(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
     while True:
         await asyncio.sleep(STORE_RETRY)
-        try:
-            await job.desk.ledger.end(job.desk.book, job.id, state, reason, at=job.desk.now())
-        except StorageFull:
-            continue
-        job.desk.held.discard(job.id)
-        return
+        with contextlib.suppress(StorageError):
+            return await _write_end(job, state, reason)
+
+
+async def _write_end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+    desk = job.desk
+    record = await desk.ledger.end(desk.book, job.id, state, reason, at=desk.now())
+    desk.settled(job.id)
+    announce(desk, record)
+
+
+def _give_up(job: Job) -> None:
+    """A mistake of ours: the attempt has no end and the machine may hold half an invoice. `recover` sees to both."""
+    log.error("attempt.failed", nim=job.desk.book.nim, invoice_number=job.invoice.number)
+    if job.desk.machine is not None:
+        job.desk.drop(job.desk.machine, "mcfd failed in the middle of an invoice")
+    job.desk.settled(job.id)
 
 
 def announce(desk: Desk, record: Record) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 from daemon.core.certification import Record
 from daemon.core.errors import DuplicateInvoice, MachineAttention, MachineBusy
@@ -14,6 +13,7 @@ from daemon.usecases.attempt import Job, attempt
 from daemon.usecases.call import Answered, Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import once
+from daemon.usecases.turns import Ticket
 
 
 async def certify(desk: Desk, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:
@@ -48,9 +48,15 @@ async def _run(desk: Desk, body: object, call: Call, *, credit: bool, arrived: f
     except BaseException:
         _release(desk, invoice.number, ended)
         raise
-    work = desk.spawn(attempt(Job(desk, invoice, call, arrived, deadline), ticket), "certify")
-    work.add_done_callback(lambda done: _finish(desk, invoice.number, ended, done))
-    return await asyncio.shield(work)
+    job = Job(desk, invoice, call, arrived, deadline)
+    return await desk.see_through(_attempt(job, ticket, ended), "certify")
+
+
+async def _attempt(job: Job, ticket: Ticket, ended: asyncio.Future[None]) -> Record:
+    try:
+        return await attempt(job, ticket)
+    finally:
+        _release(job.desk, job.invoice.number, ended)
 
 
 async def _number_free(desk: Desk, number: str, deadline: float) -> None:
@@ -69,12 +75,6 @@ async def _refuse_duplicate(desk: Desk, invoice: Invoice) -> None:
     if record.state == "disputed":
         raise MachineAttention(desk.attention or record.reason)
     raise DuplicateInvoice(record)
-
-
-def _finish(desk: Desk, number: str, ended: asyncio.Future[None], work: asyncio.Task[Record]) -> None:
-    _release(desk, number, ended)
-    with contextlib.suppress(asyncio.CancelledError):
-        work.exception()  # seen, whether or not the caller is still there to get it
 
 
 def _release(desk: Desk, number: str, ended: asyncio.Future[None]) -> None:

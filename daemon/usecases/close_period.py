@@ -7,7 +7,9 @@ import asyncio
 import structlog
 
 from daemon.core.closure import Closure
+from daemon.core.errors import LineLost
 from daemon.core.idempotency import KeyUse
+from daemon.core.settlement import went_down
 from daemon.usecases.call import Answered, Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import once
@@ -22,7 +24,7 @@ async def close_period(desk: Desk, call: Call) -> Answered[Closure]:
     async def run() -> Closure:
         desk.ready()
         await desk.ledger.check_room()
-        return await asyncio.shield(desk.spawn(_close(desk, call), "close period"))
+        return await desk.see_through(_close(desk, call), "close period")
 
     return await once(desk, call, run, _replay)
 
@@ -56,6 +58,9 @@ async def _freeze(desk: Desk, machine: FiscalMachine, call: Call) -> Closure:
     state = await machine.state()
     desk.take_machine_time(state)
     now, known = state.counters, desk.known
+    if went_down(known, now):
+        desk.drop(machine, "the machine's counters went down")  # `recover` tells an operator what was found
+        raise LineLost("the machine's counters went down; nothing was closed")
     moved = (now.fvc - known.fvc) + (now.frc - known.frc)
     if moved:
         log.warning("machine.unexplained", nim=desk.book.nim, mode=desk.book.mode, invoices=moved)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from daemon.core.certification import Counters, MachineState, Mode, ServerLink
 from daemon.core.clock import bounded, machine_millis
 from daemon.core.closure import Aggregate, Book, BookState
-from daemon.core.errors import MachineAttention, MachineOffline, StorageFull
+from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline, StorageFull
 from daemon.core.intake import Defaults
 from daemon.core.reports import PAYMENT_LABELS, Labels
 from daemon.usecases.ports import Clock, FiscalMachine, Ledger
@@ -23,6 +23,9 @@ from daemon.usecases.turns import Turns
 
 log = structlog.get_logger(__name__)
 
+T = TypeVar("T")
+
+STOPPING = "mcfd is stopping; nothing was sent"
 NO_COUNTERS = Counters(0, 0, 0)
 DRIFT_ALERT = 120.0
 """Seconds between the box's clock and the machine's beyond which the operator is told."""
@@ -100,16 +103,18 @@ class Desk:
     """I0…I5 of 2Bh, asked once."""
     aggregate: Aggregate | None = None
     held: set[int] = field(default_factory=set)
-    """Attempts of this process whose first byte has not been sent: begun in the ledger, and no concern of `recover`."""
+    """Attempts that this process sees to: begun in the ledger, and no concern of `recover`."""
+    unstored: dict[int, asyncio.Future[None]] = field(default_factory=dict)
+    """Attempts whose end is known and not durable yet."""
     keys: dict[bytes, InFlight] = field(default_factory=dict)
     numbers: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     doubts: dict[int, asyncio.Future[None]] = field(default_factory=dict)
-    """Attempts whose outcome is unknown; resolved when `recover` has settled them."""
+    """Attempts whose outcome somebody waits for; resolved when there is something new to see in the ledger."""
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.limits.queue)
         self.looking = asyncio.Lock()
-        self.outcome: asyncio.Future[None] | None = None
+        self.closing = False
         self._usable = asyncio.Event()
         self._tick: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -154,8 +159,12 @@ class Desk:
         if self.machine_time:
             elapsed = asyncio.get_running_loop().time() - self.machine_time.read_at
             machine = self.machine_time.millis + int(elapsed * 1000)
-        self.last_at = bounded(self.clock(), self.last_at, machine)
-        return self.last_at
+        at = bounded(self.clock(), self.last_at, machine)
+        if (
+            machine is not None
+        ):  # else nobody vouches for the box's clock: a wrong one must not stay behind in `last_at`
+            self.last_at = at
+        return at
 
     # -- the machine ------------------------------------------------------------------------------------------------
 
@@ -177,6 +186,8 @@ class Desk:
         """The machine, waiting for its return until `deadline` (loop time)."""
         loop = asyncio.get_running_loop()
         while self.machine is None and not self.attention:
+            if self.closing:
+                raise MachineBusy(STOPPING)
             try:
                 async with asyncio.timeout_at(max(deadline, loop.time())):
                     await self._usable.wait()
@@ -198,14 +209,32 @@ class Desk:
         if was_connected:
             self.tell("mcf.disconnected", detail=reason)
 
+    def drop(self, machine: FiscalMachine, reason: str) -> None:
+        """Nobody gets this connection any more: what the machine did is to be asked at the next one, by `recover`."""
+        if self.machine is machine:
+            self.lost(reason)
+        machine.hang_up(reason)
+
+    # -- what is not in the ledger yet ----------------------------------------------------------------------------------
+
     async def outcome_durable(self, patience: float = 2.0) -> None:
-        """Waits for the commit of the invoice before this one: the machine remembers only its last invoice, so nothing
-        may be certified after it until the ledger has it."""
-        if self.outcome is None or self.outcome.done():
+        """Waits for the commit of whatever ended before: the machine remembers only its last invoice, so nothing may be
+        certified after it until the ledger has it."""
+        if not self.unstored:
             return
-        done, _ = await asyncio.wait([self.outcome], timeout=patience)
-        if not done:
+        _, late = await asyncio.wait(list(self.unstored.values()), timeout=patience)
+        if late:
             raise StorageFull("the invoice before this one could not be stored yet")
+
+    def begin_storing(self, attempt_id: int) -> None:
+        self.unstored[attempt_id] = asyncio.get_running_loop().create_future()
+
+    def settled(self, attempt_id: int) -> None:
+        """The ledger has something new to say of this attempt: whoever waits for that may look."""
+        self.held.discard(attempt_id)
+        for waited in (self.unstored.pop(attempt_id, None), self.doubts.pop(attempt_id, None)):
+            if waited is not None and not waited.done():
+                waited.set_result(None)
 
     # -- work that outlives its caller --------------------------------------------------------------------------------
 
@@ -214,6 +243,17 @@ class Desk:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    async def see_through(self, work: Coroutine[Any, Any, T], name: str) -> T:
+        """`work` goes on to its end even when its caller goes away."""
+        task: asyncio.Task[T] = self.spawn(work, name)
+        task.add_done_callback(_seen)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():  # not the caller went away, but the daemon
+                raise LineLost("mcfd was stopped before the outcome was known") from None
+            raise
 
     def schedule_tick(self, tick: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """One tick, `aggregation_delay` after the first thing it will bring in."""
@@ -230,10 +270,15 @@ class Desk:
 
     async def close(self, grace: float = 10.0) -> None:
         """Finishes what is on the line (at most `grace` seconds), sends the others away, stops the rest."""
-        self.turns.close("mcfd is stopping; nothing was sent")
+        self.turns.close(STOPPING)
+        self.closing = True
+        self._usable.set()
+        for attempt_id in list(self.doubts):
+            self.settled(attempt_id)
         try:
             async with asyncio.timeout(grace):
                 await self.turns.drained()
+                await self._finished()
         except TimeoutError:
             log.warning("desk.close_incomplete", nim=self.book.nim, mode=self.book.mode)
         if self._tick is not None:
@@ -242,6 +287,16 @@ class Desk:
             task.cancel()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _finished(self) -> None:
+        """What left the line is stored, and its caller has been told."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # whether or not the caller is still there to get it
 
 
 class Desks:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import structlog
 
 from daemon.core.agreement import agree
 from daemon.core.certification import Certified, Counters
-from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, StorageFull
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, StorageError
 from daemon.core.invoice import Invoice
 from daemon.usecases.desk import Desk
 from daemon.usecases.ports import FiscalMachine
@@ -24,7 +22,7 @@ class OutcomeUnknown(Exception):
         super().__init__(str(cause))
 
 
-async def enter(desk: Desk, machine: FiscalMachine, invoice: Invoice) -> Invoice:
+async def enter(desk: Desk, machine: FiscalMachine, attempt_id: int, invoice: Invoice) -> Invoice:
     """Everything before 38h; the invoice as the machine agreed to it (in HT mode the total is the machine's).
 
     When anything goes wrong the open invoice is cancelled, and nothing has been certified."""
@@ -38,11 +36,13 @@ async def enter(desk: Desk, machine: FiscalMachine, invoice: Invoice) -> Invoice
         for comment in invoice.comments:
             await machine.add_comment(comment)
         agreed = agree(invoice, await machine.subtotal())
+        if agreed is not invoice:
+            await desk.ledger.amend(desk.book, attempt_id, agreed)
         for payment in agreed.payments:
             await machine.pay(payment)
         await desk.outcome_durable()
-    except (MachineRefused, MachineNonsense, StorageFull):
-        was_open = await _cancel(machine)
+    except (MachineRefused, MachineNonsense, StorageError):
+        was_open = await _cancel(desk, machine)
         if opened and was_open is False:
             raise LineLost("the machine lost the invoice in the middle; nothing was certified") from None
         raise
@@ -53,13 +53,18 @@ async def close(machine: FiscalMachine, invoice: Invoice, known: Counters) -> Ce
     """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
     certifies at the first and refuses the second."""
     try:
-        return await machine.certify(invoice, invoice.total_ttc, known)
+        certified = await machine.certify(invoice, invoice.total_ttc, known)
     except MachineError as error:
         raise OutcomeUnknown(error) from error
+    if certified.counters.tc <= known.tc:
+        raise OutcomeUnknown(MachineNonsense("38h was answered with counters that have not moved"))
+    return certified
 
 
-async def _cancel(machine: FiscalMachine) -> bool | None:
+async def _cancel(desk: Desk, machine: FiscalMachine) -> bool | None:
     """Whether an invoice was open; None when the machine could not be asked (`recover` cancels at its return)."""
-    with contextlib.suppress(MachineError):
+    try:
         return await machine.cancel()
-    return None
+    except MachineError as error:
+        desk.drop(machine, f"the open invoice could not be cancelled: {error}")
+        return None

@@ -38,7 +38,7 @@ async def read(desk: Desk) -> Reading:
     async with desk.looking:
         if desk.reading is not None and desk.connected and clock() - desk.reading.at < CACHE_SECONDS:
             return desk.reading
-        return await asyncio.shield(desk.spawn(_read(desk), "info"))
+        return await desk.see_through(_read(desk), "info")
 
 
 async def _read(desk: Desk) -> Reading:
@@ -64,7 +64,7 @@ async def cancel_pending(desk: Desk, call: Call) -> Answered[bytes]:
     """38h C, in turn: whatever mcfd itself is certifying has its turn to itself, so this never cancels that."""
 
     async def run() -> bytes:
-        return await asyncio.shield(desk.spawn(_cancel(desk, call), "cancel pending"))
+        return await desk.see_through(_cancel(desk, call), "cancel pending")
 
     return await once(desk, call, run, _replay)
 

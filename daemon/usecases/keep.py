@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from daemon.core.certification import MachineState
-from daemon.core.errors import MachineBusy, MachineError, StorageError
+from daemon.core.errors import MachineBusy, MachineError, MachineNonsense, MachineRefused, StorageError
 from daemon.core.machine_info import tax_server
 from daemon.usecases.desk import Desk
 from daemon.usecases.ports import FiscalMachine
@@ -28,8 +28,8 @@ class DeskKeeper:
 
     async def connected(self, machine: FiscalMachine, state: MachineState) -> None:
         await recover(self._desk, machine, state)
-        self._desk.opened(machine)
         await self._check_server(machine)
+        self._desk.opened(machine)
 
     async def heartbeat(self) -> None:
         """A look at an idle machine (a busy one is looked at by its work), and at whether an operator has settled."""
@@ -60,18 +60,27 @@ class DeskKeeper:
                 return
             with desk.turns.join() as ticket:
                 await ticket.wait_turn(asyncio.get_running_loop().time() + desk.limits.patience)
-                machine = desk.present()
-                desk.attention = ""
-                await recover(desk, machine, await machine.state())
+                await self._resume(desk.present())
         except (MachineError, StorageError) as error:
             log.warning("settle.put_off", nim=desk.book.nim, cause=str(error))
+
+    async def _resume(self, machine: FiscalMachine) -> None:
+        try:
+            await recover(self._desk, machine, await machine.state())
+        except (MachineError, StorageError) as error:
+            self._desk.drop(machine, f"what was settled could not be taken up: {error}")
+            raise
 
     async def _check_server(self, machine: FiscalMachine) -> None:
         clock = asyncio.get_running_loop().time
         if clock() - self._server_checked < SERVER_CHECK_SECONDS:
             return
         self._server_checked = clock()
-        server = tax_server(await machine.server_link(), self._desk.now())
+        try:
+            server = tax_server(await machine.server_link(), self._desk.now())
+        except (MachineRefused, MachineNonsense) as error:  # no reason to leave the machine out of service
+            log.warning("taxserver.unreadable", nim=self._desk.book.nim, cause=str(error))
+            return
         self.tax_server_alert = server.alert
         if server.alert:
             log.warning("taxserver.alert", nim=self._desk.book.nim, days=server.days_since_contact)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from daemon.core.certification import Record
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.idempotency import KeyUse
 from daemon.usecases.call import Answered, Call
@@ -30,51 +31,55 @@ async def once(
         await _ended(running.done, deadline)
     mine = InFlight(call.fingerprint, asyncio.get_running_loop().create_future())
     desk.keys[key] = mine
+    # The key stands for this request until it has ended, also when the caller goes away before: its retry waits for it.
+    return await desk.see_through(_first(desk, call, mine, run, replay), "request")
+
+
+async def _first(
+    desk: Desk,
+    call: Call,
+    mine: InFlight,
+    run: Callable[[], Awaitable[T]],
+    replay: Callable[[KeyUse], T | None],
+) -> Answered[T]:
     try:
-        use = await desk.ledger.find_key(desk.book, key)
+        use = await desk.ledger.find_key(desk.book, call.key_hash)
+        if use is not None:
+            _same(use.fingerprint, call)
+            use = await _settled_use(desk, use, call)
         if use is None:
             return Answered(await run())
-        return Answered(await _replayed(desk, use, call, run, replay), replayed=True)
+        answer = replay(use)
+        if answer is None:
+            raise KeyReused
+        return Answered(answer, replayed=True)
     finally:
-        del desk.keys[key]
+        del desk.keys[call.key_hash]
         mine.done.set_result(None)
 
 
-async def _replayed(
-    desk: Desk,
-    use: KeyUse,
-    call: Call,
-    run: Callable[[], Awaitable[T]],
-    replay: Callable[[KeyUse], T | None],
-) -> T:
-    _same(use.fingerprint, call)
-    if use.record is not None and use.record.state == "begun":
-        # Left over from before a crash or a lost line: `recover` settles it as soon as the machine answers.
-        await settled(desk, use.record.id)
-        again = await desk.ledger.find_key(desk.book, call.key_hash)
-        if again is None:
-            return await run()
-        use = again
-    if use.record is not None and use.record.state == "disputed":
-        raise MachineAttention(desk.attention or use.record.reason)
-    answer = replay(use)
-    if answer is None:
-        raise KeyReused
-    return answer
+async def _settled_use(desk: Desk, use: KeyUse, call: Call) -> KeyUse | None:
+    """The same once its attempt has ended, which it may not have before a crash or a lost line; None when it failed."""
+    if use.record is None or use.record.state == "certified":
+        return use
+    await outcome_of(desk, use.record.id)
+    return await desk.ledger.find_key(desk.book, call.key_hash)
 
 
-async def settled(desk: Desk, attempt_id: int) -> None:
-    """Waits, with a limit, until the outcome of an attempt is known; LineLost when it is not in time."""
-    doubt = desk.doubts.get(attempt_id)
-    if doubt is None:
-        doubt = asyncio.get_running_loop().create_future()
-        desk.doubts[attempt_id] = doubt
-    done, _ = await asyncio.wait([doubt], timeout=desk.limits.settle)
-    if not done:
-        raise LineLost(
-            "the machine stopped answering and the outcome is not known yet; "
-            "send the same request again with the same Idempotency-Key"
-        )
+async def outcome_of(desk: Desk, attempt_id: int) -> Record:
+    """The attempt once it has ended. LineLost when that is not in time, MachineAttention when only an operator can tell."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + desk.limits.settle
+    while True:
+        record = await desk.ledger.record(desk.book, attempt_id)
+        if record.state not in ("begun", "disputed"):
+            return record
+        if desk.attention or record.state == "disputed":
+            raise MachineAttention(desk.attention or record.reason)
+        if desk.closing or loop.time() >= deadline:
+            raise LineLost("the outcome is not known yet; send the same request again with the same Idempotency-Key")
+        doubt = desk.doubts.setdefault(attempt_id, loop.create_future())
+        await asyncio.wait([doubt], timeout=deadline - loop.time())
 
 
 async def _ended(done: asyncio.Future[None], deadline: float) -> None:

@@ -40,6 +40,10 @@ class FiscalMachine(Protocol):
         """38h C; True when an invoice was open."""
         ...
 
+    def hang_up(self, reason: str) -> None:
+        """Ends the connection, whatever is being asked; the next one begins with `recover`."""
+        ...
+
 
 class Ledger(Protocol):
     """The store, as the use cases see it. A method that writes returns once its change is durable, and raises StorageFull
@@ -54,6 +58,10 @@ class Ledger(Protocol):
 
     async def begin(self, book: Book, attempt: Attempt) -> int:
         """The intent; its id. DuplicateInvoice when the number is certified (the attempt in front of it must have ended)."""
+        ...
+
+    async def amend(self, book: Book, attempt_id: int, invoice: Invoice) -> None:
+        """The intent as the machine agreed to it, where that differs: what it certifies is recognised by its total."""
         ...
 
     async def certify(

@@ -12,8 +12,8 @@ from typing import Literal
 import structlog
 
 from daemon.core.certification import Certified, Counters, MachineState, Record
-from daemon.core.errors import MachineError
-from daemon.core.settlement import Disputed, NotCertified, Verdict, behind, judge
+from daemon.core.errors import MachineError, StorageError
+from daemon.core.settlement import Disputed, NotCertified, Verdict, behind, judge, went_down
 from daemon.usecases.aggregate import tick
 from daemon.usecases.desk import Desk
 from daemon.usecases.ports import FiscalMachine
@@ -24,59 +24,66 @@ NotCertifiedState = Literal["refused", "abandoned"]
 
 
 async def recover(desk: Desk, machine: FiscalMachine, state: MachineState) -> None:
-    """Settles what is unfinished by `state` (a fresh C1h), clears a half-open invoice, and takes over the machine's counters.
+    """Settles what is unfinished, clears a half-open invoice, and takes over the machine's counters. `state` is a fresh C1h.
 
-    Afterwards the desk is either fit for work or in attention."""
+    Afterwards the desk is either fit for work or in attention. StorageError or MachineError when it did not come to an end:
+    then it is begun again, from the start, at the next connection."""
+    await desk.outcome_durable()  # what this process is still storing is no stranger's work
     desk.take_state(await desk.ledger.state(desk.book))
     desk.take_machine_time(state)
     if desk.attention and not desk.met_machine:
         log.warning("machine.attention", nim=desk.book.nim, mode=desk.book.mode, found=desk.attention)
     unfinished = [r for r in await desk.ledger.unfinished(desk.book) if r.id not in desk.held]
+    await machine.cancel()
+    if unfinished:
+        state = (
+            await machine.state()
+        )  # once more: a machine that was still at it until the cancellation cannot be any longer
     if not desk.attention:
         for record, verdict in _verdicts(unfinished, desk.known, state):
-            await _write(desk, record, verdict, "the machine did not certify it")
-    await machine.cancel()
+            await _write(desk, record, verdict)
     if not desk.attention:
         await _take_over(desk, state, settled=bool(unfinished))
     await _keep_evidence(desk, state)
-    desk.met_machine = True
+    desk.met_machine = desk.met_machine or not desk.attention
     for record in unfinished:
-        _wake(desk, record.id)
+        desk.settled(record.id)
     await tick(desk)
 
 
 async def settle_in_place(desk: Desk, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
     """The same for one attempt while the line is alive: 38h was answered, but not with a believable yes. `refusal` is the
-    machine's own text, which counts once the machine has confirmed that it did not certify."""
+    machine's own text, which counts once the machine has confirmed that it did not certify.
+
+    Whatever hinders that ends the connection: nobody may have this machine before the next `recover`."""
     try:
+        await machine.cancel()
         state = await machine.state()
         record = await desk.ledger.record(desk.book, attempt_id)
-        verdict = judge(record, desk.known, state)
-        if isinstance(verdict, NotCertified) and refusal:
-            await desk.ledger.end(desk.book, attempt_id, "refused", refusal, at=desk.now())
-        else:
-            await _write(desk, record, verdict, "the machine did not certify it")
-        await machine.cancel()
+        await _write(desk, record, judge(record, desk.known, state), refusal)
         if not desk.attention:
             await _take_over(desk, state, settled=True)
         await _keep_evidence(desk, state)
-    except MachineError as error:
+    except (MachineError, StorageError) as error:
         log.warning("recover.put_off", nim=desk.book.nim, cause=str(error))
-        return  # the connection is over; `recover` runs at the next one
-    _wake(desk, attempt_id)
+        desk.drop(machine, f"the outcome of an invoice could not be settled: {error}")
+        return
+    desk.settled(attempt_id)
     desk.schedule_tick(lambda: tick(desk))
 
 
 def _verdicts(unfinished: list[Record], known: Counters, state: MachineState) -> list[tuple[Record, Verdict]]:
-    """Oldest first; the one that may have been on the line is judged, the others cannot have been certified."""
+    """The one that may have been on the line is judged; the others cannot have been certified, and go first: what is left over
+    when this breaks off in the middle must not be the wrong one."""
     if not unfinished:
         return []
     last = state.last.number if state.last else None
     suspect = next((r for r in unfinished if r.number == last), unfinished[0])
-    return [(r, judge(r, known, state) if r is suspect else NotCertified()) for r in unfinished]
+    never_sent: list[tuple[Record, Verdict]] = [(r, NotCertified()) for r in unfinished if r is not suspect]
+    return [*never_sent, (suspect, judge(suspect, known, state))]
 
 
-async def _write(desk: Desk, record: Record, verdict: Verdict, reason: str) -> None:
+async def _write(desk: Desk, record: Record, verdict: Verdict, refusal: str = "") -> None:
     now = desk.now()
     log.info(
         "recover.settled",
@@ -103,8 +110,10 @@ async def _write(desk: Desk, record: Record, verdict: Verdict, reason: str) -> N
     elif isinstance(verdict, Disputed):
         await desk.ledger.dispute(desk.book, record.id, verdict.found, at=now)
         desk.take_state(await desk.ledger.state(desk.book))
+    elif refusal:
+        await desk.ledger.end(desk.book, record.id, "refused", refusal, at=now)
     else:
-        await desk.ledger.end(desk.book, record.id, "abandoned", reason, at=now)
+        await desk.ledger.end(desk.book, record.id, "abandoned", "the machine did not certify it", at=now)
 
 
 async def _take_over(desk: Desk, state: MachineState, *, settled: bool) -> None:
@@ -116,7 +125,7 @@ async def _take_over(desk: Desk, state: MachineState, *, settled: bool) -> None:
     if stored.known is not None:
         found = behind(desk.known, stored.last_number, state)
     moved = (state.counters.fvc - desk.known.fvc) + (state.counters.frc - desk.known.frc)
-    if found and (not desk.met_machine or moved < 0):
+    if found and (not desk.met_machine or went_down(desk.known, state.counters)):
         log.warning("machine.attention", nim=desk.book.nim, mode=desk.book.mode, found=found)
         await desk.ledger.set_attention(desk.book, found, at=desk.now())
     else:
@@ -131,9 +140,3 @@ async def _take_over(desk: Desk, state: MachineState, *, settled: bool) -> None:
 async def _keep_evidence(desk: Desk, state: MachineState) -> None:
     if desk.attention:
         await desk.ledger.keep_evidence(desk.book, state, at=desk.now())
-
-
-def _wake(desk: Desk, attempt_id: int) -> None:
-    doubt = desk.doubts.pop(attempt_id, None)
-    if doubt is not None and not doubt.done():
-        doubt.set_result(None)

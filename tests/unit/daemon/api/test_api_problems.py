@@ -41,6 +41,7 @@ EXAMPLES = [
     (errors.MachineBusy("queue"), 503, "MACHINE_BUSY"),
     (errors.MachineAttention("found"), 503, "MACHINE_ATTENTION"),
     (errors.StorageFull("full"), 507, "STORAGE_FULL"),
+    (errors.OutcomeNotStored(), 507, "STORAGE_FULL"),
     (errors.LedgerUnusable("broken"), 500, "INTERNAL_ERROR"),
     (errors.StorageError("broken"), 500, "INTERNAL_ERROR"),
     (errors.McfdError("broken"), 500, "INTERNAL_ERROR"),

@@ -1,0 +1,89 @@
+"""An outcome that is not known, or not stored yet: nothing gets past it, whatever fails next."""
+
+import asyncio
+from pathlib import Path
+
+from support.memory_shop import MemoryShop
+
+LAST = 6
+"""Of an invoice with one item: C3h, C0h, 31h, 33h, 35h, 38h."""
+
+
+async def test_nothing_is_certified_over_a_doubt_that_the_machine_answers_with_rubbish(tmp_path: Path) -> None:
+    """38h and the C1h after it both answered with rubbish: the next invoice waits until the doubt is settled by a new connection."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("nonsense@38#1,nonsense@C1#1")
+        answers = await asyncio.gather(*(shop.certify(number) for number in ("A", "B", "C")))
+        assert [a.value.state for a in answers] == ["certified"] * 3
+        assert [r.code for r in await shop.certified()] == [i.code for i in shop.on_machine]
+
+
+async def test_nothing_is_certified_over_a_doubt_that_cannot_be_stored(tmp_path: Path) -> None:
+    """The disk is full at the moment when the outcome of a doubtful 38h is to be written: the next invoice waits."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("nonsense@38#1")
+        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
+        await shop.held_at(LAST)
+        await shop.disk(writable=False)
+        shop.resume()
+        await asyncio.sleep(0.2)
+        await shop.disk(writable=True)
+        answers = await asyncio.gather(*sales)
+        assert [a.value.state for a in answers] == ["certified"] * 2
+        assert [r.code for r in await shop.certified()] == [i.code for i in shop.on_machine]
+
+
+async def test_an_outcome_that_is_being_stored_is_not_taken_for_a_strangers_work(tmp_path: Path) -> None:
+    """The line is lost and found again while the disk does not take the outcome: it is ours, and explained."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A"))
+        await shop.held_at(LAST)
+        await shop.disk(writable=False)
+        shop.resume()
+        await shop.until(lambda: shop.on_machine, "certified on the machine")
+        await asyncio.sleep(0.05)
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
+        shop.port.pump()
+        await shop.until(lambda: len(shop.ports) > 1, "a new connection")
+        await asyncio.sleep(0.1)
+        await shop.disk(writable=True)
+        assert (await sale).value.code == shop.on_machine[0].code
+        await shop.connected()
+        assert (await shop.store.state(shop.desk.book)).unexplained == 0
+        closure = (await shop.close_period()).value
+        assert (closure.certs_count, closure.unexplained) == (1, 0)
+
+
+async def test_a_caller_that_went_away_finds_its_outcome_under_its_key(tmp_path: Path) -> None:
+    """The first request is cancelled while the machine works on it; the retry waits for that one and gets its answer, replayed."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        first = asyncio.ensure_future(shop.certify("A", key="k"))
+        await shop.held_at(LAST)
+        first.cancel()
+        await asyncio.wait([first])
+        retry = asyncio.ensure_future(shop.certify("A", key="k"))
+        await asyncio.sleep(0.05)
+        shop.resume()
+        async with asyncio.timeout(2):
+            answered = await retry
+        assert answered.replayed
+        assert [answered.value.code] == [i.code for i in shop.on_machine]
+
+
+async def test_a_caller_that_went_away_before_the_intent_finds_its_outcome_too(tmp_path: Path) -> None:
+    """The same, cancelled in the first moment: the key stands for the request from its arrival on."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        for steps in range(12):
+            first = asyncio.ensure_future(shop.certify(f"A{steps}", key=f"k{steps}"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            first.cancel()
+            async with asyncio.timeout(2):
+                answered = await shop.certify(f"A{steps}", key=f"k{steps}")
+            assert answered.value.code == shop.on_machine[-1].code
+        assert len(shop.on_machine) == 12

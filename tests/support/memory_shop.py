@@ -1,0 +1,179 @@
+"""The use cases, the driver, the store and the simulator in one loop: a shop without processes, for what needs big numbers
+or a hand on everything. What only a kill can show is in tests/acceptance.
+
+async with MemoryShop(tmp_path / "ledger") as shop:
+    answered = await shop.certify("F-1")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from support.shop import NIM, invoice
+
+from bridge.errors import PortUnavailable
+from bridge.link import Port, Timers
+from daemon.core.certification import Record
+from daemon.core.clock import zone
+from daemon.core.closure import Closure
+from daemon.core.intake import Defaults
+from daemon.machines.line import LineSettings, keep_line
+from daemon.store.store import Store
+from daemon.usecases.call import Answered, Call
+from daemon.usecases.certify import certify
+from daemon.usecases.close_period import close_period
+from daemon.usecases.desk import Desk, Limits
+from daemon.usecases.keep import DeskKeeper
+from simulator.faults import Plan
+from simulator.fiscal import CertifiedInvoice
+from simulator.machine import Machine
+from simulator.memory import MemoryPort, PortLost
+from simulator.options import MachineClock, Options
+from simulator.session import Direction, Point, Session, When
+
+QUICK = Timers(
+    first_byte=0.04,
+    first_byte_close=0.08,
+    first_byte_credit=0.5,
+    byte_gap=0.03,
+    syn_gap=0.04,
+    quiet=0.005,
+    overall=2.0,
+    overall_credit=4.0,
+    pending_every=0.02,
+    pending_close=0.5,
+    pending_credit=2.0,
+)
+"""The proportions of the protocol page, twelve times as fast: a memory port has no wire."""
+
+PATIENCE = 20.0
+
+
+class MemoryShop:
+    """`session` is the machine: it outlives `crash` and a new shop made `on` it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on: Session | None = None,
+        faults: str = "",
+        seed: int = 0,
+        options: Options | None = None,
+        timers: Timers = QUICK,
+        limits: Limits | None = None,
+    ) -> None:
+        self.path = path
+        self.clock = MachineClock()
+        self.session = on or Session(Machine(options or Options(nim=NIM), self.clock), plan=Plan(faults, seed))
+        self.limits = limits or Limits(settle=5.0, patience=5.0, aggregation_delay=0.01)
+        self.timers = timers
+        self.ports: list[MemoryPort] = []
+        self.calls = 0
+
+    async def __aenter__(self) -> Self:
+        self.store = await Store.open(self.path, timezone=zone("UTC"), reserve_bytes=0)
+        book = await self.store.open_book(NIM, "live")
+        self.desk = Desk(book, self.store, _now_millis, Defaults("1", "Caisse 1", "1", NIM), self.limits)
+        self.desk.take_state(await self.store.state(book))
+        settings = LineSettings(NIM, self._open_port, self.timers, retry=0.01, heartbeat=0.05)
+        self.keeper = DeskKeeper(self.desk)
+        self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.line.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.line
+        await self.desk.close(0)
+        await self.store.close()
+        for port in self.ports:
+            port.close()
+
+    def _open_port(self) -> Port:
+        try:
+            port = MemoryPort(self.session)
+        except PortLost as error:
+            raise PortUnavailable("memory", "missing", str(error)) from error
+        self.ports.append(port)
+        return port
+
+    @property
+    def port(self) -> MemoryPort:
+        return self.ports[-1]
+
+    # -- the till -----------------------------------------------------------------------------------------------------
+
+    def call(self, body: object, key: str = "") -> Call:
+        self.calls += 1
+        return Call(f"request-{self.calls}", key, hashlib.sha256(repr(body).encode()).digest()[:16])
+
+    async def certify(
+        self, number: str, *prices: int, key: str = "", credit: bool = False, **changes: Any
+    ) -> Answered[Record]:
+        body = invoice(number, *prices, **changes)
+        return await certify(self.desk, body, self.call(body, key), credit=credit)
+
+    async def close_period(self, key: str = "") -> Answered[Closure]:
+        return await close_period(self.desk, self.call({}, key))
+
+    # -- what is there ------------------------------------------------------------------------------------------------
+
+    async def connected(self) -> None:
+        await self.until(lambda: self.desk.connected, "the machine in service")
+
+    async def disk(self, *, writable: bool) -> None:
+        """What a disk that is full or read-only does: SQLite refuses every write."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute(f"PRAGMA query_only = {'OFF' if writable else 'ON'}")
+
+        await self.store._parts.writer._connection.run(job)
+
+    async def held_at(self, next_frame: int, when: When = "before", direction: Direction = "in") -> None:
+        """The machine stands at that point of the `next_frame`-th frame from now on; `resume` lets it go on."""
+        passed = self.session.frames_in if direction == "in" else self.session.frames_out
+        point = Point(passed + next_frame, when, direction)
+        self.session.pause_at(point)
+        await self.until(lambda: self.session.held == point, f"the machine at {point}")
+
+    def resume(self) -> None:
+        self.session.resume()
+        self.port.pump()
+
+    async def until(
+        self, condition: Callable[[], Any], what: str = "the condition", patience: float = PATIENCE
+    ) -> None:
+        deadline = asyncio.get_running_loop().time() + patience
+        while not condition():
+            assert asyncio.get_running_loop().time() < deadline, f"{what} did not come true within {patience} s"
+            await asyncio.sleep(0.002)
+
+    @property
+    def on_machine(self) -> list[CertifiedInvoice]:
+        return list(self.session.machine.fiscal.log)
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        fiscal = self.session.machine.fiscal
+        return fiscal.tc, fiscal.fvc, fiscal.frc
+
+    async def certified(self) -> list[Record]:
+        """Everything that the ledger holds as certified, oldest first."""
+        return [
+            record async for record in self.store.iterate(self.desk.book, 0, 1 << 60) if record.state == "certified"
+        ]
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000
