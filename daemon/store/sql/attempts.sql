@@ -9,9 +9,6 @@ SET seq = ?, state = ?, total_ttc = ?, ended_at = ?, tc = ?, fvc = ?, frc = ?, l
     code = ?, machine_time = ?, ifu = ?, reason = ?, hash = ?, tally = ?, payload = ?
 WHERE id = ?;
 
--- name: amend
-UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';
-
 -- name: dispute
 UPDATE certification SET state = 'disputed', reason = ? WHERE id = ? AND book_id = ? AND state = 'begun';
 

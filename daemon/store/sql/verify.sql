@@ -11,5 +11,4 @@ SELECT seq, at, running FROM checkpoint WHERE book_id = ? ORDER BY at, seq;
 SELECT last_seq, last_at, head, z_number FROM book WHERE id = ?;
 
 -- name: half_ended
-SELECT count(*) FROM certification
-WHERE book_id = ? AND (seq IS NULL) <> (state IN ('begun', 'disputed'));
+SELECT count(*) FROM certification WHERE book_id = ? AND seq IS NULL AND state NOT IN ('begun', 'disputed');
