@@ -10,10 +10,10 @@ from litestar import get
 from daemon.api.answers import Answer, encoded
 from daemon.api.deps import ApiRequest, deps_of
 from daemon.api.describe import Doc
-from daemon.api.problems import without_paths
 from daemon.api.shapes import Live, MachineReady, Ready, UpstreamLane
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
+from daemon.core.words import without_paths
 from daemon.usecases.desk import Desk
 
 log = structlog.get_logger(__name__)

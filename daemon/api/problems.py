@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import msgspec
@@ -15,6 +14,7 @@ from daemon.core import errors
 from daemon.core.certification import Record
 from daemon.core.errors import FieldError
 from daemon.core.receipt import Receipt, receipt
+from daemon.core.words import without_paths
 
 log = structlog.get_logger(__name__)
 
@@ -87,8 +87,6 @@ HTTP_CODES: Final = {
     431: ("HEADERS_TOO_LARGE", "The headers are too large"),
 }
 
-_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")
-
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """`error` is `detail` again, for clients of the hosted service."""
@@ -131,11 +129,6 @@ def plain_problem(status: int, detail: str, request_id: str, headers: tuple[Head
 def _text(error: Exception) -> str:
     """Only the errors of a port name a path; numbers and the machine's own words are left as they are."""
     return without_paths(str(error)) if isinstance(error, errors.MachineOffline) else str(error)
-
-
-def without_paths(text: str) -> str:
-    """No path of the box leaves in a body (decision 11)."""
-    return _PATH.sub("the port", text)
 
 
 def _problem(kind: Kind, detail: str, request_id: str) -> Problem:

@@ -9,9 +9,10 @@ from structlog.testing import capture_logs
 from support.api import NIM, record
 
 from daemon.api import refusals
-from daemon.api.problems import KINDS, problem_answer, without_paths
+from daemon.api.problems import KINDS, problem_answer
 from daemon.core import errors
 from daemon.core.errors import FieldError
+from daemon.core.words import without_paths
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
