@@ -3,6 +3,9 @@ INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, ba
                            reference_fvc, request_id, payload)
 VALUES (?, 'begun', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
 
+-- name: amend
+UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';
+
 -- name: seal
 UPDATE certification
 SET seq = ?, state = ?, total_ttc = ?, ended_at = ?, tc = ?, fvc = ?, frc = ?, line_ms = ?, duration_ms = ?,
