@@ -40,6 +40,7 @@ FILES = {
     "systemd/70-mcfd.rules": "lib/udev/rules.d/70-mcfd.rules",
     "config/avahi/mcfd.service": "usr/share/mcfd/avahi/mcfd.service",
     "config/mcfd.toml": "etc/mcfd/mcfd.toml.example",
+    "packaging/completion.bash": "usr/share/bash-completion/completions/mcfd",
     "docs/install.md": "usr/share/doc/mcfd/install.md",
     "docs/install.fr.md": "usr/share/doc/mcfd/install.fr.md",
 }

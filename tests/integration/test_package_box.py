@@ -186,12 +186,12 @@ def test_a_power_cut_in_the_middle_of_an_upgrade_leaves_a_shop_that_sells(shop: 
     work later without losing what was sold in between."""
     shop.sell()
     before = shop.box.run("mcfd", "--version").stdout
-    shop.box.run("dpkg", "--unpack", shop.box.bring(other_version(shop.package, "9.15")))
+    shop.box.run("dpkg", "--unpack", shop.box.bring(other_version(shop.package, "9.1.1")))
     assert shop.box.run("mcfd", "--version").stdout == before
     shop.box.run("systemctl", "start", "mcfd.service")
     shop.sell()
     shop.box.run("dpkg", "--configure", "mcfd")
-    assert shop.box.run("mcfd", "--version").stdout == "mcfd 9.15\n"
+    assert shop.box.run("mcfd", "--version").stdout == "mcfd 9.1.1\n"
     shop.sell()
     shop.assert_nothing_is_lost()
 
@@ -209,7 +209,7 @@ def test_a_failed_migration_is_taken_back_and_the_shop_goes_on_selling(shop: Sho
     good = shop.box.run("mcfd", "--version").stdout
     refused = shop.box.install(other_version(shop.package, "9.2", damage), check=False)
     assert refused.returncode != 0
-    assert "put back as it was" in refused.stdout + refused.stderr
+    assert "il a été remis comme avant" in refused.stdout + refused.stderr
     assert shop.box.run("mcfd", "--version").stdout == good
     shop.sell()
     again = shop.box.run("dpkg", "--configure", "mcfd", check=False)
@@ -229,7 +229,7 @@ def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
     shop.sell()
     shop.box.run("systemctl", "stop", "machine.service")
     said = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
-    assert "everything is gone but the fiscal ledger" in said
+    assert "tout est supprimé sauf le registre fiscal" in said
     assert LEDGER in said
     left = shop.box.run(
         "find",

@@ -81,15 +81,17 @@ def test_it_installs_says_what_is_next_and_goes_without_a_trace(package: Path) -
     need_debian()
     with debian() as tree:
         before = listing(tree)
-        assert "mcfd: installed, and not started: it does not know its machine yet" in tree.install(package).stdout
+        assert "mcfd : installé, mais pas démarré : il ne connaît pas encore sa machine" in tree.install(package).stdout
         version = tree.run("dpkg-query", "-W", "-f", "${Version}", "mcfd").stdout
         assert tree.run("mcfd", "--version").stdout == f"mcfd {version}\n"
         assert tree.run("id", "-nG", "mcfd").stdout.split() == ["mcfd", "dialout"]
+        completion = "source /usr/share/bash-completion/completions/mcfd && complete -p mcfd"
+        assert "_mcfd_completion" in tree.run("bash", "-c", completion).stdout
         installed = listing(tree)
 
         tree.run("dpkg", "--install", f"/root/{package.name}")
-        said = tree.run("dpkg-reconfigure", "--frontend=noninteractive", "mcfd", LANG="fr_FR.UTF-8").stdout
-        assert "mcfd : installé, mais pas démarré" in said
+        said = tree.run("dpkg-reconfigure", "--frontend=noninteractive", "mcfd", LANG="en_GB.UTF-8").stdout
+        assert "mcfd: installed, and not started" in said
         assert "sudo mcfd setup" in said
         assert listing(tree) == installed
         assert tree.run("dpkg", "--verify", "mcfd").stdout == ""
