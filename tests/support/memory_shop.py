@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
 from support.shop import NIM, invoice
 
 from bridge.errors import PortUnavailable
@@ -32,12 +33,14 @@ from daemon.usecases.certify import certify
 from daemon.usecases.close_period import close_period
 from daemon.usecases.desk import Desk, Limits
 from daemon.usecases.keep import DeskKeeper
+from simulator import taxes
 from simulator.faults import Plan
 from simulator.fiscal import CertifiedInvoice
 from simulator.machine import Machine
 from simulator.memory import MemoryPort, PortLost
 from simulator.options import MachineClock, Options
 from simulator.session import Direction, Point, Session, When
+from simulator.taxes import Share
 
 QUICK = Timers(
     first_byte=0.04,
@@ -173,6 +176,33 @@ class MemoryShop:
         return [
             record async for record in self.store.iterate(self.desk.book, 0, 1 << 60) if record.state == "certified"
         ]
+
+
+def broken_once(monkeypatch: pytest.MonkeyPatch, step: str) -> list[str]:
+    """The first call of that method of the ledger raises what nobody expects; the list is empty from then on."""
+    left = [step]
+    real = getattr(Store, step)
+
+    async def broken(*arguments: Any, **named: Any) -> Any:
+        if left:
+            left.clear()
+            raise ZeroDivisionError(step)
+        return await real(*arguments, **named)
+
+    monkeypatch.setattr(Store, step, broken)
+    return left
+
+
+def rounding_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's firmware rounds VAT down in HT mode, where the page says half up."""
+
+    def split(amount: int, rate: int, price_mode: str) -> Share:
+        if price_mode == "TTC":
+            return taxes.split(amount, rate, price_mode)
+        vat = amount * rate // 10_000
+        return Share(amount, vat, amount + vat)
+
+    monkeypatch.setattr("simulator.invoice.split", split)
 
 
 def _now_millis() -> int:

@@ -1,0 +1,216 @@
+"""Where a recovery could go wrong: what ends between two questions, what breaks off, what another program did."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop, broken_once, rounding_down
+from support.shop import NIM
+
+from daemon.core.errors import LineLost, MachineAttention, StorageFull
+from simulator.options import Options
+
+LAST = 6
+"""38h of an invoice with one item, counted from C3h."""
+
+
+async def test_a_credit_note_that_is_certified_while_we_ask_is_found(tmp_path: Path) -> None:
+    """The line is lost while the tax server checks; the check ends after the C1h of the new connection and before our cancellation."""
+    async with MemoryShop(tmp_path / "ledger", options=Options(nim=NIM, credit_check=30.0)) as shop:
+        await shop.connected()
+        await shop.certify("F-1")
+        credit = asyncio.ensure_future(
+            shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1", key="k")
+        )
+        await shop.held_at(LAST, "after", "out")
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
+        shop.resume()
+        await shop.held_at(3)
+        shop.clock.offset += timedelta(seconds=31)
+        shop.resume()
+        assert (await credit).value.code == shop.on_machine[-1].code
+        assert [i.number for i in shop.on_machine] == ["F-1", "A-1"]
+
+
+async def test_an_invoice_of_which_the_machine_made_another_total_is_recognised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HT: a machine that rounds VAT down certifies a franc less than we computed (decision 24); its answer is lost; C1h settles it."""
+    rounding_down(monkeypatch)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
+        sale = asyncio.ensure_future(
+            shop.certify("H", items=[item], priceMode="HT", payments=[{"method": "E", "amount": 122}])
+        )
+        await shop.held_at(LAST, "after")
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
+        shop.resume()
+        record = (await sale).value
+        assert (record.code, record.total_ttc) == (shop.on_machine[0].code, 121)
+        assert [(line.ht, line.tva, line.ttc) for line in record.invoice.taxes] == [(103, 18, 121)]
+        assert record.invoice.payments[0].amount == 121
+
+
+async def test_nothing_is_certified_over_an_end_that_is_not_stored(tmp_path: Path) -> None:
+    """A refusal cannot be stored: the next invoice, begun before, is not closed on the machine until it is."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("lose-invoice@31#1")
+        refused = asyncio.ensure_future(shop.certify("A"))
+        held = asyncio.ensure_future(shop.held_at(3))
+        second = asyncio.ensure_future(shop.certify("B"))
+        await held
+        await shop.disk(writable=False)
+        shop.resume()
+        with pytest.raises(LineLost):
+            await refused
+        await asyncio.sleep(0.3)
+        assert not shop.on_machine
+        await shop.disk(writable=True)
+        assert (await second).value.code == shop.on_machine[0].code
+        ended = [record.state async for record in shop.store.iterate(shop.desk.book, 0, 1 << 60)]
+        assert ended == ["abandoned", "certified"]
+
+
+async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Path) -> None:
+    """Attempts left unfinished by a machine in attention are never answered as if they were certified."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sales = [asyncio.ensure_future(shop.certify(number, key=number)) for number in ("A", "B")]
+        await shop.held_at(LAST, "after")
+        await shop.until(lambda: len(shop.desk.held) == 2, "both intents")
+    machine = shop.session.machine
+    await asyncio.gather(*sales, return_exceptions=True)
+    shop.session.resume()
+    machine.certify_foreign(total=500)
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.until(lambda: shop.desk.attention, "attention")
+        for number in ("A", "B"):
+            with pytest.raises(MachineAttention):
+                await shop.certify(number, key=number)
+        with pytest.raises(MachineAttention):
+            await shop.close_period()
+        assert [record.number for record in await shop.store.disputed(shop.desk.book)] == ["A"]
+
+
+async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) -> None:
+    """A recovery that breaks off in the middle leaves the one that may be on the machine, so the next one judges the right one."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
+        await shop.held_at(LAST, "after")
+        await shop.until(lambda: len(shop.desk.held) == 3, "three intents")
+    await asyncio.gather(*sales, return_exceptions=True)
+    shop.session.resume()
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        ended = [(record.number, record.state) async for record in shop.store.iterate(shop.desk.book, 0, 1 << 60)]
+        assert ended == [("B", "abandoned"), ("C", "abandoned"), ("A", "certified")]
+
+
+async def test_a_machine_whose_counters_went_down_is_not_worked_with(tmp_path: Path) -> None:
+    """Only TC is lower after a reconnection in the same process: it is another or a reset machine."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        fiscal = shop.session.machine.fiscal
+        fiscal.tc -= 1
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.port.pump()
+        await shop.until(lambda: "went down" in shop.desk.attention, "attention")
+
+
+async def test_a_z_over_counters_that_went_down_closes_nothing(tmp_path: Path) -> None:
+    """The same found by the Z itself."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        shop.session.machine.fiscal.fvc -= 1
+        with pytest.raises(LineLost):
+            await shop.close_period()
+        await shop.until(lambda: "went down" in shop.desk.attention, "attention")
+        assert (await shop.store.state(shop.desk.book)).z_number == 0
+
+
+async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_attempt_is_settled(
+    tmp_path: Path,
+) -> None:
+    """A backup with an attempt in it, put back after that attempt and another invoice were certified: settling the attempt does not
+    hide that the machine has an invoice whose number the ledger does not know."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("F-0")
+        sale = asyncio.ensure_future(shop.certify("F-1"))
+        await shop.held_at(LAST)
+    await asyncio.gather(sale, return_exceptions=True)
+    machine = shop.session.machine
+    shop.session.cut_power(0.0, 0.0)
+    machine.certify_foreign(number="F-1", total=15000)
+    machine.certify_foreign(number="F-2", total=15000)
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.until(lambda: "F-1" in shop.desk.attention, "attention for the attempt")
+        (disputed,) = await shop.store.disputed(shop.desk.book)
+        await shop.store.settle_abandoned(shop.desk.book, disputed.id, reason="so the manager says", at=1)
+        await shop.until(lambda: "does not know" in shop.desk.attention, "attention for the other invoice")
+
+
+async def test_a_machine_that_says_nothing_of_its_server_is_put_into_service(tmp_path: Path) -> None:
+    """C2h answered with rubbish is a warning, not a reason to leave a machine out of service."""
+    async with MemoryShop(tmp_path / "ledger", faults="nonsense@C2") as shop:
+        await shop.connected()
+        assert (await shop.certify("A")).value.state == "certified"
+
+
+async def test_a_mistake_of_ours_does_not_end_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that nobody expected during the recovery is logged, and the line is tried again."""
+    breaks = broken_once(monkeypatch, "reconcile")
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        assert not breaks
+        assert (await shop.certify("A")).value.state == "certified"
+
+
+@pytest.mark.parametrize("step", ["amend", "end", "certify"])
+async def test_a_mistake_of_ours_in_an_attempt_leaves_it_to_recovery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The till is told that something failed; the attempt gets its true end, its number is free or taken as the machine says."""
+    rounding_down(monkeypatch)
+    broken_once(monkeypatch, step)
+    item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
+    sale = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        if step == "end":
+            shop.session.plan.add("lose-invoice@31#1")
+        with pytest.raises(ZeroDivisionError):
+            await shop.certify("A", **sale)
+        await shop.until(lambda: not shop.desk.held and shop.desk.connected, "the recovery")
+        if step == "certify":
+            assert [r.code for r in await shop.certified()] == [shop.on_machine[0].code]
+        else:
+            assert (await shop.certify("A", **sale)).value.code == shop.on_machine[0].code
+        assert len(shop.on_machine) == 1
+
+
+async def test_a_certification_that_cannot_be_stored_is_found_under_its_key_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The till is told that the machine certified and what to do; once the disk takes it, the same request gets the certification."""
+    monkeypatch.setattr("daemon.usecases.attempt.STORE_PATIENCE", 0.1)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A", key="k"))
+        await shop.held_at(LAST)
+        await shop.disk(writable=False)
+        shop.resume()
+        with pytest.raises(StorageFull, match="certified the invoice"):
+            await sale
+        retry = asyncio.ensure_future(shop.certify("A", key="k"))
+        await asyncio.sleep(0.05)
+        await shop.disk(writable=True)
+        answered = await retry
+        assert (answered.value.code, answered.replayed) == (shop.on_machine[0].code, True)
+        assert len(shop.on_machine) == 1
