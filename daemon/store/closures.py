@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
 import msgspec
 
 from daemon.core import chain, reports
-from daemon.core.certification import Counters
+from daemon.core.certification import Counters, Record
 from daemon.core.closure import Book, Closure
 from daemon.core.errors import NotFound
 from daemon.store.books import Head, read_head
@@ -121,6 +122,27 @@ def period_of(connection: sqlite3.Connection, book: Book, seq: int) -> int:
     """The Z number of the closure that a seq is in; 0 while it is in the open period."""
     row = connection.execute(_SQL["holding"], (book.id, seq, seq)).fetchone()
     return int(row[0]) if row else 0
+
+
+def periods(connection: sqlite3.Connection, book: Book, records: Sequence[Record]) -> list[int]:
+    """The same for many: a closure is not older than what it holds, so those that count begin where the records do."""
+    ended = [record for record in records if record.seq]
+    if not ended:
+        return [0] * len(records)
+    last = max(record.seq for record in ended)
+    bounds = []
+    for z_number, first_seq, last_seq in connection.execute(
+        _SQL["since"], (book.id, min(record.ended_at for record in ended))
+    ):
+        if first_seq > last:
+            break
+        bounds.append((last_seq, z_number))
+    return [_holding(bounds, record.seq) if record.seq else 0 for record in records]
+
+
+def _holding(bounds: list[tuple[int, int]], seq: int) -> int:
+    at = bisect_left(bounds, (seq, 0))
+    return bounds[at][1] if at < len(bounds) else 0
 
 
 def closure_of(row: tuple[Any, ...]) -> Closure:

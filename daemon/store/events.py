@@ -5,11 +5,10 @@ Events that some destination wants are put into its outbox lane in the same tran
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-
-import msgspec
+from collections.abc import Collection, Mapping
 
 from daemon.core.closure import Book
+from daemon.core.events import CERTIFIED, CLOSURE, Event
 from daemon.store.queries import load
 
 _SQL = load("events")
@@ -18,41 +17,45 @@ _OUTBOX = load("outbox")
 Lanes = Mapping[str, frozenset[str]]
 """Which event types each destination wants."""
 
-CERTIFIED = "cert.issued"
-CLOSURE = "closure.created"
-ATTENTION = "mcf.attention"
 UPSTREAM = "upstream"
 DEFAULT_LANES: Lanes = {UPSTREAM: frozenset({CLOSURE})}
 
-
-class Event(msgspec.Struct, frozen=True):
-    """`ref_id` is the attempt of `cert.issued`, the z_number of `closure.created`, else 0; `at` in ms."""
-
-    id: int
-    book_id: int
-    type: str
-    ref_id: int
-    at: int
-    detail: str = ""
+OF_A_RECORD = frozenset({CERTIFIED, CLOSURE})
+"""Their outbox row refers to the attempt or the Z, which are kept for ever; the row of any other refers to the event."""
 
 
 class Teller:
-    """Writes events, and their outbox rows."""
+    """Writes events, and their outbox rows; the destinations in `live_only` get none of a sandbox."""
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes, live_only: Collection[str] = ()) -> None:
+        self._live_only = frozenset(live_only)
         types = {type_ for wanted in lanes.values() for type_ in wanted}
         self._lanes = {type_: [lane for lane in lanes if type_ in lanes[lane]] for type_ in types}
 
     def tell(
         self, connection: sqlite3.Connection, book: Book, type_: str, at: int, *, ref: int = 0, detail: str = ""
     ) -> None:
-        connection.execute(_SQL["insert"], (book.id, type_, ref, at, detail))
+        (event_id,) = connection.execute(_SQL["insert"], (book.id, type_, ref, at, detail)).fetchone()
+        about = ref if type_ in OF_A_RECORD else event_id
         for lane in self._lanes.get(type_, ()):
-            connection.execute(_OUTBOX["insert"], (lane, book.id, type_, ref, at))
+            if book.mode == "live" or lane not in self._live_only:
+                connection.execute(_OUTBOX["insert"], (lane, book.id, type_, about, at))
 
 
 def events_after(connection: sqlite3.Connection, book: Book, event_id: int, limit: int) -> list[Event]:
     return [Event(*row) for row in connection.execute(_SQL["after"], (event_id, book.id, limit))]
+
+
+def find_event(connection: sqlite3.Connection, book: Book, event_id: int) -> Event | None:
+    """None when it is not this book's, or was let go of (`housekeeping`)."""
+    row = connection.execute(_SQL["by_id"], (event_id, book.id)).fetchone()
+    return None if row is None else Event(*row)
+
+
+def last_told(connection: sqlite3.Connection, book: Book, type_: str) -> int:
+    """When an event of that type was last written (ms), 0 when none is kept."""
+    at: int = connection.execute(_SQL["last_told"], (book.id, type_)).fetchone()[0]
+    return at
 
 
 def newest_event(connection: sqlite3.Connection) -> int:

@@ -8,10 +8,9 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 
-import msgspec
-
-from daemon.core.certification import Record, State
+from daemon.core.certification import Record
 from daemon.core.closure import Book
+from daemon.core.journal import Page
 from daemon.store import attempts
 from daemon.store.codec import RECORD_COLUMNS, record_of
 from daemon.store.queries import load
@@ -23,17 +22,6 @@ CHUNK = 128
 """Records read at a time by a stream: flat memory, and no read transaction that would keep the WAL from being reused."""
 
 _LAST = sys.maxsize
-
-
-class Page(msgspec.Struct, frozen=True):
-    """What to look for: `start <= ended_at < end` (ms), before the seq `before_seq` where that is not 0."""
-
-    start: int
-    end: int
-    number: str = ""
-    state: State | None = None
-    before_seq: int = 0
-    limit: int = 100
 
 
 def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:

@@ -9,12 +9,12 @@ from typing import Literal
 
 from daemon.core.certification import Attempt, Certified, Counters, MachineState, Mode, Record
 from daemon.core.closure import Aggregate, Book, BookState, Closure, Tally
+from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
 from daemon.core.idempotency import KeyUse
 from daemon.core.invoice import Invoice
 from daemon.core.settlement import Evidence
 from daemon.store import attempts, books, closures, journal, settlement, totals
 from daemon.store.base import Base
-from daemon.store.events import ATTENTION, CERTIFIED, CLOSURE
 
 
 class Ledger(Base):

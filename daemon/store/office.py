@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from functools import partial
 
 from daemon.core.certification import Certified, MachineState, Mode, Record
 from daemon.core.closure import Book, Closure
+from daemon.core.events import CERTIFIED, Event
+from daemon.core.journal import Page
 from daemon.core.settlement import Evidence
-from daemon.store import attempts, books, closures, events, housekeeping, journal, keys, settlement
+from daemon.store import attempts, books, closures, events, housekeeping, journal, keys, outbox, settlement
 from daemon.store.base import Base
-from daemon.store.events import CERTIFIED, Event
 from daemon.store.housekeeping import Kept
-from daemon.store.journal import Page
 from daemon.store.keys import ApiKey
 from daemon.store.settlement import Settlement
+
+VERIFIED_AT = "verified_at"
 
 
 class Office(Base):
@@ -39,6 +41,10 @@ class Office(Base):
     async def by_code(self, book: Book, code: str) -> Record | None:
         return await self._read(partial(journal.by_code, book=book, code=code))
 
+    async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
+        """The same for many records that come one after the other, in either direction."""
+        return await self._read(partial(closures.periods, book=book, records=records))
+
     async def period_of(self, book: Book, record: Record) -> int:
         """The number of the Z that a record is in; 0 while it is in the open period."""
         return await self._read(partial(closures.period_of, book=book, seq=record.seq))
@@ -55,6 +61,13 @@ class Office(Base):
 
     async def events_after(self, book: Book, event_id: int, limit: int = 100) -> Sequence[Event]:
         return self._look(partial(events.events_after, book=book, event_id=event_id, limit=limit))
+
+    async def find_event(self, book: Book, event_id: int) -> Event | None:
+        return self._look(partial(events.find_event, book=book, event_id=event_id))
+
+    async def last_told(self, book: Book, kind: str) -> int:
+        """When an event of that kind was last written (ms), 0 when none is kept."""
+        return self._look(partial(events.last_told, book=book, type_=kind))
 
     async def newest_event(self) -> int:
         return self._look(events.newest_event)
@@ -115,6 +128,18 @@ class Office(Base):
         while gone := await self._write(partial(housekeeping.prune, now=now)):
             total += gone
         return total
+
+    async def forget_destinations(self, *, but: Collection[str]) -> int:
+        """Lets go of what waits for a receiver of events that is no longer configured; how many rows. What goes upstream stays."""
+        return await self._write(partial(outbox.forget_destinations, but=but))
+
+    async def note_verified(self, *, at: int) -> None:
+        """`mcfd verify` has found the whole ledger sound."""
+        await self._write(lambda connection: housekeeping.write_meta(connection, VERIFIED_AT, str(at)))
+
+    async def verified_at(self) -> int:
+        """When that was last so (ms), 0 for never."""
+        return int(self._look(lambda connection: housekeeping.read_meta(connection, VERIFIED_AT)) or 0)
 
     async def size(self) -> Kept:
         return self._look(housekeeping.measure)

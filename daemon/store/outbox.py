@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import msgspec
@@ -20,7 +20,8 @@ _SQL = load("outbox")
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """An event on its way to a webhook; `ref_id` is the attempt or the z_number that it is about, `at` in ms."""
+    """An event on its way to a webhook; `ref_id` is the attempt or the z_number that it is about, for other types the event's
+    id; `at` in ms."""
 
     id: int
     book_id: int
@@ -73,6 +74,12 @@ class Outbox:
         return await self._writer.submit(
             lambda connection: connection.execute(_SQL[name], values).rowcount,
         )
+
+
+def forget_destinations(connection: sqlite3.Connection, but: Collection[str]) -> int:
+    known = [row[0] for row in connection.execute(_SQL["destinations"])]
+    gone = [destination for destination in known if destination not in {UPSTREAM, *but}]
+    return sum(connection.execute(_SQL["forget"], (destination,)).rowcount for destination in gone)
 
 
 def _backlog(connection: sqlite3.Connection, destination: str) -> list[Backlog]:

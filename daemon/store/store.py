@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import tzinfo
 from functools import partial
@@ -44,13 +44,14 @@ class Store(Ledger, Office):
         timezone: tzinfo,
         labels: Mapping[str, str] = PAYMENT_LABELS,
         lanes: Lanes = DEFAULT_LANES,
+        live_only: Collection[str] = (),
         reserve_bytes: int = RESERVE_BYTES,
         max_pages: int | None = None,
         exclusive: bool = True,
     ) -> Store:
         """The daemon opens exclusively, a command beside it does not. A new file is made, an older one migrated.
 
-        `lanes` says which events each destination of the outbox wants; `max_pages` limits the file, in pages of 4 KiB.
+        `lanes` says which events each destination of the outbox wants, `live_only` which get none of a sandbox; `max_pages` limits the file, in pages of 4 KiB.
         LedgerUnusable or StorageFull, naming the file and what to do, when it cannot be worked with."""
         async with AsyncExitStack() as stack:
             writes = await stack.enter_async_context(_opened(path, exclusive, max_pages))
@@ -68,7 +69,7 @@ class Store(Ledger, Office):
                 probe=partial(writer.submit, housekeeping.probe),
             )
             writer.on_fault = room.note
-            parts = Parts(writer, reads, looks, room, Teller(lanes), timezone, labels)
+            parts = Parts(writer, reads, looks, room, Teller(lanes, live_only), timezone, labels)
             return cls(parts, stack.pop_all())
 
     def outbox_for(self, destination: str) -> Outbox:

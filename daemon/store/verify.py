@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -42,18 +43,17 @@ class Findings(msgspec.Struct, frozen=True):
 
 def verify(path: Path, progress: Progress = lambda _: None) -> Findings:
     """`progress` is told the number of records done now and then. LedgerUnusable when the file is no ledger of this version."""
-    connection = open_file(path, "rw")
     try:
-        connection.execute("PRAGMA query_only = ON")
-        if not is_current(connection, migrations()):
-            raise LedgerUnusable(f"{path}: the ledger is of an older version; start mcfd once to bring it up to date")
-        connection.execute("BEGIN")  # one view of the ledger, however long this takes
-        return _verify(connection, progress)
+        with closing(open_file(path, "rw")) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            if not is_current(connection, migrations()):
+                raise LedgerUnusable(
+                    f"{path}: the ledger is of an older version; start mcfd once to bring it up to date"
+                )
+            connection.execute("BEGIN")  # one view of the ledger, however long this takes
+            return _verify(connection, progress)
     except sqlite3.Error as error:
-        told = storage_error(error)
-        raise LedgerUnusable(f"{path}: {told or error} ({error})") from error
-    finally:
-        connection.close()
+        raise LedgerUnusable(f"{path}: {storage_error(error) or error} ({error})") from error
 
 
 def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:

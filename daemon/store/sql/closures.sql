@@ -18,3 +18,6 @@ WHERE book_id = ? AND created_at >= ? AND created_at < ? AND z_number > ? ORDER 
 
 -- name: holding
 SELECT z_number FROM closure WHERE book_id = ? AND first_seq <= ? AND last_seq >= ? ORDER BY z_number DESC LIMIT 1;
+
+-- name: since
+SELECT z_number, first_seq, last_seq FROM closure WHERE book_id = ? AND created_at >= ? ORDER BY created_at, id;

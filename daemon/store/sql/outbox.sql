@@ -48,3 +48,9 @@ WHERE destination = ? AND type = 'closure.created' AND state <> 'waiting' AND re
 DELETE FROM outbox WHERE id IN (
     SELECT id FROM outbox WHERE state = 'sent' AND type <> 'closure.created' AND sent_at < ? ORDER BY id LIMIT ?
 );
+
+-- name: destinations
+SELECT DISTINCT destination FROM outbox;
+
+-- name: forget
+DELETE FROM outbox WHERE destination = ?;
