@@ -1,0 +1,55 @@
+"""What happens on a box that screens, tills and their servers want to hear of, and what each of them is told."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from daemon.core.certification import Mode
+
+EventType = Literal[
+    "cert.issued", "mcf.connected", "mcf.disconnected", "closure.created", "mcf.attention", "taxserver.alert"
+]
+CERTIFIED: Final = "cert.issued"
+CONNECTED: Final = "mcf.connected"
+DISCONNECTED: Final = "mcf.disconnected"
+CLOSURE: Final = "closure.created"
+ATTENTION: Final = "mcf.attention"
+TAX_SERVER: Final = "taxserver.alert"
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One row of the ledger's list of events. `ref_id` is the attempt of `cert.issued`, the z_number of `closure.created`,
+    else 0; `at` in ms."""
+
+    id: int
+    book_id: int
+    type: str
+    ref_id: int
+    at: int
+    detail: str = ""
+
+
+class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The `data` of everything that is neither a receipt nor a closure."""
+
+    nim: str
+    mode: Mode
+    at: str
+    reason: str | None = None
+    """mcf.disconnected: why"""
+    found: str | None = None
+    """mcf.attention: what an operator has to settle"""
+    days_since_contact: int | None = None
+    """taxserver.alert"""
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a webhook."""
+
+    type: EventType
+    timestamp: str
+    nim: str
+    mode: Mode
+    data: msgspec.Raw
