@@ -160,7 +160,7 @@ async def test_a_thousand_waiting(headquarters, receiver, ledger):
     await ledger.add(NIM, 500)
     await ledger.add(OTHER, 500)
     async with replicating(ledger, receiver):
-        await until(ledger.is_sent, deadline=30)
+        await until(ledger.is_sent, deadline=90, every=0.2)
     await assert_complete(headquarters, {NIM: 500, OTHER: 500})
 
 
