@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
 from daemon.core.certification import (
@@ -16,8 +16,10 @@ from daemon.core.certification import (
     Subtotal,
 )
 from daemon.core.closure import Aggregate, Book, BookState, Closure, Tally
+from daemon.core.events import Event
 from daemon.core.idempotency import KeyUse
 from daemon.core.invoice import Comment, Customer, Invoice, Item, Payment
+from daemon.core.journal import Page
 
 
 class FiscalMachine(Protocol):
@@ -149,6 +151,36 @@ class Ledger(Protocol):
         self, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
     ) -> Sequence[Closure]:
         """Z closures with `start <= created_at < end`, by z_number, from the one after `after`; None: all of them."""
+        ...
+
+    # -- what screens and auditors read -------------------------------------------------------------------------------
+
+    async def journal(self, book: Book, page: Page) -> Sequence[Record]:
+        """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
+        ...
+
+    def iterate(self, book: Book, start: int, end: int) -> AsyncIterator[Record]:
+        """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
+        ...
+
+    async def by_code(self, book: Book, code: str) -> Record | None: ...
+
+    async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
+        """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""
+        ...
+
+    async def closure(self, book: Book, z_number: int) -> Closure: ...
+
+    async def add_event(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None:
+        """For what the ledger does not do itself: a machine that comes and goes, an alert."""
+        ...
+
+    async def events_after(self, book: Book, event_id: int, limit: int = 100) -> Sequence[Event]: ...
+    async def find_event(self, book: Book, event_id: int) -> Event | None: ...
+    async def newest_event(self) -> int: ...
+
+    async def last_told(self, book: Book, kind: str) -> int:
+        """When an event of that kind was last written (ms), 0 when none is kept."""
         ...
 
 
