@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 
 
 def _tell(state: str) -> None:
@@ -23,6 +24,11 @@ def _tell(state: str) -> None:
 
 def ready() -> None:
     _tell("READY=1")
+
+
+def reloading() -> None:
+    """Until the next `ready`. The time is what systemd 253 and newer wants with it."""
+    _tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
 def watchdog() -> None:

@@ -61,13 +61,17 @@ SAME_URL = Text("{value} est déjà l'adresse de {other}", "{value} is already t
 NO_MACHINE = Text("aucune section [[machine]] : rien pour certifier", "no [[machine]] section: nothing to certify with")
 BAD_ZONE = Text("{value} n'est pas un fuseau horaire connu", "{value} is not a known time zone")
 BEYOND_LOOPBACK = Text(
-    "{value} est joignable du réseau : il faut tls_cert et tls_key, ou allow_plain_lan = true"
+    '{value} est joignable du réseau : il faut tls = "internal", ou tls_cert et tls_key, ou allow_plain_lan = true'
     " (les clés d'API passeraient en clair)",
-    "{value} can be reached from the network: set tls_cert and tls_key, or allow_plain_lan = true"
+    '{value} can be reached from the network: set tls = "internal", or tls_cert and tls_key, or allow_plain_lan = true'
     " (API keys would travel in clear)",
 )
 NEEDS = Text("va avec {other}, qui manque", "goes with {other}, which is missing")
 ONE_OF = Text("il faut {one} ou {other}", "{one} or {other} is needed")
+ONE_ONLY = Text("exclut {other} : l'un ou l'autre", "excludes {other}: one or the other")
+NO_AUTHORITY = Text(
+    "pas encore d'autorité dans {folder} : mcfd tls init", "no authority in {folder} yet: mcfd tls init"
+)
 ONLY_WITH = Text("n'a de sens qu'avec {other}", "means something only with {other}")
 BAD_URL = Text("{value} n'est pas une adresse {expected}", "{value} is not an address {expected}")
 PLAIN_HTTP = Text(
@@ -86,6 +90,31 @@ EMPTY_FILE = Text("{path} est vide", "{path} is empty")
 NO_SUCH_FILE = Text("ce fichier n'existe pas", "there is no such file")
 IS_DIRECTORY = Text("c'est un répertoire", "it is a directory")
 NOT_PERMITTED = Text("droits insuffisants", "permission denied")
+
+# -- for systemctl status ---------------------------------------------------------------------------------
+
+CERTIFIES = Text("{nim} : certifie", "{nim}: certifies")
+SWITCHED_OFF = Text("{nim} : désactivée dans la configuration", "{nim}: switched off in the configuration")
+NOT_CONNECTED = Text("{nim} : hors ligne ({why})", "{nim}: offline ({why})")
+NEEDS_ATTENTION = Text(
+    "{nim} : demande une décision, mcfd machine settle ({found})",
+    "{nim}: needs a decision, mcfd machine settle ({found})",
+)
+
+# -- the internal authority ------------------------------------------------------------------------------
+
+WRONG_CLOCK = Text(
+    "l'horloge de cette boîte dit {now} : réglez-la d'abord (timedatectl set-time)",
+    "the clock of this box says {now}: set it first (timedatectl set-time)",
+)
+AUTHORITY_EXISTS = Text(
+    "il y a déjà une autorité dans {folder}, et des caisses lui font peut-être confiance ; --force en fait une nouvelle",
+    "there is an authority in {folder} already, and tills may trust it; --force makes a new one",
+)
+NOT_WRITABLE = Text("{path} ne peut pas être écrit : {why}", "{path} cannot be written: {why}")
+NOT_A_CERTIFICATE = Text("{path} ne contient pas de certificat (PEM)", "{path} holds no certificate (PEM)")
+NOT_A_KEY = Text("{path} ne contient pas de clé privée", "{path} holds no private key")
+NOT_ITS_KEY = Text("{path} n'est pas la clé de {other}", "{path} is not the key of {other}")
 
 # -- what a key holds ------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import math
 import socket
+import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,8 +39,12 @@ class ServerConfig:
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
+class BadCertificate(Exception):
+    """Certificate and key are no pair to serve with; names both files."""
+
+
 class HttpServer:
-    """`start` raises OSError when the address cannot be had; `failed` ends only if the server ends by itself."""
+    """`start` raises OSError when the address cannot be had, and BadCertificate; `failed` ends only if the server ends by itself."""
 
     def __init__(self, app: Litestar, config: ServerConfig) -> None:
         self._config = config
@@ -53,13 +58,21 @@ class HttpServer:
         return port
 
     async def start(self) -> None:
-        self._sockets = bind(self._config.host, self._config.port)
+        self.check_tls()
+        self._sockets = self._bind()
         self._task = asyncio.get_running_loop().create_task(self._server.serve(self._sockets), name="http")
         listening = asyncio.ensure_future(self._server.listening.wait())
         await asyncio.wait((self._task, listening), return_when=asyncio.FIRST_COMPLETED)
         if not listening.done():
             listening.cancel()
             self._task.result()
+
+    def _bind(self) -> list[socket.socket]:
+        host, port = self._config.host, self._config.port
+        try:
+            return bind(host, port)
+        except OSError as error:
+            raise OSError(f"cannot listen on {host} port {port}: {_reason(error)}") from error
 
     async def failed(self) -> None:
         if self._task is not None:
@@ -71,10 +84,22 @@ class HttpServer:
             self._server.leave()
             await self._task
 
+    def check_tls(self) -> None:
+        """BadCertificate when certificate and key cannot be read or do not fit each other."""
+        cert, key = self._config.tls_cert, self._config.tls_key
+        if cert is None:
+            return
+        try:
+            # An empty password: OpenSSL would ask for one at the terminal.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+        except OSError as error:
+            raise BadCertificate(f"{cert} with {key}: {_reason(error)}") from error
+
     def reload_tls(self) -> None:
         """A renewed certificate counts from the next handshake on; connections that are open stay as they are."""
         context, config = self._server.config.ssl, self._config
         if context is not None and config.tls_cert is not None:
+            self.check_tls()  # first: a context that got the one and not the other could serve nobody
             context.load_cert_chain(config.tls_cert, config.tls_key)
 
 
@@ -97,6 +122,11 @@ def bind(host: str, port: int) -> list[socket.socket]:
             listener.close()
         raise
     return listeners
+
+
+def _reason(error: OSError) -> str:
+    """Without numbers and file names of the C library's."""
+    return (isinstance(error, ssl.SSLError) and error.reason) or error.strerror or str(error)
 
 
 class _Server(uvicorn.Server):

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from daemon.api.deps import Figures
 from daemon.app.house import House, now_millis
+from daemon.app.reload import BringIntoForce
 from daemon.core.delivery import Backlog
-from daemon.settings import Upstream, secret_path
+from daemon.settings import Settings, Upstream, secret_path
 from daemon.store.outbox import Outbox
 from daemon.upstream.event import compose
 from daemon.upstream.kinds import Receiver, open_receiver
@@ -21,34 +21,62 @@ from daemon.usecases.replicate import Backoff, Replicator
 
 
 @asynccontextmanager
-async def replicating(house: House) -> AsyncIterator[Figures]:
-    """Runs beside everything else and holds nothing of it; the figures are those of `mcfd upstream status`."""
-    outbox = house.store.outbox
-
-    async def figures() -> Sequence[Backlog]:
-        backlog: Sequence[Backlog] = await outbox.backlog()
-        return backlog
-
-    upstream = house.settings.upstream
-    if upstream is None:
-        yield figures
-        return
-    receiver = open_receiver(upstream.kind, _options(upstream))
-    replicator = _replicator(outbox, receiver, upstream)
-
-    def wake(event: DeskEvent) -> None:
-        if event.type == "closure.created":
-            replicator.wake(event.book.nim, event.book.mode)
-
-    house.listeners.append(wake)
-    task = asyncio.get_running_loop().create_task(replicator.run(), name="replication")
+async def replicating(house: House) -> AsyncIterator[Replication]:
+    """Runs beside everything else and holds nothing of it."""
+    replication = Replication(house.store.outbox)
+    house.listeners.append(replication.hear)
+    await replication.take(house.settings)()
     try:
-        yield figures
+        yield replication
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        await receiver.aclose()
+        await replication.stop()
+
+
+class Replication:
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._receiver: Receiver | None = None
+        self._replicator: Replicator | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._upstream: Upstream | None = None
+
+    async def figures(self) -> Sequence[Backlog]:
+        """Those of `mcfd upstream status`."""
+        return await self._outbox.backlog()
+
+    def hear(self, event: DeskEvent) -> None:
+        if self._replicator is not None and event.type == "closure.created":
+            self._replicator.wake(event.book.nim, event.book.mode)
+
+    def take(self, settings: Settings) -> BringIntoForce:
+        """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called.
+
+        The files of keys and certificates are read again even when no key of the configuration has changed."""
+        upstream = settings.upstream
+        receiver = None if upstream is None else open_receiver(upstream.kind, _options(upstream))
+
+        async def into_force() -> None:
+            await self.stop()
+            if upstream is not None and receiver is not None:
+                self._start(upstream, receiver)
+
+        return into_force
+
+    async def stop(self) -> None:
+        """What is on its way may arrive and be sent once more: the receiver knows it by its report_id."""
+        task, self._task, self._replicator = self._task, None, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            await receiver.aclose()
+
+    def _start(self, upstream: Upstream, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._replicator = _replicator(self._outbox, receiver, upstream)
+        self._task = asyncio.get_running_loop().create_task(self._replicator.run(), name="replication")
 
 
 def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Replicator:

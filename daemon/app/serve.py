@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import Any
 
 import structlog
 
 from daemon import notify
 from daemon.api.deps import ApiDeps, Figures
-from daemon.api.server import HttpServer, ServerConfig
+from daemon.api.server import BadCertificate, HttpServer, ServerConfig
 from daemon.api.service import create_api
+from daemon.app.certificate import Certificate
 from daemon.app.house import House, build, now_millis
+from daemon.app.reload import Reloader
 from daemon.app.replication import replicating
+from daemon.app.status import report
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
+from daemon.tls.authority import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.desk import Desks
 
@@ -33,7 +40,7 @@ def serve(settings: Settings) -> int:
     """Runs until SIGTERM or SIGINT; the exit code. What stops the start is one line in the log."""
     try:
         return asyncio.run(_serve(settings))
-    except BadOptions as error:
+    except (BadOptions, BadCertificate, AuthorityError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE
     except (StorageError, OSError) as error:
@@ -41,28 +48,50 @@ def serve(settings: Settings) -> int:
         return EXIT_UNUSABLE
 
 
+@dataclass(frozen=True)
+class Signals:
+    """What was asked for from outside; taken from the first moment on, since an untaken SIGHUP would end the process."""
+
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    reload: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self.stop.set)
+        loop.add_signal_handler(signal.SIGINT, self.stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self.reload.set)
+
+
 async def _serve(settings: Settings) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    signals = Signals()
+    signals.listen()
+    certificate = Certificate(settings)
+    certificate.freshen()
     async with AsyncExitStack() as stack:
         house = await stack.enter_async_context(build(settings))
-        figures = await stack.enter_async_context(replicating(house))
-        server = HttpServer(create_api(_api_deps(house, figures)), _server_config(settings))
+        replication = await stack.enter_async_context(replicating(house))
+        server = HttpServer(create_api(_api_deps(house, replication.figures)), _server_config(settings, certificate))
         await server.start()
         stack.push_async_callback(server.stop)
-        watchdog = loop.create_task(_watchdog(), name="watchdog")
-        stack.callback(watchdog.cancel)
-        log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port)
+        address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
+        reloader = Reloader(settings, (lambda _: certificate.reloading(server), replication.take))
+        _beside(stack, report(house, address), "status")
+        _beside(stack, reloader.run(signals.reload), "reload")
+        _beside(stack, certificate.keep(server), "certificate")
+        log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port, address=address)
         notify.ready()
-        await _until(stop, server)
+        await _until(signals.stop, server)
         notify.stopping()
         log.info("stopping")
         # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
         await asyncio.gather(server.stop(), *(desk.close(STOP_GRACE) for desk in house.desks))
     log.info("stopped")
     return EXIT_OK
+
+
+def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
+    """Work that goes on until the stop."""
+    stack.callback(asyncio.get_running_loop().create_task(work, name=name).cancel)
 
 
 async def _until(stop: asyncio.Event, server: HttpServer) -> None:
@@ -75,14 +104,6 @@ async def _until(stop: asyncio.Event, server: HttpServer) -> None:
     finally:
         for task in waiting:
             task.cancel()
-
-
-async def _watchdog() -> None:
-    """From the loop that does the work: a loop that hangs does not say that it is well."""
-    interval = notify.watchdog_interval()
-    while interval is not None:
-        notify.watchdog()
-        await asyncio.sleep(interval)
 
 
 def _api_deps(house: House, figures: Figures) -> ApiDeps:
@@ -99,8 +120,11 @@ def _api_deps(house: House, figures: Figures) -> ApiDeps:
     )
 
 
-def _server_config(settings: Settings) -> ServerConfig:
+def _server_config(settings: Settings, certificate: Certificate) -> ServerConfig:
     server = settings.server
-    return ServerConfig(
-        host=server.host, port=server.port, tls_cert=server.tls_cert, tls_key=server.tls_key, grace=STOP_GRACE
-    )
+    cert, key = certificate.files or (None, None)
+    return ServerConfig(host=server.host, port=server.port, tls_cert=cert, tls_key=key, grace=STOP_GRACE)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -30,7 +30,6 @@ NO_UPSTREAM = Text(
 )
 REPLAYED = Text("{count} clôture(s) à renvoyer", "{count} closure(s) to be sent again")
 KEY_EXISTS = Text("{path} existe déjà ; il n'est pas remplacé", "{path} exists already; it is not replaced")
-NOT_WRITABLE = Text("{path} ne peut pas être écrit : {why}", "{path} cannot be written: {why}")
 KEY_MADE = Text(
     'clé privée écrite dans {path} ; dans [upstream] : key_file = "{path}" ; la clé publique pour le siège :',
     'private key written to {path}; in [upstream]: key_file = "{path}"; the public key for headquarters:',

@@ -102,7 +102,7 @@ def keygen(file: Path) -> None:
     except FileExistsError:
         raise Failure(answers.KEY_EXISTS(path=file)) from None
     except OSError as error:
-        raise Failure(answers.NOT_WRITABLE(path=file, why=texts.reason(error))) from None
+        raise Failure(texts.NOT_WRITABLE(path=file, why=texts.reason(error))) from None
     warn(answers.KEY_MADE(path=file))
     click.echo(public)
 

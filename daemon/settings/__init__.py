@@ -1,5 +1,6 @@
 """The configuration: one TOML file, overridden by the environment, checked before anything starts."""
 
+from daemon.settings.changes import Changes, changes
 from daemon.settings.errors import SettingsError
 from daemon.settings.model import (
     Logs,
@@ -16,6 +17,7 @@ from daemon.settings.secrets import read_secret, secret_path
 from daemon.settings.source import check_files, find, load
 
 __all__ = [
+    "Changes",
     "Logs",
     "Machine",
     "Reports",
@@ -26,6 +28,7 @@ __all__ = [
     "Storage",
     "Upstream",
     "Webhook",
+    "changes",
     "check_files",
     "find",
     "load",

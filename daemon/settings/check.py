@@ -16,6 +16,9 @@ from daemon.settings.secrets import read_secret, secret_path
 
 NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]+)?")
 
+AUTHORITY = "ca.pem"
+"""The certificate of the internal authority, in its folder."""
+
 Fault = Callable[[str, object], Exception]
 """From the path of a key and the reason to the error to raise."""
 
@@ -48,7 +51,11 @@ def check_server(server: Server, fault: Fault) -> None:
         raise fault("server.tls_cert", texts.NEEDS(other="tls_key"))
     if server.tls_key and not server.tls_cert:
         raise fault("server.tls_key", texts.NEEDS(other="tls_cert"))
-    if not (is_loopback(server.host) or server.tls_cert or server.allow_plain_lan):
+    if server.tls and server.tls_cert:
+        raise fault("server.tls", texts.ONE_ONLY(other="tls_cert"))
+    if server.tls_folder and not server.tls:
+        raise fault("server.tls_folder", texts.ONLY_WITH(other='tls = "internal"'))
+    if not (is_loopback(server.host) or server.tls or server.tls_cert or server.allow_plain_lan):
         raise fault("server.host", texts.BEYOND_LOOPBACK(value=quoted(server.host)))
 
 
@@ -111,6 +118,8 @@ def check_url(url: str, schemes: tuple[str, ...], at: str, fault: Fault) -> Spli
 
 
 def check_files(settings: Settings, environ: Mapping[str, str], fault: Fault) -> None:
+    if settings.server.tls and not os.access(settings.tls_home / AUTHORITY, os.R_OK):
+        raise fault("server.tls", texts.NO_AUTHORITY(folder=settings.tls_home))
     for at, path in _files(settings):
         try:
             content = read_secret(path, environ)

@@ -24,7 +24,7 @@ Made from `daemon/settings/model.py` by `mcfd config doc`; a test holds the two 
   `machine[1]` is the second `[[machine]]`.
 - **Secrets** are in files of their own, never here. Under systemd, a credential of the same file name (`LoadCredential=`)
   goes before the file: `$CREDENTIALS_DIRECTORY/upstream.secret` serves for
-  `secret_file = "/etc/mcfd/credentials/upstream.secret"`.
+  `secret_file = "/etc/mcfd/credentials/upstream.secret"`. systemd hands them over at the start: a changed one wants a restart.
 - **Reload.** `systemctl reload mcfd` (SIGHUP) brings keys marked *reload* into force; the others need a restart, and the
   daemon's log says which of them had changed.
 """

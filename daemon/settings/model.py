@@ -64,13 +64,27 @@ class Server(Section, frozen=True):
         Name,
         key(
             "Address to listen on; `0.0.0.0` is every address of the box. Anything beyond loopback needs "
-            "`tls_cert` and `tls_key`, or `allow_plain_lan`."
+            "`tls`, or `tls_cert` and `tls_key`, or `allow_plain_lan`."
         ),
     ] = "127.0.0.1"
     port: Annotated[PortNumber, key("TCP port; 0 takes a free one, which the start's log line names.")] = 8480
-    tls_cert: Annotated[Path | None, key("Certificate chain (PEM) for HTTPS; goes with `tls_key`.")] = None
+    tls: Annotated[
+        Literal["internal"] | None,
+        key(
+            "HTTPS by the authority that `mcfd tls init` made; its certificate is renewed by itself (docs/network.md)."
+        ),
+    ] = None
+    tls_folder: Annotated[
+        Path | None, key("Where that authority keeps its files; left out, `tls` beside the ledger.")
+    ] = None
+    tls_cert: Annotated[
+        Path | None,
+        key(
+            "Certificate chain (PEM) for HTTPS; goes with `tls_key`. What is in the two files is read again on reload."
+        ),
+    ] = None
     tls_key: Annotated[
-        Path | None, key("Private key (PEM) of `tls_cert`; may be a systemd credential (see below).")
+        Path | None, key("Private key (PEM) of `tls_cert`; may be a systemd credential (see above).")
     ] = None
     allow_plain_lan: Annotated[
         bool,
@@ -238,6 +252,11 @@ class Settings(Section, frozen=True):
     def payment_labels(self) -> dict[str, str]:
         """A label for each of the letters E V C M B A."""
         return {**LABELS[self.server.language], **self.reports.payment_labels}
+
+    @property
+    def tls_home(self) -> Path:
+        """The folder of the internal authority, whether or not there is one."""
+        return self.server.tls_folder or self.storage.path.parent / "tls"
 
     def find_machine(self, nim: str | None) -> Machine | None:
         """By its NIM; without one, the only machine there is."""

@@ -30,6 +30,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.rotation": frozenset(),
     "daemon.demo": frozenset(),
     "daemon.settings": frozenset({"daemon.core", "daemon.texts"}),
+    "daemon.files": frozenset(),
+    "daemon.tls": frozenset({"daemon.files", "daemon.settings", "daemon.texts"}),
     # A command works on the ledger, the outbox, a line or the running daemon; never through the API or a use case.
     "daemon.cli": frozenset(
         {
@@ -42,6 +44,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "daemon.settings",
             "daemon.store",
             "daemon.texts",
+            "daemon.tls",
             "daemon.upstream",
             "bridge",
         }
@@ -62,6 +65,7 @@ ONLY_IN: Mapping[str, tuple[str, ...]] = {
     "httpx": ("daemon.upstream", "daemon.demo"),
     "nats": ("daemon.upstream",),
     "click": ("daemon.cli",),
+    "cryptography": ("daemon.tls", "daemon.upstream"),
 }
 
 LONGEST_FUNCTION = 60

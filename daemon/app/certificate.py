@@ -1,0 +1,77 @@
+"""What the server shows to tills: files of the operator's, or a certificate of the box's own authority, kept fresh."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+from daemon.api.server import BadCertificate, HttpServer
+from daemon.app.reload import BringIntoForce
+from daemon.settings import Settings, secret_path
+from daemon.tls.authority import SERVER, AuthorityError, renew_if_due
+from daemon.tls.names import box_names
+
+log = structlog.get_logger(__name__)
+
+CHECK_SECONDS = 3600.0
+"""Often enough for an address that changes (DHCP); a certificate is renewed a month before its end."""
+
+
+class Certificate:
+    """`files` are certificate chain and private key, None without TLS."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._told = ""
+
+    @property
+    def files(self) -> tuple[Path, Path] | None:
+        server = self._settings.server
+        if server.tls:
+            pem = self._settings.tls_home / SERVER
+            return pem, pem
+        if server.tls_cert and server.tls_key:
+            return secret_path(server.tls_cert), secret_path(server.tls_key)
+        return None
+
+    def freshen(self) -> None:
+        """Renews what is of our own authority and due; AuthorityError when it cannot be, and then the one there goes on."""
+        server = self._settings.server
+        if not server.tls:
+            return
+        folder = self._settings.tls_home
+        try:
+            renewed = renew_if_due(folder, box_names(server.host, server.allowed_hosts), datetime.now(UTC))
+        except OSError as error:
+            raise AuthorityError(f"{folder}: {error.strerror}") from error
+        if renewed:
+            log.info("certificate.renewed", until=renewed.until, names=renewed.names, fingerprint=renewed.fingerprint)
+
+    async def keep(self, server: HttpServer) -> None:
+        """Until cancelled. Trouble is told when it begins or changes, and certifications go on."""
+        while self._settings.server.tls:
+            await asyncio.sleep(CHECK_SECONDS)
+            self._refresh(server)
+
+    def reloading(self, server: HttpServer) -> BringIntoForce:
+        """On SIGHUP: what is in the files now, checked before anything changes."""
+        server.check_tls()
+
+        async def into_force() -> None:
+            self._refresh(server)
+
+        return into_force
+
+    def _refresh(self, server: HttpServer) -> None:
+        try:
+            self.freshen()
+            server.reload_tls()
+        except (AuthorityError, BadCertificate) as error:
+            if str(error) != self._told:
+                log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  one line, not a traceback
+            self._told = str(error)
+        else:
+            self._told = ""

@@ -1,0 +1,262 @@
+"""The authority of one box: a root certificate of its own, and the certificate that it shows to tills.
+
+    ca.pem      the root, for tills to trust (`mcfd tls export-ca`)
+    ca.key      its private key, mode 0600
+    server.pem  what the daemon shows: certificate and private key in one file, mode 0600, so that both change at once
+
+The root can only vouch for names and addresses of a shop's own network (a critical name constraint, RFC 5280 4.2.1.10): who
+steals it cannot stand in for a bank at the tills that trust it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+from pathlib import Path
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from daemon import texts
+from daemon.files import write_whole
+from daemon.settings.check import AUTHORITY
+from daemon.tls.names import address_of
+
+KEY = "ca.key"
+SERVER = "server.pem"
+
+ROOT_LASTS = timedelta(days=20 * 365)
+SERVER_LASTS = timedelta(days=397)
+"""What every browser and phone of today accepts."""
+RENEWED_BEFORE = timedelta(days=30)
+DAY = timedelta(days=1)
+YOUNGEST_CLOCK = datetime(2025, 1, 1, tzinfo=UTC)
+"""A clock before this one is wrong."""
+
+OWN_SUFFIXES = ("localhost", "local", "lan", "home.arpa", "internal")
+OWN_NETWORKS = (
+    *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"),
+    *("::1/128", "fc00::/7", "fe80::/10"),
+)
+
+
+class AuthorityError(Exception):
+    """One line that says what is wrong with the authority, and what to do."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """What a certificate says. `names` are host names and addresses, as text."""
+
+    names: tuple[str, ...]
+    since: datetime
+    until: datetime
+    fingerprint: str
+    """SHA-256, in the form of `openssl x509 -fingerprint`."""
+
+
+def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool = False) -> Shown:
+    """Makes the authority and its first certificate. What root makes belongs to whom the folder above belongs."""
+    if now < YOUNGEST_CLOCK:
+        raise AuthorityError(texts.WRONG_CLOCK(now=f"{now:%Y-%m-%d}"))
+    if (folder / AUTHORITY).exists() and not replace:
+        raise AuthorityError(texts.AUTHORITY_EXISTS(folder=folder))
+    key = ec.generate_private_key(ec.SECP256R1())
+    try:
+        _make(folder)
+        _write(folder / KEY, _private(key), 0o600)
+        _write(folder / AUTHORITY, _pem(_root(key, names, now)), 0o644)
+        return renew(folder, names, now)
+    except OSError as error:
+        raise AuthorityError(texts.NOT_WRITABLE(path=folder, why=texts.reason(error))) from error
+
+
+def renew(folder: Path, names: Sequence[str], now: datetime) -> Shown:
+    """A new certificate for those of `names` that the root may vouch for; OSError as it comes."""
+    root, signer = _load(folder)
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _server(root, signer, key, vouched(root, names), max(now, root.not_valid_before_utc))
+    _write(folder / SERVER, _pem(certificate) + _private(key), 0o600)
+    return shown(certificate)
+
+
+def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> Shown | None:
+    """What is shown from now on, or None when the certificate there is good for another month, for all names."""
+    root, _ = _load(folder)
+    knows_time = now >= root.not_valid_before_utc  # a box without a clock battery wakes up in 1970
+    try:
+        certificate = read(folder / SERVER)
+        certificate.verify_directly_issued_by(root)
+        since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        covers = set(vouched(root, names)) <= set(shown(certificate).names)
+        if covers and (not knows_time or since <= now < until - RENEWED_BEFORE):
+            return None
+    except (AuthorityError, InvalidSignature, ValueError):
+        pass  # there is none, it cannot be read, or it is of a root before this one
+    return renew(folder, names, now)
+
+
+def read(file: Path) -> x509.Certificate:
+    """The first certificate of a PEM file."""
+    try:
+        return x509.load_pem_x509_certificate(file.read_bytes())
+    except OSError as error:
+        raise AuthorityError(texts.NOT_READABLE(path=file, why=texts.reason(error))) from None
+    except ValueError:
+        raise AuthorityError(texts.NOT_A_CERTIFICATE(path=file)) from None
+
+
+def shown(certificate: x509.Certificate) -> Shown:
+    digits = certificate.fingerprint(hashes.SHA256()).hex().upper()
+    return Shown(
+        _names_of(certificate),
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
+        ":".join(digits[at : at + 2] for at in range(0, len(digits), 2)),
+    )
+
+
+def vouched(root: x509.Certificate, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of `names` that the root was made for."""
+    permitted = root.extensions.get_extension_for_class(x509.NameConstraints).value.permitted_subtrees or []
+    return tuple(name for name in names if any(_permits(subtree, name) for subtree in permitted))
+
+
+def _permits(subtree: x509.GeneralName, name: str) -> bool:
+    address = address_of(name)
+    if address is not None:
+        return isinstance(subtree, x509.IPAddress) and address in ip_network(subtree.value)
+    return isinstance(subtree, x509.DNSName) and f".{name}".endswith(f".{subtree.value}")
+
+
+def _names_of(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
+
+
+# -- certificates ----------------------------------------------------------------------------------------------------------
+
+
+def _root(key: ec.EllipticCurvePrivateKey, names: Sequence[str], now: datetime) -> x509.Certificate:
+    host = next((name for name in names if name not in OWN_SUFFIXES), "box")
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"mcfd {host} {now:%Y-%m-%d}"[:64])])
+    own = [_subtree(name) for name in (*OWN_SUFFIXES, *OWN_NETWORKS)]
+    own += [_subtree(name) for name in names if not any(_permits(subtree, name) for subtree in own)]
+    return (
+        _builder(subject, subject, key.public_key(), key.public_key())
+        .not_valid_before(now - DAY)
+        .not_valid_after(now + ROOT_LASTS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.NameConstraints(own, None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _server(
+    root: x509.Certificate,
+    signer: ec.EllipticCurvePrivateKey,
+    key: ec.EllipticCurvePrivateKey,
+    names: Sequence[str],
+    now: datetime,
+) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mcfd")])
+    until = min(now + SERVER_LASTS, root.not_valid_after_utc)
+    return (
+        _builder(subject, root.subject, key.public_key(), signer.public_key())
+        .not_valid_before(max(now - DAY, root.not_valid_before_utc))
+        .not_valid_after(until)
+        .add_extension(x509.SubjectAlternativeName([_name(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, signer: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _name(name: str) -> x509.GeneralName:
+    address = address_of(name)
+    return x509.DNSName(name) if address is None else x509.IPAddress(address)
+
+
+def _subtree(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_network(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------------
+
+
+def _load(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    root = read(folder / AUTHORITY)
+    try:
+        key = serialization.load_pem_private_key((folder / KEY).read_bytes(), None)
+    except OSError as error:
+        raise AuthorityError(texts.NOT_READABLE(path=folder / KEY, why=texts.reason(error))) from None
+    except (ValueError, TypeError):
+        raise AuthorityError(texts.NOT_A_KEY(path=folder / KEY)) from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != root.public_key():
+        raise AuthorityError(texts.NOT_ITS_KEY(path=folder / KEY, other=folder / AUTHORITY))
+    return root, key
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    if os.geteuid() == 0:
+        above = folder.parent.stat()
+        os.chown(folder, above.st_uid, above.st_gid)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    home = path.parent.stat()
+    own = (home.st_uid, home.st_gid) if os.geteuid() == 0 else (-1, -1)
+    write_whole(path, content, mode, uid=own[0], gid=own[1])
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
