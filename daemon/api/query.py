@@ -31,9 +31,10 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
 
 
 def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:
-    """`start <= t < end` in milliseconds (decision 18)."""
-    deps = deps_of(request)
-    return read_range(query.get("from"), query.get("to"), now=deps.clock(), timezone=deps.timezone)
+    """`start <= t < end` in milliseconds (decision 18). Now is what the book counts by, which a wrong clock of the box does
+    not move (decision 21): otherwise its latest certifications would lie after `to`."""
+    now, timezone = request.auth.desk.now(), deps_of(request).timezone
+    return read_range(query.get("from"), query.get("to"), now=now, timezone=timezone)
 
 
 def integer(query: dict[str, str], name: str, *, default: int, least: int, most: int) -> int:

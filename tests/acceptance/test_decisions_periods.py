@@ -1,0 +1,140 @@
+"""Decisions 13 to 15 and 21: when a certification enters the totals, what a Z takes in, and whose clock counts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.shop import Shop, invoice, wait_for
+from support.till import certified, fresh, problem, rows
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """With the delay that is the default."""
+    config = {"reports": {"aggregation_delay": 2.0}}
+    with Shop(tmp_path_factory.mktemp("shop"), config=config, per_machine={"reply_timeout": 0.1}) as shop:
+        yield shop.start()
+
+
+def close(shop: Shop) -> dict[str, Any]:
+    answer = shop.close_period()
+    assert answer.status_code == 201, answer.text
+    report: dict[str, Any] = answer.json()
+    return report
+
+
+def test_decision_13_a_certification_enters_within_three_seconds(shop: Shop) -> None:
+    """The answer does not wait for the tick; X and A show the old state together, then the new one together."""
+    since = close(shop)["created_at"]
+    began = time.monotonic()
+    certified(shop.certify(invoice(fresh())))
+    answered = time.monotonic()
+    assert answered - began < 1
+
+    def seen() -> list[int]:
+        reports = (shop.get("reports/x"), shop.get("reports/a", **{"from": since}))
+        return [report.json()["certs_count"] for report in reports]
+
+    assert seen() == [0, 0]
+    wait_for(lambda: seen() == [1, 1], patience=5)
+    assert time.monotonic() - answered < 3
+
+
+def test_decision_14_z_brings_in_what_the_tick_has_not(shop: Shop) -> None:
+    """A Z right after a certification has it, and the totals after it do not."""
+    close(shop)
+    receipt = certified(shop.certify(invoice(fresh())))
+    z = close(shop)
+    assert (z["certs_count"], z["total_ttc"], z["fvc_end"]) == (1, 15000, receipt["fvc"])
+    assert shop.get("reports/x").json()["certs_count"] == 0
+    assert close(shop)["certs_count"] == 0
+
+
+def test_decision_14_each_certification_is_in_exactly_one_z(shop: Shop) -> None:
+    """Three tills sell while the periods are closed: the Z partition the sales by their order on the machine, and at no Z does
+    the machine know more than the Z has (nothing is certified while one is taken)."""
+    first = close(shop)
+    bodies = [invoice(fresh(), price) for price in range(100, 145)]
+    with ThreadPoolExecutor(4) as tills:
+        sales = tills.map(shop.certify, bodies)
+        closures = list(tills.map(lambda _: close(shop), range(6)))
+        receipts = {receipt["fvc"]: receipt for receipt in map(certified, sales)}
+    closures.append(close(shop))
+    closures.sort(key=lambda z: z["z_number"])
+    assert sum(z["certs_count"] for z in closures) == len(bodies)
+    for before, z in itertools.pairwise([first, *closures]):
+        assert z["z_number"] == before["z_number"] + 1
+        assert z["period_start"] == before["period_end"]
+        assert z["mcf_counters"]["fvc"] == before["mcf_counters"]["fvc"] + z["certs_count"] == z["fvc_end"]
+        if z["certs_count"]:
+            held = [receipts[fvc] for fvc in range(z["fvc_start"], z["fvc_end"] + 1)]
+            assert (len(held), sum(r["totalTtc"] for r in held)) == (z["certs_count"], z["total_ttc"])
+    shop.verify()
+
+
+def test_decision_15_a_z_needs_the_machine(shop: Shop) -> None:
+    """Away, or silent in the middle of it: 503 with `Retry-After`, nothing closed, no number used, the period goes on."""
+    machine, last = shop.machines[0], close(shop)
+    certified(shop.certify(invoice(fresh())))
+    before = rows(shop)
+    machine.order("silence")
+    silent = shop.close_period()
+    problem(silent, 503, "BRIDGE_OFFLINE")
+    assert int(silent.headers["retry-after"]) > 0
+    machine.order("unplug")
+    machine.order("speak")
+    away = shop.close_period()
+    problem(away, 503, "BRIDGE_OFFLINE")
+    assert rows(shop) == before
+    machine.order("plug")
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
+    z = close(shop)
+    assert (z["z_number"], z["certs_count"]) == (last["z_number"] + 1, 1)
+    assert z["period_start"] == last["period_end"]
+
+
+def drift(shop: Shop) -> int:
+    seconds: int = shop.get("info").json()["clockDrift"]
+    return seconds
+
+
+def test_decision_21_the_box_s_clock_counts_and_the_difference_is_told(tmp_path: Path) -> None:
+    """A machine that is half an hour ahead: periods are the box's, `info` and the log say the difference."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        shop.machines[0].order("clock", offset=1800)
+        wait_for(lambda: -1805 <= drift(shop) <= -1795)
+        assert shop.events("clock.drift")[-1]["seconds"] in range(-1805, -1794)
+        at = datetime.fromisoformat(certified(shop.certify(invoice(fresh())))["certifiedAt"])
+        assert abs(at - datetime.now(UTC)) < timedelta(seconds=10)
+        created = datetime.fromisoformat(close(shop)["created_at"])
+        assert abs(created - datetime.now(UTC)) < timedelta(seconds=10)
+
+
+def test_decision_21_time_never_goes_backwards(tmp_path: Path) -> None:
+    """Box and machine are hours apart, and then no longer: no period ends before it starts, no closure is older than the one
+    before, and what was certified meanwhile is in the default range of A."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        machine, closures, times = shop.machines[0], [], []
+        for offset in (0, 10_800, 0):
+            machine.order("clock", offset=offset)
+            wait_for(lambda offset=offset: abs(drift(shop) + offset) < 5)
+            times.append(certified(shop.certify(invoice(fresh())))["certifiedAt"])
+            closures.append(close(shop))
+        assert times == sorted(times)
+        for z in closures:
+            assert z["period_start"] <= z["period_end"] == z["created_at"]
+        assert [z["created_at"] for z in closures] == sorted(z["created_at"] for z in closures)
+        a = shop.get("reports/a").json()
+        assert (a["certs_count"], len(a["closures"])) == (3, 3)
+        x = shop.get("reports/x").json()
+        assert x["period_start"] <= x["period_end"]
+        shop.verify()
