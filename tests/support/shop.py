@@ -21,7 +21,7 @@ from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 
@@ -124,6 +124,21 @@ class Machine:
         return bool(self.order("snapshot", log=False)["held"])
 
 
+class Process(Protocol):
+    """What a shop needs of the daemon's process."""
+
+    pid: int
+    returncode: int | None
+
+    def send_signal(self, number: int, /) -> None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float) -> int: ...
+
+
+Launch = Callable[[list[str], Path, Mapping[str, str]], Process]
+"""Starts `mcfd` with those arguments, its output in that log, in that environment."""
+
+
 class Shop:
     """`config` is merged into the written configuration, section by section, `per_machine` into every `[[machine]]`;
     `environ` goes to the daemon."""
@@ -136,6 +151,7 @@ class Shop:
         config: Mapping[str, Mapping[str, Any]] | None = None,
         environ: Mapping[str, str] | None = None,
         per_machine: Mapping[str, Any] | None = None,
+        launch: Launch | None = None,
     ) -> None:
         self.folder = folder
         self.machines = (Machine(folder),) if machines is None else machines
@@ -147,7 +163,8 @@ class Shop:
         self.port = _free_port()
         self._config = config or {}
         self._per_machine = per_machine or {}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._launch = launch or self._run
+        self._process: Process | None = None
         self._keys: dict[tuple[str, Mode], str] = {}
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
 
@@ -160,12 +177,17 @@ class Shop:
         return self
 
     def start_daemon(self, *, ready: bool = True) -> None:
-        self._write_config()
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self.command, "run", "--config", str(self.config_file)], stderr=log, stdout=log, env=self.environ
-            )
+        self.launch_daemon()
         wait_for(self._ready if ready else self._live, "the daemon's start")
+
+    def launch_daemon(self) -> None:
+        """The process alone: it may not live until it is ready."""
+        self._write_config()
+        self._process = self._launch(["run", "--config", str(self.config_file)], self.log_file, self.environ)
+
+    def _run(self, arguments: list[str], log_file: Path, environ: Mapping[str, str]) -> Process:
+        with log_file.open("ab") as log:
+            return subprocess.Popen([*self.command, *arguments], stderr=log, stdout=log, env=environ)
 
     def stop_daemon(self, number: int = signal.SIGTERM) -> int:
         """The exit code; negative for a signal."""
