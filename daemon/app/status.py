@@ -8,7 +8,7 @@ from daemon import notify, texts
 from daemon.app.house import House
 from daemon.usecases.desk import Desk
 
-STATUS_SECONDS = 5.0
+STATUS_SECONDS = 1.0
 LONGEST = 120
 """Characters of one machine's trouble."""
 

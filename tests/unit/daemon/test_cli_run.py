@@ -26,14 +26,14 @@ def test_one_ledger_one_daemon(tmp_path):
 
 
 def test_a_port_that_is_taken(tmp_path):
-    """Exit 3, and why."""
+    """Exit 3, and one line with the address and why."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         done = Command(tmp_path, f"[server]\nport = {port}\n{CONFIG}").run("run")
     assert done.returncode == 3
-    assert "Address already in use" in done.stderr
+    assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in done.stderr
 
 
 def test_a_secret_that_is_not_there(tmp_path):
