@@ -13,6 +13,7 @@ removed first, so that the next start lives.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -101,14 +102,25 @@ class Child:
 
 
 def serve() -> None:
-    import daemon.app  # noqa: F401, PLC0415  everything that a start would spend its time on
+    import encodings.idna  # noqa: F401, PLC0415  everything that a start would spend its time on
+
+    from litestar import Litestar, get  # noqa: PLC0415
+
+    import daemon.app  # noqa: PLC0415
     import daemon.cli.run  # noqa: F401, PLC0415
 
+    Litestar(
+        [get("/")(_nothing)], openapi_config=None, logging_config=None
+    )  # imports what is installed, at the first one
+    gc.freeze()
     for line in sys.stdin:
         order = json.loads(line)
         answer = start(order) if order["do"] == "start" else poll(order["pid"])
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+async def _nothing() -> None: ...
 
 
 def start(order: dict[str, Any]) -> dict[str, Any]:

@@ -205,6 +205,10 @@ class Shop:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def wait_for_exit(self) -> int:
         assert self._process is not None
         code = self._process.wait(timeout=PATIENCE)

@@ -1,0 +1,102 @@
+"""The crash matrix: a real daemon on a real line, killed at every step; afterwards nothing is lost and nothing is there twice.
+
+Two lanes, each a machine with its ledger, share the points; a lane goes through its points one after the other, so that each
+also begins with what the one before left behind.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.crash_lane import (
+    ONE_ITEM,
+    THREE_ITEMS,
+    AtFrame,
+    Lane,
+    Point,
+    every_commit,
+    every_frame,
+)
+from support.crashing import Nursery
+
+LANES = 2
+Tried = Callable[[str, list[Point], Callable[[Lane, Point], object]], int]
+
+
+@pytest.fixture(scope="module")
+def lanes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Lane]]:
+    folder: Path = tmp_path_factory.mktemp("lanes")
+    with Nursery() as nursery:
+        made = [Lane(folder / f"lane-{at}", nursery) for at in range(LANES)]
+        with made[0], made[1]:
+            yield made
+
+
+@pytest.fixture
+def tried(lanes: list[Lane], capsys: pytest.CaptureFixture[str]) -> Tried:
+    """Runs every point on one of the lanes, and prints how many there were."""
+
+    def run(name: str, points: list[Point], through: Callable[[Lane, Point], object]) -> int:
+        def go(at: int) -> int:
+            lane = lanes[at]
+            reached = 0
+            for point in points[at::LANES]:
+                lane.ensure()
+                try:
+                    reached += through(lane, point) is not False
+                except BaseException as error:
+                    error.add_note(f"{name}, at {point}")
+                    raise
+            lane.check_totals()
+            return reached
+
+        with ThreadPoolExecutor(LANES) as threads:
+            count = sum(threads.map(go, range(LANES)))
+        with capsys.disabled():
+            sys.stdout.write(f"\ncrash matrix: {name}: {count} points ")
+        return count
+
+    return run
+
+
+@pytest.mark.parametrize(("name", "prices"), [("1 item", ONE_ITEM), ("3 items", THREE_ITEMS)])
+def test_killed_at_every_frame_of_an_invoice(tried: Tried, name: str, prices: tuple[int, ...]) -> None:
+    """C3h, C0h, 31h for each item, 33h, 35h, 38h; the machine stood where the point says."""
+    stages = ["idle", "idle", "invoice open", *["items"] * len(prices), "subtotalled", "paid", "idle"]
+
+    def through(lane: Lane, point: Point) -> None:
+        lane.certify_through(point, prices)
+        assert isinstance(point, AtFrame)
+        executed = (point.when, point.direction) != ("before", "in")
+        assert lane.stage == stages[point.frame - 1 + executed]
+
+    points = every_frame(len(stages) - 1)
+    assert tried(f"certify, {name}, frames", points, through) == len(points)
+
+
+def test_killed_at_every_commit_of_an_invoice(tried: Tried) -> None:
+    """The intent, the outcome, and the tick that brings it into the totals."""
+    assert tried("certify, commits", every_commit(3), Lane.certify_through) == 6
+
+
+def test_killed_at_every_frame_and_commit_of_a_z(tried: Tried) -> None:
+    """C1h, and the one commit that is the closure with its number, its key and the next period."""
+    assert tried("Z", every_frame(1) + every_commit(1), Lane.close_through) == 7
+
+
+@pytest.mark.parametrize(
+    ("situation", "first"),
+    [
+        ("certified, its answer lost", AtFrame(6, "after", "in")),
+        ("not certified, the invoice left open", AtFrame(6, "before", "in", power=True)),
+        ("still in the machine's hands", AtFrame(6, "before", "in")),
+        ("half entered", AtFrame(4, "after", "in")),
+    ],
+)
+def test_killed_at_every_step_of_the_recovery(tried: Tried, situation: str, first: Point) -> None:
+    """C1h twice, 38h C, C1h, C2h; the verdict, the counters, the tick: a second kill at each, after a first in an invoice."""
+    points = every_frame(5) + every_commit(2)
+    count = tried(f"recovery, {situation}", points, lambda lane, at: lane.recover_through(first, at))
+    assert count >= len(every_frame(5)) + 2
