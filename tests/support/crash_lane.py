@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -228,9 +228,11 @@ class Lane:
     # -- processes ----------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self.shop.__enter__()
-        self.shop.start()
-        self.shop.key()
+        with ExitStack() as stack:
+            stack.enter_context(self.shop)
+            self.shop.start()
+            self.shop.key()
+            stack.pop_all()
         return self
 
     def __exit__(

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -82,7 +83,8 @@ class Child:
         self._nursery = nursery
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -153,6 +155,8 @@ def become_daemon(order: dict[str, Any]) -> None:
     code = 70
     try:
         code = main()
+    except BaseException:  # noqa: BLE001  the child must not come back into the loop above
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
