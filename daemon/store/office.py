@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from functools import partial
 
 from daemon.core.certification import Certified, MachineState, Mode, Record
@@ -30,7 +30,7 @@ class Office(Base):
         """Newest first; go on with `before_seq` = the seq of the last one."""
         return await self._read(partial(journal.journal, book=book, page=page))
 
-    async def iterate(self, book: Book, start: int, end: int) -> AsyncIterator[Record]:
+    async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:
         """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
         after = 0
         while records := await self._read(partial(journal.chunk, book=book, start=start, end=end, after_seq=after)):

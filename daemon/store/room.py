@@ -44,6 +44,7 @@ class Room:
         """What became of the last write: the writer says so after each."""
         if (fault is None) != (self._fault is None):
             self._asked_at = float("-inf")
+            self._found = fault
         self._fault = fault
 
     async def check(self) -> None:
@@ -53,7 +54,7 @@ class Room:
             self._asked_at = now
             self._found = await self._ask()
         if self._found is not None:
-            raise self._found
+            raise type(self._found)(str(self._found))
 
     async def _ask(self) -> StorageError | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import tzinfo
@@ -122,7 +123,10 @@ async def _prepare(connection: Connection, path: Path, exclusive: bool) -> None:
 
 
 def _make_room_for(path: Path) -> None:
+    """A new ledger is for its owner and group alone; SQLite gives what lies beside it the same rights."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o640))
     except OSError as error:
-        raise LedgerUnusable(f"{path.parent} cannot be made ({error.strerror})") from error
+        raise LedgerUnusable(f"{path} cannot be made ({error.strerror})") from error

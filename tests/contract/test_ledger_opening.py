@@ -50,6 +50,7 @@ async def test_a_ledger_is_made_where_there_is_none(tmp_path: Path) -> None:
         )
         assert pragmas == ["wal", 2, 1]
         assert (await store.size()).sqlite == sqlite3.sqlite_version
+    assert path.stat().st_mode & 0o007 == 0  # one look at a local file
 
 
 async def test_everything_is_there_after_a_restart(path: Path) -> None:
@@ -226,7 +227,7 @@ async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A folder that cannot be made, a path that is a folder: one clear line with the path in it."""
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "ledger.sqlite3"
-    assert str(path.parent) in await refusal(path)
+    assert str(path) in await refusal(path)
     folder = tmp_path / "folder"
     folder.mkdir()
     assert str(folder) in await refusal(folder)
