@@ -15,7 +15,7 @@ JSON = b"application/json"
 PROBLEM = b"application/problem+json"
 REPLAYED: Header = (b"idempotency-replayed", b"true")
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -10,11 +11,13 @@ import msgspec
 from litestar import Request
 from litestar.datastructures import State
 
+from daemon.api.places import Places
 from daemon.api.throttle import WrongKeys
 from daemon.core.certification import Mode
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.usecases.desk import Desk, Desks
+from daemon.usecases.events import Bells
 from daemon.usecases.ports import Clock
 
 
@@ -41,9 +44,15 @@ Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
 """What waits to go upstream, for the body of `/health/ready`."""
 
 
+EVENT_STREAMS = 8
+EXPORTS = 2
+"""Of one key at once."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ApiDeps:
-    """`disabled` are the NIMs whose live machine is switched off on purpose: they do not make the box unready."""
+    """`disabled` are the NIMs whose live machine is switched off on purpose: they do not make the box unready. `stopping`
+    ends the answers that would go on."""
 
     desks: Desks
     keyring: KeyRing
@@ -54,6 +63,10 @@ class ApiDeps:
     disabled: frozenset[str] = frozenset()
     version: str = ""
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
+    bells: Bells = field(default_factory=Bells)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    event_places: Places = field(default_factory=lambda: Places(EVENT_STREAMS))
+    export_places: Places = field(default_factory=lambda: Places(EXPORTS))
 
 
 class Visit(msgspec.Struct, frozen=True):

@@ -19,9 +19,17 @@ class Parameter(msgspec.Struct, frozen=True):
     text: str
 
 
+class Media(msgspec.Struct, frozen=True):
+    """Another form of the answer; `schema` is its JSON schema."""
+
+    type: str
+    schema: dict[str, Any]
+
+
 class Doc(msgspec.Struct, frozen=True, kw_only=True):
-    """`text` in French, then in English. `answer` is the type that goes out, `also` other statuses with their type and
-    text, `problems` what may go wrong beside what every request may meet; `open` needs no key."""
+    """`text` in French, then in English. `answer` is the type that goes out as JSON (None: it never does), `media` are
+    the other forms of it, `also` other statuses with their type and text, `mentions` types that a schema refers to, `problems` what
+    may go wrong beside what every request may meet; `open` needs no key."""
 
     tag: str
     summary: str
@@ -33,7 +41,11 @@ class Doc(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = None
     body_required: bool = True
     example: Any = None
+    media: tuple[Media, ...] = ()
+    mentions: tuple[Any, ...] = ()
+    path: tuple[Parameter, ...] = ()
     query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
     problems: Errors = ()
     open: bool = False
 

@@ -13,7 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 from daemon.api import refusals
-from daemon.api.describe import Doc, Errors, Parameter
+from daemon.api.describe import Doc, Errors, Media, Parameter
 from daemon.api.problems import HTTP_CODES, KINDS, Problem
 from daemon.api.wording import FIELDS, INTRODUCTION, PROBLEM_TEXTS, TAGS
 from daemon.core import errors
@@ -34,8 +34,8 @@ def document(app: Litestar, version: str) -> bytes:
     operations = list(_operations(app))
     types: dict[Any, None] = {Problem: None}
     for _, _, doc in operations:
-        types |= dict.fromkeys([doc.answer, *(body for body, _ in doc.also.values())])
-        types |= dict.fromkeys([doc.body] if doc.body else [])
+        told = (doc.answer, doc.body, *doc.mentions, *(body for body, _ in doc.also.values()))
+        types |= dict.fromkeys(each for each in told if each is not None)
     schemas = _schemas(tuple(types))
     paths: dict[str, Json] = {}
     for path, handler, doc in operations:
@@ -102,8 +102,12 @@ def _parameters(path: str, doc: Doc, *, post: bool) -> Iterator[Json]:
             Parameter("nim", _NIM, "NIM de la machine, tel que la clé le porte · the key's NIM, exactly"),
             required=True,
         )
+    for parameter in doc.path:
+        yield _parameter("path", parameter, required=True)
     for parameter in doc.query:
         yield _parameter("query", parameter)
+    for parameter in doc.headers:
+        yield _parameter("header", parameter)
     if post:
         schema = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"}
         yield _parameter("header", Parameter("Idempotency-Key", schema, PROBLEM_TEXTS["Idempotency-Key"]))
@@ -128,7 +132,7 @@ def _responses(path: str, doc: Doc, *, post: bool) -> dict[str, Json]:
         str(status): {
             "description": text,
             "headers": {"X-Request-ID": REQUEST_ID, **(replayed if status == doc.status else {})},
-            "content": {"application/json": {"schema": _reference(body)}},
+            "content": _content(body, doc.media if status == doc.status else ()),
         }
         for status, (body, text) in answers.items()
     }
@@ -136,6 +140,11 @@ def _responses(path: str, doc: Doc, *, post: bool) -> dict[str, Json]:
         if status not in answers:
             responses[str(status)] = _problem_response(status, codes)
     return responses
+
+
+def _content(body: Any, media: tuple[Media, ...]) -> Json:
+    content: Json = {} if body is None else {"application/json": {"schema": _reference(body)}}
+    return {**content, **{form.type: {"schema": form.schema} for form in media}}
 
 
 def _problems(path: str, doc: Doc) -> dict[int, dict[str, str]]:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from litestar import Litestar, Router
 from litestar.datastructures import State
 
-from daemon.api import certify, docs, health, machine, me, reports
+from daemon.api import articles, certify, docs, events, health, journal, machine, me, qr, reports
 from daemon.api.auth import admit
 from daemon.api.deps import ApiDeps
 from daemon.api.gate import Gate
 from daemon.api.openapi import document
 
-MACHINE_ROUTES = (*certify.HANDLERS, *reports.HANDLERS, *machine.HANDLERS)
+MACHINE_ROUTES = (
+    *certify.HANDLERS,
+    *reports.HANDLERS,
+    *articles.HANDLERS,
+    *journal.HANDLERS,
+    *qr.HANDLERS,
+    *events.HANDLERS,
+    *machine.HANDLERS,
+)
 KEY_ROUTES = me.HANDLERS
 OPEN_ROUTES = (*health.HANDLERS, *docs.HANDLERS)
 

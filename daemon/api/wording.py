@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from daemon.api.wording_journal import JOURNAL_FIELDS
+
 INTRODUCTION: Final = """**mcfd** certifie chaque facture exactement une fois sur la machine fiscale (MCF) branchée à cette boîte, et tient les rapports
 X, Z et A. Chaque requête porte `Authorization: Bearer <clé>` ; une clé vaut pour un seul NIM. Une clé `ak_test_…` travaille sur
 une machine simulée (codes `TESTFACT…`), jamais sur la vraie. Envoyez un `Idempotency-Key` avec chaque POST : la même
@@ -20,6 +22,8 @@ should look at."""
 TAGS: Final = {
     "certification": "Factures et avoirs · Invoices and credit notes",
     "reports": "Rapports X, Z, A et historique · Reports and history",
+    "journal": "Le journal électronique · The electronic journal",
+    "events": "Événements en direct · Live events",
     "machine": "La machine fiscale · The fiscal machine",
     "key": "La clé · The key",
     "health": "Surveillance, sans clé · Monitoring, without a key",
@@ -87,6 +91,7 @@ _INVOICE = {
 }
 
 FIELDS: Final[dict[str, dict[str, str]]] = {
+    **JOURNAL_FIELDS,
     "CertifyBody": {"invoiceType": "FV sale, FT advance, EV export sale, ET export advance", **_INVOICE},
     "CreditNoteBody": {
         "invoiceType": "FA credit note, EA export credit note",

@@ -4,7 +4,7 @@ millisecond or so, and rests between them while somebody is at the machine."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from daemon.core.certification import Record
 from daemon.core.errors import NotFound
@@ -46,7 +46,7 @@ async def read_record(desk: Desk, code: str) -> JournalRecord:
     return journal_record(record, z_number, desk.book.nim)
 
 
-async def walk(desk: Desk, page: Page) -> AsyncIterator[Sequence[Dated]]:
+async def walk(desk: Desk, page: Page) -> AsyncGenerator[Sequence[Dated], None]:
     """All that `page` asks for but its limit, oldest first, in flat memory: slice by slice."""
     batch: list[Record] = []
     async for record in _all(desk, page):
