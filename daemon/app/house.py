@@ -11,6 +11,7 @@ from functools import partial
 
 from bridge.link import Port, Timers
 from bridge.port import open_port
+from daemon.app.bus import Bus
 from daemon.app.sandbox import sandbox_port
 from daemon.core.certification import Mode
 from daemon.core.clock import zone
@@ -26,13 +27,18 @@ PAGES_PER_MB = 256
 
 @dataclass
 class House:
-    """What runs: the desks with their lines, and who is told of what happens at them."""
+    """What runs: the desks with their lines, and who is told of what happens at them. `listeners` are told at once, those of
+    the bus once an event is in the ledger."""
 
     settings: Settings
     store: Store
     desks: list[Desk] = field(default_factory=list)
     lines: list[asyncio.Task[None]] = field(default_factory=list)
     listeners: list[Callable[[DeskEvent], None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bus = Bus(self.store, now_millis)
+        self.listeners.append(self.bus.hear)
 
     def tell(self, event: DeskEvent) -> None:
         for listener in self.listeners:
@@ -52,9 +58,12 @@ async def build(settings: Settings) -> AsyncIterator[House]:
             labels=settings.payment_labels(),
             reserve_bytes=settings.storage.reserve_mb * 1024 * 1024,
             max_pages=None if settings.storage.max_size_mb is None else settings.storage.max_size_mb * PAGES_PER_MB,
+            lanes=settings.lanes(),
+            live_only=settings.live_only(),
         )
         stack.push_async_callback(store.close)
         house = House(settings, store)
+        await stack.enter_async_context(house.bus.running())
         stack.push_async_callback(_take_down, house)
         for machine in settings.machine:
             await _open_desks(house, machine)

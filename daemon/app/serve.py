@@ -70,7 +70,9 @@ async def _serve(settings: Settings) -> int:
     async with AsyncExitStack() as stack:
         house = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(house))
-        server = HttpServer(create_api(_api_deps(house, replication.figures)), _server_config(settings, certificate))
+        server = HttpServer(
+            create_api(_api_deps(house, replication.figures, signals.stop)), _server_config(settings, certificate)
+        )
         await server.start()
         stack.push_async_callback(server.stop)
         address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
@@ -106,7 +108,7 @@ async def _until(stop: asyncio.Event, server: HttpServer) -> None:
             task.cancel()
 
 
-def _api_deps(house: House, figures: Figures) -> ApiDeps:
+def _api_deps(house: House, figures: Figures, stopping: asyncio.Event) -> ApiDeps:
     settings = house.settings
     return ApiDeps(
         desks=Desks(house.desks),
@@ -117,6 +119,8 @@ def _api_deps(house: House, figures: Figures) -> ApiDeps:
         upstream=figures,
         disabled=frozenset(machine.nim for machine in settings.machine if not machine.enabled),
         version=version("mcfd"),
+        bells=house.bus.bells,
+        stopping=stopping,
     )
 
 

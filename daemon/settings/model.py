@@ -218,6 +218,7 @@ class Webhook(Section, frozen=True):
     events: Annotated[
         tuple[EventType, ...], key("The types of events to send; left out, all of them.", reload=True)
     ] = ()
+    include_sandbox: Annotated[bool, key("Send what happens in the sandbox too.", reload=True)] = False
 
 
 class Logs(Section, frozen=True):
@@ -268,3 +269,7 @@ class Settings(Section, frozen=True):
         """Which events each destination of the outbox wants: closures upstream, and what each webhook asked for."""
         webhooks = {webhook.url: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
         return {"upstream": frozenset({"closure.created"}), **webhooks}
+
+    def live_only(self) -> frozenset[str]:
+        """The destinations that get none of a sandbox. (What of it goes upstream is decided when it is sent.)"""
+        return frozenset(webhook.url for webhook in self.webhook if not webhook.include_sandbox)
