@@ -65,6 +65,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.LineLost: Kind(
         503, "BRIDGE_OFFLINE", "The outcome is not known yet", OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
     ),
+    errors.NothingDone: Kind(503, "BRIDGE_OFFLINE", "The line to the machine was lost", retry_after=OFFLINE_RETRY),
     errors.MachineNonsense: Kind(502, "BRIDGE_ERROR", "The machine's answer makes no sense"),
     errors.MachineAttention: Kind(503, "MACHINE_ATTENTION", "An operator has to settle what was found on the machine"),
     errors.MachineError: Kind(502, "BRIDGE_ERROR", "The machine failed"),
@@ -126,9 +127,12 @@ def plain_problem(status: int, detail: str, request_id: str, headers: tuple[Head
     return _answer(_problem(Kind(status, code, title), detail, request_id), headers)
 
 
+_PORT_ERRORS: Final = (errors.MachineOffline, errors.NothingDone)
+
+
 def _text(error: Exception) -> str:
     """Only the errors of a port name a path; numbers and the machine's own words are left as they are."""
-    return without_paths(str(error)) if isinstance(error, errors.MachineOffline) else str(error)
+    return without_paths(str(error)) if isinstance(error, _PORT_ERRORS) else str(error)
 
 
 def _problem(kind: Kind, detail: str, request_id: str) -> Problem:

@@ -11,6 +11,7 @@ McfdError
 │   ├── MachineOffline    no machine to ask at the moment; nothing was sent (503)
 │   ├── MachineBusy       the queue is full or patience ended; nothing was sent (503)
 │   ├── LineLost          the line died in the middle of a command; its effect is unknown (503)
+│   │   └── NothingDone   … and it is known that nothing came of it (503)
 │   ├── MachineNonsense   the machine answers, but not as the protocol says (502)
 │   └── MachineAttention  an operator has to settle what was found (503)
 └── StorageError
@@ -95,6 +96,13 @@ class MachineBusy(MachineError):
 
 class LineLost(MachineError):
     pass
+
+
+class NothingDone(LineLost):
+    """`detail` says what did not happen."""
+
+    def __init__(self, cause: Exception, detail: str) -> None:
+        super().__init__(f"the line to the machine was lost ({cause}); {detail}")
 
 
 class MachineNonsense(MachineError):

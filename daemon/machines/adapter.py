@@ -12,6 +12,7 @@ from bridge.replies import State
 from daemon.core.certification import Certified, Counters, LastInvoice, MachineState, ServerLink, Subtotal
 from daemon.core.errors import LineLost, MachineNonsense, MachineRefused
 from daemon.core.invoice import GROUPS, Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.settlement import same_machine
 
 
 @contextmanager
@@ -30,10 +31,12 @@ def translated() -> Iterator[None]:
 
 
 class ConnectedMachine:
-    """Fits `usecases.ports.FiscalMachine`."""
+    """Fits `usecases.ports.FiscalMachine`. `nim`, where given, is the one machine this may be: the connection ends with
+    the first answer of another one."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, nim: str = "") -> None:
         self._machine = machine
+        self._nim = nim
         self._rates: dict[str, int] = {}
         self._hung_up = ""
 
@@ -52,6 +55,7 @@ class ConnectedMachine:
 
     def take(self, state: State) -> MachineState:
         """The machine's state in our words; its rates are remembered for the subtotals."""
+        self._check_nim(state.nim)
         taken = machine_state(state)
         self._rates = taken.rates
         return taken
@@ -135,6 +139,7 @@ class ConnectedMachine:
     async def certify(self, invoice: Invoice, total_ttc: int, known: Counters) -> Certified:
         with translated():
             closed = await self._machine.close_invoice(total_ttc, credit=invoice.is_credit)
+        self._check_nim(closed.nim)
         if closed.type != invoice.type or closed.number not in ("", invoice.number):
             raise MachineNonsense(f"38h was answered for another invoice: {closed.type} {closed.number!r}")
         fvc, frc = (known.fvc, closed.fc) if invoice.is_credit else (closed.fc, known.frc)
@@ -143,6 +148,13 @@ class ConnectedMachine:
     async def cancel(self) -> bool:
         with translated():
             return await self._machine.cancel()
+
+    def _check_nim(self, nim: str) -> None:
+        """At the connection, and at every later look: a machine may be exchanged without the port noticing."""
+        if self._nim and not same_machine(self._nim, nim):
+            reason = f"the machine on this line is {nim}, not {self._nim}: check cable and configuration"
+            self.hang_up(reason)
+            raise LineLost(reason)
 
 
 def machine_state(state: State) -> MachineState:

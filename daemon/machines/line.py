@@ -14,7 +14,6 @@ from bridge.link import Link, Port, Timers
 from bridge.machine import Machine, handshake
 from daemon.core.certification import MachineState
 from daemon.core.errors import MachineError, StorageError
-from daemon.core.settlement import same_machine
 from daemon.machines.adapter import ConnectedMachine
 
 log = structlog.get_logger(__name__)
@@ -46,10 +45,6 @@ class LineSettings:
     heartbeat: float = HEARTBEAT_SECONDS
 
 
-class WrongMachine(Exception):
-    pass
-
-
 async def keep_line(settings: LineSettings, keeper: Keeper) -> None:
     """Runs until cancelled. Trouble is logged when it begins and when it ends, not at each try."""
     told = ""
@@ -68,14 +63,13 @@ async def _serve_once(settings: LineSettings, keeper: Keeper, told: str) -> str:
         link = Link(settings.open_port(), settings.timers, log=log.info)
     except BridgeError as error:
         return str(error)
-    machine = ConnectedMachine(Machine(link))
+    machine = ConnectedMachine(Machine(link), settings.nim)
     try:
         state = machine.take(await handshake(link))
-        _check_nim(settings.nim, state)
         await keeper.connected(machine, state)
         log.info("line.up", nim=settings.nim, after=told or None)
         return await _beat(settings, keeper, machine)
-    except (BridgeError, MachineError, StorageError, WrongMachine) as error:
+    except (BridgeError, MachineError, StorageError) as error:
         return str(error)
     except Exception as error:
         # A mistake of ours must not leave the machine out of service until a restart.
@@ -96,8 +90,3 @@ async def _beat(settings: LineSettings, keeper: Keeper, machine: ConnectedMachin
         return loss.result()
     finally:
         loss.cancel()
-
-
-def _check_nim(nim: str, state: MachineState) -> None:
-    if not same_machine(nim, state.nim):
-        raise WrongMachine(f"the machine on this line is {state.nim}, not {nim}: check cable and configuration")

@@ -19,6 +19,7 @@ from daemon.core.errors import (
     MachineNonsense,
     MachineRefused,
     McfdError,
+    NothingDone,
     OutcomeNotStored,
     StorageError,
 )
@@ -121,7 +122,7 @@ async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certi
     except LineLost as error:
         desk.drop(machine, str(error))  # at once: the next in the line waits for the machine's return
         await _end(job, "abandoned", str(error))
-        raise
+        raise NothingDone(error, "nothing was certified, and the invoice may be sent again") from error
     except StorageError as error:
         await _end(job, "abandoned", str(error))
         raise
@@ -158,7 +159,7 @@ async def _settled(job: Job) -> Record:
         return record
     if record.state == "refused":
         raise MachineRefused(record.reason)
-    raise LineLost("the machine stopped answering; it did not certify the invoice, which may be sent again")
+    raise NothingDone(LineLost(record.reason), "nothing was certified, and the invoice may be sent again")
 
 
 async def _store(job: Job, invoice: Invoice, certified: Certified) -> Record:

@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from daemon.core.closure import Closure
-from daemon.core.errors import LineLost
+from daemon.core.errors import LineLost, NothingDone
 from daemon.core.idempotency import KeyUse
 from daemon.core.settlement import went_down
 from daemon.usecases.call import Answered, Call
@@ -39,7 +39,10 @@ async def _close(desk: Desk, call: Call) -> Closure:
         await ticket.wait_turn(deadline)
         machine = await desk.wait_ready(deadline)
         await desk.outcome_durable()
-        closure = await _freeze(desk, machine, call)
+        try:
+            closure = await _freeze(desk, machine, call)
+        except LineLost as error:
+            raise NothingDone(error, "nothing was closed") from error
     log.info(
         "closure.created",
         nim=desk.book.nim,
@@ -60,7 +63,7 @@ async def _freeze(desk: Desk, machine: FiscalMachine, call: Call) -> Closure:
     now, known = state.counters, desk.known
     if went_down(known, now):
         desk.drop(machine, "the machine's counters went down")  # `recover` tells an operator what was found
-        raise LineLost("the machine's counters went down; nothing was closed")
+        raise LineLost("the machine's counters went down")
     moved = (now.fvc - known.fvc) + (now.frc - known.frc)
     if moved:
         log.warning("machine.unexplained", nim=desk.book.nim, mode=desk.book.mode, invoices=moved)

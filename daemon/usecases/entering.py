@@ -44,7 +44,7 @@ async def enter(desk: Desk, machine: FiscalMachine, attempt_id: int, invoice: In
     except (MachineRefused, MachineNonsense, StorageError):
         was_open = await _cancel(desk, machine)
         if opened and was_open is False:
-            raise LineLost("the machine lost the invoice in the middle; nothing was certified") from None
+            raise LineLost("the machine lost the invoice in the middle") from None
         raise
     return agreed
 

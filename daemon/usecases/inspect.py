@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 from daemon.core.clock import millis_text
+from daemon.core.errors import LineLost, NothingDone
 from daemon.core.idempotency import KeyUse
 from daemon.core.machine_info import MachineInfo, machine_info
 from daemon.usecases.call import Answered, Call
@@ -33,12 +34,15 @@ async def info(desk: Desk) -> MachineInfo:
 
 async def read(desk: Desk) -> Reading:
     """A reading no older than a second, so that polling screens do not take the line from tills; MachineOffline,
-    MachineBusy, LineLost or MachineNonsense when there is none."""
+    MachineBusy, NothingDone or MachineNonsense when there is none."""
     clock = asyncio.get_running_loop().time
     async with desk.looking:
         if desk.reading is not None and desk.connected and clock() - desk.reading.at < CACHE_SECONDS:
             return desk.reading
-        return await desk.see_through(_read(desk), "info")
+        try:
+            return await desk.see_through(_read(desk), "info")
+        except LineLost as error:
+            raise NothingDone(error, "it could not be read") from error
 
 
 async def _read(desk: Desk) -> Reading:
@@ -77,7 +81,10 @@ async def _cancel(desk: Desk, call: Call) -> bytes:
     deadline = asyncio.get_running_loop().time() + desk.limits.patience
     with desk.turns.join() as ticket:
         await ticket.wait_turn(deadline)
-        was_pending = await desk.present().cancel()
+        try:
+            was_pending = await desk.present().cancel()
+        except LineLost as error:
+            raise NothingDone(error, "what is open on it is cancelled at its return") from error
     message = "the open invoice was cancelled" if was_pending else "no invoice was open"
     answer = msgspec.json.encode(CancelAnswer(was_pending, message))
     if call.key:

@@ -42,7 +42,7 @@ class DeskKeeper:
             with desk.turns.join() as ticket:
                 await ticket.wait_turn(asyncio.get_running_loop().time() + desk.limits.patience)
                 machine = desk.present()
-                desk.take_machine_time(await machine.state())
+                self._notice(await machine.state())
                 await self._check_server(machine)
         except MachineBusy:
             return  # the desk is closing
@@ -51,6 +51,13 @@ class DeskKeeper:
 
     def lost(self, reason: str) -> None:
         self._desk.lost(reason)
+
+    def _notice(self, state: MachineState) -> None:
+        desk = self._desk
+        desk.take_machine_time(state)
+        if state.rates != desk.rates:
+            log.info("machine.rates_changed", nim=desk.book.nim, mode=desk.book.mode)
+            desk.rates = dict(state.rates)
 
     async def _reconsider(self) -> None:
         """`mcfd machine settle` writes to the ledger; the desk goes on from what it finds there."""

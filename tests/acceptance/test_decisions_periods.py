@@ -86,7 +86,7 @@ def test_decision_15_a_z_needs_the_machine(shop: Shop) -> None:
     before = rows(shop)
     machine.order("silence")
     silent = shop.close_period()
-    problem(silent, 503, "BRIDGE_OFFLINE")
+    assert "nothing was closed" in problem(silent, 503, "BRIDGE_OFFLINE")["detail"]
     assert int(silent.headers["retry-after"]) > 0
     machine.order("unplug")
     machine.order("speak")

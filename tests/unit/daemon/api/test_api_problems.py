@@ -39,6 +39,7 @@ EXAMPLES = [
     (errors.MachineError("what"), 502, "BRIDGE_ERROR"),
     (errors.MachineOffline("gone", 3), 503, "BRIDGE_OFFLINE"),
     (errors.LineLost("gone"), 503, "BRIDGE_OFFLINE"),
+    (errors.NothingDone(errors.LineLost("gone"), "nothing was closed"), 503, "BRIDGE_OFFLINE"),
     (errors.MachineBusy("queue"), 503, "MACHINE_BUSY"),
     (errors.MachineAttention("found"), 503, "MACHINE_ATTENTION"),
     (errors.StorageFull("full"), 507, "STORAGE_FULL"),
