@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -18,8 +19,17 @@ REPLAYED: Header = (b"idempotency-replayed", b"true")
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-class Answer:
+class Reply(abc.ABC):
     """Litestar passes whatever is an ASGI application through as it is, so a handler returns one of these."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+class Answer(Reply):
+    """One that is whole."""
 
     __slots__ = ("body", "headers", "status")
 

@@ -9,7 +9,7 @@ from typing import Final, cast, get_args
 import msgspec
 from litestar import get
 
-from daemon.api.answers import Answer, encoded
+from daemon.api.answers import Answer, Reply, encoded
 from daemon.api.deps import ApiRequest, deps_of
 from daemon.api.describe import RANGE, Doc, Media, Parameter
 from daemon.api.query import MAX_LIMIT, integer, range_of, read_query
@@ -75,7 +75,7 @@ that a spreadsheet would take for a formula begins with an apostrophe.""",
         problems=(InvalidRequest, TooManyRequests),
     ),
 )
-async def certifications(request: ApiRequest) -> Answer | Stream:
+async def certifications(request: ApiRequest) -> Reply:
     desk = request.auth.desk
     query = read_query(request, "from", "to", "invoiceNumber", "state", "limit", "cursor", "format")
     page = _page(request, query)

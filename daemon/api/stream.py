@@ -12,13 +12,13 @@ from typing import Any
 import structlog
 from litestar.types import Receive, Scope, Send
 
-from daemon.api.answers import Header
+from daemon.api.answers import Header, Reply
 from daemon.core.errors import StorageError
 
 log = structlog.get_logger(__name__)
 
 
-class Stream:
+class Stream(Reply):
     """`endless` ones are ended properly at the stop; any other is broken off, so that half of it cannot pass for the whole."""
 
     def __init__(

@@ -56,7 +56,7 @@ class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     quantity: Exact
     amount_ttc: int
     specific_tax: int = 0
-    specific_tax_rate: Exact = Decimal(0)
+    specific_tax_rate: Exact | msgspec.UnsetType = msgspec.UNSET
     specific_tax_desc: str = ""
     code: str = ""
 
@@ -203,7 +203,7 @@ def _item(item: Item) -> RequestItem:
         quantity=exact(item.quantity, QUANTITY_DECIMALS),
         amount_ttc=item.amount_ttc,
         specific_tax=item.specific_tax,
-        specific_tax_rate=exact(item.specific_rate, PRICE_DECIMALS),
+        specific_tax_rate=exact(item.specific_rate, PRICE_DECIMALS) if item.specific_rate else msgspec.UNSET,
         specific_tax_desc=item.specific_name,
         code=item.code,
     )
