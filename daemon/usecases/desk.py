@@ -18,6 +18,7 @@ from daemon.core.closure import Aggregate, Book, BookState
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline, StorageFull
 from daemon.core.intake import Defaults
 from daemon.core.reports import PAYMENT_LABELS, Labels
+from daemon.usecases.meters import Meters
 from daemon.usecases.ports import Clock, FiscalMachine, Ledger
 from daemon.usecases.turns import Turns
 
@@ -101,7 +102,10 @@ class Desk:
     reading: Reading | None = None
     taxpayer: tuple[str, ...] = ()
     """I0…I5 of 2Bh, asked once."""
+    server_link: ServerLink | None = None
+    """C2h as last read: hourly at the least."""
     aggregate: Aggregate | None = None
+    meters: Meters = field(default_factory=Meters)
     held: set[int] = field(default_factory=set)
     """Attempts that this process sees to: begun in the ledger, and no concern of `recover`."""
     unstored: dict[int, asyncio.Future[None]] = field(default_factory=dict)

@@ -52,7 +52,7 @@ async def _read(desk: Desk) -> Reading:
         machine = desk.present()
         state = await machine.state()
         desk.take_machine_time(state)
-        link = await machine.server_link()
+        link = desk.server_link = await machine.server_link()
         if not desk.taxpayer:
             desk.taxpayer = tuple([await machine.taxpayer(line) for line in range(TAXPAYER_LINES)])
         desk.reading = Reading(state, link, clock(), desk.now())

@@ -7,7 +7,9 @@ import asyncio
 import structlog
 
 from daemon.core.certification import MachineState
+from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import MachineBusy, MachineError, MachineNonsense, MachineRefused, StorageError
+from daemon.core.events import TAX_SERVER
 from daemon.core.machine_info import tax_server
 from daemon.usecases.desk import Desk
 from daemon.usecases.ports import FiscalMachine
@@ -16,6 +18,8 @@ from daemon.usecases.recover import recover
 log = structlog.get_logger(__name__)
 
 SERVER_CHECK_SECONDS = 3600.0
+ALERT_EVERY = DAY - HOUR // 2
+"""Milliseconds; an hourly look that comes a little early must not put it off to the next one."""
 
 
 class DeskKeeper:
@@ -24,7 +28,6 @@ class DeskKeeper:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._server_checked = float("-inf")
-        self.tax_server_alert = False
 
     async def connected(self, machine: FiscalMachine, state: MachineState) -> None:
         await recover(self._desk, machine, state)
@@ -84,11 +87,22 @@ class DeskKeeper:
             return
         self._server_checked = clock()
         try:
-            server = tax_server(await machine.server_link(), self._desk.now())
+            link = self._desk.server_link = await machine.server_link()
         except (MachineRefused, MachineNonsense) as error:  # no reason to leave the machine out of service
             log.warning("taxserver.unreadable", nim=self._desk.book.nim, cause=str(error))
             return
-        self.tax_server_alert = server.alert
+        server = tax_server(link, self._desk.now())
         if server.alert:
-            log.warning("taxserver.alert", nim=self._desk.book.nim, days=server.days_since_contact)
-            self._desk.tell("taxserver.alert", detail=str(server.days_since_contact))
+            await self._alert(server.days_since_contact)
+
+    async def _alert(self, days: int | None) -> None:
+        """The law wants the user told daily: once a day, also over restarts."""
+        desk, now = self._desk, self._desk.now()
+        try:
+            if now - await desk.ledger.last_told(desk.book, TAX_SERVER) < ALERT_EVERY:
+                return
+            await desk.ledger.add_event(desk.book, TAX_SERVER, at=now, detail=str(days))
+        except StorageError as error:
+            log.warning("taxserver.alert_not_stored", nim=desk.book.nim, cause=str(error))
+        log.warning("taxserver.alert", nim=desk.book.nim, mode=desk.book.mode, days=days)
+        desk.tell(TAX_SERVER, detail=str(days))
