@@ -19,6 +19,7 @@ from daemon.api.server import BadCertificate, HttpServer, ServerConfig
 from daemon.api.service import create_api
 from daemon.app.certificate import Certificate
 from daemon.app.house import House, build, now_millis
+from daemon.app.housekeeping import keep_tidy
 from daemon.app.reload import Reloader
 from daemon.app.replication import replicating
 from daemon.app.status import report
@@ -80,6 +81,7 @@ async def _serve(settings: Settings) -> int:
         _beside(stack, report(house, address), "status")
         _beside(stack, reloader.run(signals.reload), "reload")
         _beside(stack, certificate.keep(server), "certificate")
+        _beside(stack, keep_tidy(house.store), "housekeeping")
         log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port, address=address)
         notify.ready()
         await _until(signals.stop, server)

@@ -1,0 +1,27 @@
+"""Once a day, what need not be kept is let go of: old idempotency keys and events. Certifications and closures stay for good."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from daemon.app.house import now_millis
+from daemon.core.errors import StorageError
+from daemon.store import Store
+
+log = structlog.get_logger(__name__)
+
+FIRST_SECONDS = 600.0
+EVERY_SECONDS = 86_400.0
+
+
+async def keep_tidy(store: Store, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS) -> None:
+    """Until cancelled; the first time well after the start, when tills are being served."""
+    await asyncio.sleep(first)
+    while True:
+        try:
+            log.info("ledger.tidied", rows=await store.prune(now_millis()))
+        except StorageError as error:
+            log.warning("ledger.not_tidied", cause=str(error))
+        await asyncio.sleep(every)
