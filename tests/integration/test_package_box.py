@@ -17,7 +17,15 @@ from support.package import LIB, built_twice, other_version
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
 PATIENCE_SECONDS = 30.0
-MACHINE = "import sys; sys.path.insert(0, '/opt/mcfd/lib'); from simulator.serve import main; sys.exit(main())"
+# The simulated machine, which keeps its counters while it is away.
+MACHINE = f"""\
+[Service]
+User=mcfd
+RuntimeDirectory=machine
+RuntimeDirectoryPreserve=yes
+ExecStart=/usr/bin/python3 -IS -c "import sys; sys.path.insert(0, '/opt/mcfd/lib'); from simulator.serve import main; main()" \
+  --nim {NIM} --ifu 00084440Y --link /run/machine/line --state /run/machine/state --baud 0
+"""
 CALL = """
 import sys, urllib.error, urllib.request
 method, path, key, body = sys.argv[1:]
@@ -93,6 +101,12 @@ class Shop:
             assert (status, answer["code"]) == (409, "DUPLICATE_INVOICE"), number
         self.box.run("mcfd", "verify")
 
+    def plug_in(self) -> None:
+        self.box.run("systemctl", "start", "machine.service")
+
+    def unplug(self) -> None:
+        self.box.run("systemctl", "stop", "machine.service")
+
     def unit(self, name: str) -> str:
         return self.box.run("systemctl", "show", "--value", f"--property={name}", "mcfd.service").stdout.strip()
 
@@ -107,10 +121,9 @@ def shop() -> Iterator[Shop]:
         box.boot()
         shop = Shop(box, built_twice()[0])
         box.install(shop.package)
-        box.run(
-            "systemd-run", "--unit=machine", "--uid=mcfd", "--property=RuntimeDirectory=machine", "python3", "-IS", "-c",
-            MACHINE, "--nim", NIM, "--ifu", "00084440Y", "--link", "/run/machine/line", "--baud", "0",
-        )  # fmt: skip
+        box.path("/etc/systemd/system/machine.service").write_text(MACHINE)
+        box.run("systemctl", "daemon-reload")
+        shop.plug_in()
         box.path("/etc/mcfd/mcfd.toml").write_text(CONFIG)
         box.path("/etc/mcfd/credentials/upstream.secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
         shop.key = box.run("mcfd", "keys", "create", "--nim", NIM).stdout.strip()
@@ -155,6 +168,26 @@ def test_a_daemon_that_hangs_is_started_again(shop: Shop) -> None:
         time.sleep(0.1)
     shop.sell()
     shop.assert_nothing_is_lost()
+
+
+def test_it_starts_without_its_machine_and_finds_it_later(shop: Shop) -> None:
+    """A box that comes up before its machine is switched on serves, says so, and sells as soon as the machine is there."""
+    shop.sell()
+    shop.unplug()
+    shop.box.run("systemctl", "restart", "mcfd.service")
+    status, answer = shop.certify("FV-OFFLINE")
+    assert (status, answer["code"]) == (503, "BRIDGE_OFFLINE")
+    shop.plug_in()
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def test_a_reload_is_no_restart(shop: Shop) -> None:
+    """`systemctl reload` has the same process read its configuration again."""
+    process = shop.unit("MainPID")
+    shop.box.run("systemctl", "reload", "mcfd.service")
+    shop.sell()
+    assert (shop.unit("MainPID"), shop.unit("ActiveState")) == (process, "active")
 
 
 def test_the_nightly_jobs_do_their_work(shop: Shop) -> None:
@@ -227,7 +260,7 @@ def test_a_failed_migration_is_taken_back_and_the_shop_goes_on_selling(shop: Sho
 def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
     """Configuration, secrets, copies, user and program go. The ledger stays, root's own, and a new installation takes it up again."""
     shop.sell()
-    shop.box.run("systemctl", "stop", "machine.service")
+    shop.unplug()
     said = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
     assert "tout est supprimé sauf le registre fiscal" in said
     assert LEDGER in said

@@ -35,7 +35,10 @@ def base() -> Path:
     with (KEPT / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
-            _bootstrap(archive)
+            try:
+                _bootstrap(archive)
+            except AssertionError as error:
+                cannot(f"no Debian tree can be made here: {error}")
     return archive
 
 
@@ -114,7 +117,8 @@ class Debian:
         deadline = time.monotonic() + BOOT_SECONDS
         while not self._running():
             assert time.monotonic() < deadline, "the box did not boot"
-            assert self._nspawn.poll() is None, "systemd-nspawn ended"
+            if self._nspawn.poll() is not None:
+                cannot("systemd-nspawn cannot boot a Debian here (it needs root's full rights)")
             time.sleep(0.1)
 
     def _running(self) -> bool:
