@@ -25,7 +25,7 @@ from daemon.core.errors import (
 )
 from daemon.core.invoice import Invoice
 from daemon.usecases import credit, entering, recover
-from daemon.usecases.aggregate import tick
+from daemon.usecases.announce import announce
 from daemon.usecases.call import Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import outcome_of
@@ -99,7 +99,7 @@ async def _await_turn(job: Job, ticket: Ticket) -> FiscalMachine:
     try:
         await ticket.wait_turn(job.deadline)
         machine = await job.desk.wait_ready(job.deadline)
-        await credit.check(job.desk, job.invoice)
+        job.invoice = await credit.check(job.desk, job.invoice)
     except McfdError:
         await _end(job, "abandoned", NOT_SENT)
         raise
@@ -232,26 +232,6 @@ def _give_up(job: Job) -> None:
     if job.desk.machine is not None:
         job.desk.drop(job.desk.machine, "mcfd failed in the middle of an invoice")
     job.desk.settled(job.id)
-
-
-def announce(desk: Desk, record: Record) -> None:
-    """The log line of an attempt's end, the event for screens, and the tick that brings it into the totals."""
-    log.info(
-        "certification",
-        outcome=record.state,
-        nim=desk.book.nim,
-        mode=desk.book.mode,
-        invoice_number=record.number,
-        invoice_type=record.type,
-        total_ttc=record.total_ttc,
-        line_ms=record.line_ms,
-        duration_ms=record.duration_ms,
-        reason=record.reason or None,
-        request_id=record.request_id,
-    )
-    if record.state == "certified":
-        desk.tell("cert.issued", ref=record.id)
-    desk.schedule_tick(lambda: tick(desk))
 
 
 def _unexplained(known: Counters, now: Counters, invoice: Invoice) -> int:

@@ -15,6 +15,7 @@ from daemon.core.certification import Certified, Counters, MachineState, Record
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.settlement import Disputed, NotCertified, Verdict, behind, judge, went_down
 from daemon.usecases.aggregate import tick
+from daemon.usecases.announce import announce
 from daemon.usecases.desk import Desk
 from daemon.usecases.ports import FiscalMachine
 
@@ -93,27 +94,28 @@ async def _write(desk: Desk, record: Record, verdict: Verdict, refusal: str = ""
         verdict=type(verdict).__name__.lower(),
         request_id=record.request_id,
     )
+    if isinstance(verdict, Disputed):
+        await desk.ledger.dispute(desk.book, record.id, verdict.found, at=now)
+        desk.meters.outcomes["disputed"] += 1
+        desk.take_state(await desk.ledger.state(desk.book))
+        return
     if isinstance(verdict, Certified):
-        invoice = record.invoice
-        await desk.ledger.certify(
+        ended = await desk.ledger.certify(
             desk.book,
             record.id,
             verdict,
-            invoice=invoice,
+            invoice=record.invoice,
             total_ttc=record.total_ttc,
             at=now,
             line_ms=0,
             duration_ms=max(0, now - record.begun_at),
         )
         desk.known = verdict.counters
-        desk.tell("cert.issued", ref=record.id)
-    elif isinstance(verdict, Disputed):
-        await desk.ledger.dispute(desk.book, record.id, verdict.found, at=now)
-        desk.take_state(await desk.ledger.state(desk.book))
     elif refusal:
-        await desk.ledger.end(desk.book, record.id, "refused", refusal, at=now)
+        ended = await desk.ledger.end(desk.book, record.id, "refused", refusal, at=now)
     else:
-        await desk.ledger.end(desk.book, record.id, "abandoned", "the machine did not certify it", at=now)
+        ended = await desk.ledger.end(desk.book, record.id, "abandoned", "the machine did not certify it", at=now)
+    announce(desk, ended)
 
 
 async def _take_over(desk: Desk, state: MachineState, *, settled: bool) -> None:

@@ -1,0 +1,208 @@
+"""Bad input over real sockets: every refusal leaves the machine and the ledger as they were, and honest tills do not wait."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from support.shop import NIM, Shop, invoice
+from support.till import LEAKS, PROBLEM_MEMBERS, certified, fresh, invalid, problem, untouched
+
+GOOD = json.dumps(invoice("G")).encode()
+
+
+def post(shop: Shop, content: bytes, path: str = "certify") -> Any:
+    headers = {**shop.headers(), "Content-Type": "application/json"}
+    return shop.http.post(f"/v1/mcf/{NIM}/{path}", content=content, headers=headers)
+
+
+NOT_JSON = {
+    "nested 100 000 deep": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "nested in lists": b'{"items":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "nested just too deep": b'{"a":' + b"[" * 40 + b"]" * 40 + b"}",
+    "a key twice": GOOD[:-1] + b',"invoiceNumber":"H"}',
+    "a key twice deep inside": GOOD.replace(b'"quantity": 1', b'"quantity": 1, "quantity": 2'),
+    "a key twice, once escaped": GOOD[:-1] + b',"invoice\\u004eumber":"H"}',
+    "NaN": GOOD.replace(b"15000", b"NaN"),
+    "Infinity": GOOD.replace(b"15000", b"-Infinity"),
+    "invalid UTF-8": GOOD.replace(b"Article", b"Artic\xff"),
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "half a surrogate pair": GOOD.replace(b"Article", b"\\ud800"),
+    "an overlong encoding": GOOD.replace(b"Article", b"\xc0\x80"),
+    "a raw control character": GOOD.replace(b"Article", b"Artic\x01le"),
+    "a leading zero": GOOD.replace(b"15000", b"015000"),
+    "hexadecimal": GOOD.replace(b"15000", b"0x3A98"),
+    "two documents": GOOD + GOOD,
+    "a comment": b"/* a till */" + GOOD,
+    "a list": b"[" + GOOD + b"]",
+    "nothing": b"",
+    "spaces": b"   ",
+}
+
+
+@pytest.mark.parametrize("case", NOT_JSON)
+def test_what_is_no_json(shop: Shop, case: str) -> None:
+    """400 `INVALID_JSON`, at once."""
+    with untouched(shop):
+        began = time.monotonic()
+        problem(post(shop, NOT_JSON[case]), 400, "INVALID_JSON")
+        assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize(
+    "number", [b"1e400", b"-1e400", b"1e999999999", b"1e-999999999", b"9" * 5000, b"0." + b"0" * 9000 + b"1"]
+)
+def test_numbers_that_cost_time_elsewhere(shop: Shop, number: bytes) -> None:
+    """JSON, and no amount: 422 by name in every place that counts, in no time."""
+    with untouched(shop):
+        began = time.monotonic()
+        faults = invalid(post(shop, GOOD.replace(b"15000", number)))
+        assert time.monotonic() - began < 1
+    assert {"items[0].unitPrice", "payments[0].amount"} <= faults.keys() | {"items[0].amountTtc"}
+
+
+def test_a_million_digits_in_an_unknown_field_are_nothing_to_us(shop: Shop) -> None:
+    """Ignored without being computed: also a number as long as the body allows."""
+    began = time.monotonic()
+    content = json.dumps(invoice(fresh())).encode()[:-1] + b',"x":' + b"1" * 900_000 + b"}"
+    certified(post(shop, content))
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b"{", b'{"a":1,"a":1}', b"\xff"])
+def test_a_z_with_a_bad_body_closes_nothing(shop: Shop, content: bytes) -> None:
+    """400, and no number is used."""
+    with untouched(shop):
+        problem(post(shop, content, "reports/z"), 400, "INVALID_JSON")
+
+
+# -- below HTTP ---------------------------------------------------------------------------------------------------------
+
+
+def connect(shop: Shop) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", shop.port), timeout=20)
+
+
+def head(shop: Shop, *lines: str, path: str = "certify") -> bytes:
+    own = (f"POST /v1/mcf/{NIM}/{path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {shop.key()}", *lines)
+    return "\r\n".join(own).encode() + b"\r\n\r\n"
+
+
+JSON = "Content-Type: application/json"
+
+
+def talk(shop: Shop, data: bytes, *, end: bool = False) -> bytes:
+    """All that comes back until the peer closes."""
+    with connect(shop) as line:
+        line.sendall(data)
+        if end:
+            line.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := line.recv(65536):
+            answer += piece
+        return answer
+
+
+def refused(answer: bytes, status: int) -> None:
+    """A whole HTTP answer with that status, as a problem."""
+    top, _, body = answer.partition(b"\r\n\r\n")
+    lines = top.decode().lower().split("\r\n")
+    assert lines[0].startswith(f"http/1.1 {status} "), top
+    assert "content-type: application/problem+json" in lines
+    told = json.loads(body)
+    assert told.keys() >= PROBLEM_MEMBERS
+    assert f"x-request-id: {told['request_id']}" in lines
+    assert not LEAKS.search(body.decode())
+
+
+BROKEN = {
+    "no HTTP at all": (b"\x16\x03\x01\x02\x00\x01\x00", 400),
+    "an AT command": (b"AT\r\n\r\n", 400),
+    "no version": (b"GET /\r\nHost: localhost\r\n\r\n", 400),
+    "a header without a name": (b"GET / HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n", 400),
+    "a NUL in a header": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: a\x00b\r\n\r\n", 400),
+    "no Host": (b"GET /v1/me HTTP/1.1\r\n\r\n", 400),
+    "headers without end": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000, 431),
+    "two lengths": (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
+    "a length that is none": (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n", 400),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_no_http(shop: Shop, case: str) -> None:
+    """An answer that can be read, as a problem, and the connection ends."""
+    data, status = BROKEN[case]
+    with untouched(shop):
+        refused(talk(shop, data), status)
+
+
+def test_a_body_that_stops_half_way(shop: Shop) -> None:
+    """The till goes away in the middle of its invoice, told by length or in chunks: nothing is begun."""
+    body = json.dumps(invoice(fresh())).encode()
+    sized, chunked = head(shop, JSON, f"Content-Length: {len(body)}"), head(shop, JSON, "Transfer-Encoding: chunked")
+    with untouched(shop):
+        for data in (
+            sized + body[:-1],
+            chunked + b"%x\r\n" % len(body) + body[:-1],
+            chunked + b"%x\r\n" % len(body) + body,
+        ):
+            with connect(shop) as line:
+                line.sendall(data)
+            talk(shop, data, end=True)
+    certified(post(shop, body))
+
+
+def test_a_body_and_a_request_behind_it(shop: Shop) -> None:
+    """More than the length says is the next request, which is not there: it is refused, and the first is certified once."""
+    body = json.dumps(invoice(fresh())).encode()
+    answer = talk(shop, head(shop, JSON, f"Content-Length: {len(body)}") + body + b"AT\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 400 " in answer
+
+
+def test_a_chunked_body_may_not_grow_past_the_limit(shop: Shop) -> None:
+    """413 while it still arrives, without a length that told it beforehand."""
+    chunk = b"%x\r\n" % 65536 + b" " * 65536 + b"\r\n"
+    with untouched(shop):
+        refused(talk(shop, head(shop, JSON, "Transfer-Encoding: chunked", "Connection: close") + chunk * 17), 413)
+
+
+@pytest.fixture
+def crowd(shop: Shop) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(connect(shop)) for _ in range(200)]
+
+
+def test_two_hundred_idle_connections_while_a_till_certifies(shop: Shop, crowd: list[socket.socket]) -> None:
+    """Idle, in the middle of a header, and in the middle of a body: 20 invoices are certified meanwhile as ever. Whoever has begun
+    and does not go on is sent away with 408 after ten seconds, and has changed nothing."""
+    headers, bodies = crowd[:20], crowd[20:40]
+    began = time.monotonic()
+    for line in headers:
+        line.sendall(b"POST /v1/mcf/x/certify HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    for line in bodies:
+        line.sendall(head(shop, JSON, "Content-Length: 500") + b'{"invoiceNumber":')
+    with ThreadPoolExecutor(4) as tills:
+        for answer in tills.map(lambda _: shop.certify(invoice(fresh())), range(20)):
+            certified(answer)
+    assert time.monotonic() - began < 8
+    with untouched(shop):
+        for line in (*headers, *bodies):
+            refused(read(line), 408)
+        assert 8 < time.monotonic() - began < 16
+    crowd[-1].sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert read(crowd[-1]).startswith(b"HTTP/1.1 200 ")
+    shop.verify()
+
+
+def read(line: socket.socket) -> bytes:
+    answer = b""
+    while piece := line.recv(65536):
+        answer += piece
+    return answer

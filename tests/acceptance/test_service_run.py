@@ -1,0 +1,274 @@
+"""`mcfd run` as a process: its configuration, its end, its log, its health."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.shop import BIN, IFU, NIM, Machine, Shop, invoice, wait_for
+from support.till import certified, fresh, invalid, problem
+
+CUSTOMER = {
+    "clientType": "PM",
+    "ifu": "IFU77777X",
+    "name": "Kouyaté Distinctive SARL",
+    "address": "Rue Introuvable 12",
+    "phone": "70123456",
+    "email": "secret-buyer@example.bf",
+}
+
+GOOD = """
+[storage]
+path = "mcfd.sqlite3"
+
+[[machine]]
+nim = "EL02000015-1"
+port = "machine"
+"""
+
+
+# -- configuration ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "environ", "named"),
+    [
+        ("[server]\nprot = 8480\n" + GOOD, {}, "server.prot"),
+        ('[server]\nport = "8480"\n' + GOOD, {}, "server.port"),
+        ("[server]\nport = 70000\n" + GOOD, {}, "server.port"),
+        ('[reports]\ntimezone = "Africa/Ouaga"\n' + GOOD, {}, "reports.timezone"),
+        (GOOD.replace("EL02000015-1", "15"), {}, "machine[0].nim"),
+        (GOOD.replace('port = "machine"', ""), {}, "machine[0].port"),
+        ("[storage]\npath = 'x'\n", {}, "machine"),
+        (GOOD, {"MCFD_REPORTS_AGGREGATION_DELAY": "soon"}, "MCFD_REPORTS_AGGREGATION_DELAY"),
+        (GOOD, {"MCFD_SERVER_PROT": "1"}, "MCFD_SERVER_PROT"),
+        ("[server\n", {}, "mcfd.toml"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line_that_names_the_key(
+    tmp_path: Path, config: str, environ: dict[str, str], named: str
+) -> None:
+    """Before anything is opened: exit 2, one line, no traceback, no ledger made."""
+    (tmp_path / "mcfd.toml").write_text(config)
+    done = run(tmp_path, **environ)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert named in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "mcfd.sqlite3").exists()
+
+
+def run(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / "mcfd"), "run", "--config", str(folder / "mcfd.toml")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "en_US.UTF-8", **environ},
+    )
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    """`MCFD_` + section + `_` + key: the port, and another file for the ledger."""
+    with Shop(tmp_path) as shop:
+        real, shop.ledger = shop.ledger, tmp_path / "elsewhere.sqlite3"
+        shop.environ["MCFD_STORAGE_PATH"] = str(shop.ledger)
+        shop.environ["MCFD_SERVER_PORT"] = str(shop.port)
+        shop.port = 1  # what the file says, and nobody may listen on
+        shop.start()
+        certified(shop.certify(invoice(fresh())))
+        assert shop.ledger.exists()
+        assert not real.exists()
+
+
+# -- start and stop -----------------------------------------------------------------------------------------------------
+
+
+def test_sigterm_finishes_what_is_on_the_line(tmp_path: Path) -> None:
+    """The invoice at the machine gets its answer, those behind it are told that nothing was sent, exit 0; the ledger is sound and
+    a retry after the next start goes on where it was."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        machine, bodies = shop.machines[0], [invoice(fresh()) for _ in range(3)]
+        machine.order("think", ms=40)
+        with ThreadPoolExecutor(3) as tills:
+            sent = []
+            for at, body in enumerate(bodies, 1):
+                sent.append(tills.submit(shop.certify, body, key=body["invoiceNumber"]))
+                wait_for(lambda at=at: waiting(shop) == at)
+            assert shop.stop_daemon() == 0
+            first, *others = [answer.result() for answer in sent]
+        receipt = certified(first)
+        for answer in others:
+            assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
+        assert [entry["code"] for entry in machine.certified()] == [receipt["codeSecef"]]
+        assert [line["event"] for line in log_lines(shop)][-1] == "stopped"
+        shop.verify()
+        machine.order("think", ms=0)
+        shop.start_daemon()
+        again = [shop.certify(body, key=body["invoiceNumber"]) for body in bodies]
+        assert again[0].content == first.content
+        assert [certified(answer)["fvc"] for answer in again] == [1, 2, 3]
+
+
+def waiting(shop: Shop) -> int:
+    count: int = shop.http.get("/health/ready").json()["machines"][0]["waiting"]
+    return count
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_daemon_stops_at_once(tmp_path: Path, number: int) -> None:
+    """Exit 0, also with keep-alive connections open, and no line worse than `info`."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        certified(shop.certify(invoice(fresh())))
+        assert shop.stop_daemon(number) == 0
+        assert {line["level"] for line in log_lines(shop)} == {"info"}
+
+
+def test_it_starts_without_its_machine_and_finds_it_later(tmp_path: Path) -> None:
+    """Live at once, ready when the machine is; a till hears 503 meanwhile, and nobody has to restart anything."""
+    with Shop(tmp_path) as shop:
+        shop.start_daemon(ready=False)
+        assert shop.http.get("/health/live").json()["status"] == "live"
+        ready = shop.http.get("/health/ready")
+        assert (ready.status_code, ready.json()["status"]) == (503, "not ready")
+        assert ready.json()["machines"][0]["lastError"]
+        assert str(tmp_path) not in ready.text
+        problem(shop.certify(invoice(fresh())), 503, "BRIDGE_OFFLINE")
+        shop.machines[0].start()
+        wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
+        certified(shop.certify(invoice(fresh())))
+
+
+# -- the log ------------------------------------------------------------------------------------------------------------
+
+
+def log_lines(shop: Shop) -> list[dict[str, Any]]:
+    """Every line of the log is one JSON object."""
+    return [json.loads(line) for line in shop.log_file.read_text().splitlines()]
+
+
+def test_one_line_per_request(shop: Shop) -> None:
+    """Method, route (not the path), status, duration, and whose it was; refused requests too."""
+    ids = [fresh() for _ in range(4)]
+    headers = [{**shop.headers(), "X-Request-ID": own} for own in ids]
+    shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers[0])
+    shop.http.get(f"/v1/mcf/{NIM}/reports/a?from=x", headers=headers[1])
+    shop.http.get("/nowhere/at/all", headers=headers[2])
+    shop.http.get("/v1/me", headers={"X-Request-ID": ids[3]})
+    wait_for(lambda: [line for line in shop.events("request") if line["request_id"] == ids[3]])
+    found = [line for line in shop.events("request") if line["request_id"] in ids]
+    assert [(line["method"], line["route"], line["status"]) for line in found] == [
+        ("POST", "/v1/mcf/{nim}/certify", 200),
+        ("GET", "/v1/mcf/{nim}/reports/a", 422),
+        ("GET", "(none)", 404),
+        ("GET", "/v1/me", 401),
+    ]
+    assert all(line["duration_ms"] >= 0 for line in found)
+    assert [(line.get("nim"), line.get("mode")) for line in found] == [
+        (NIM, "live"),
+        (NIM, "live"),
+        (None, None),
+        (None, None),
+    ]
+
+
+def test_one_event_per_certification(shop: Shop) -> None:
+    """With request_id, NIM, invoice number, and the durations of the line and of the whole, whatever its outcome."""
+    machine, numbers = shop.machines[0], [fresh() for _ in range(4)]
+    send(shop, numbers[0])
+    machine.order("mode", mode="blocked")
+    send(shop, numbers[1])
+    machine.order("mode", mode="active")
+    machine.order("fault", spec="unplug-before:0.2@33h#1")
+    send(shop, numbers[2])
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
+    machine.order("fault", spec="unplug:0.2@38h#1")
+    assert send(shop, numbers[3]) == 200  # the answer came with C1h, after the line was back
+    found = [line for line in shop.events("certification") if line["invoice_number"] in numbers]
+    assert [(line["invoice_number"], line["outcome"]) for line in found] == [
+        (numbers[0], "certified"),
+        (numbers[1], "refused"),
+        (numbers[2], "abandoned"),
+        (numbers[3], "certified"),
+    ]
+    for line in found:
+        assert (line["nim"], line["mode"], line["request_id"]) == (NIM, "live", "id-" + line["invoice_number"])
+        assert line["duration_ms"] >= line["line_ms"] >= 0
+
+
+def send(shop: Shop, number: str) -> int:
+    headers = {**shop.headers(), "X-Request-ID": f"id-{number}"}
+    return shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(number), headers=headers).status_code
+
+
+def test_neither_a_key_nor_a_customer_is_ever_logged(shop: Shop) -> None:
+    """Through success, refusal, nonsense, a lost line, invalid bodies and wrong keys, at the level `debug`; and no file of the box
+    holds the key."""
+    shop.stop_daemon()
+    shop.environ["MCFD_LOGS_LEVEL"] = "debug"
+    shop.start_daemon()
+    machine, body = shop.machines[0], {"customer": CUSTOMER, "operatorName": "Opératrice Cachée"}
+    certified(shop.certify(invoice(fresh(), **body), key="idem-key-distinctive"))
+    invalid(shop.certify(invoice(fresh(), **body, invoiceType="XX")))
+    for spec in ("nonsense@33h#1", "nonsense@38h#1", "drop-reply@C3h#1", "unplug:0.2@38h#1"):
+        machine.order("fault", spec=spec)
+        shop.certify(invoice(fresh(), **body))
+        wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
+    secret = shop.key()
+    shop.http.get(f"/v1/me?key={secret}", headers={"Authorization": f"Bearer {secret}x", "Cookie": f"k={secret}"})
+    shop.http.get(f"/{secret}", headers={"X-Request-ID": secret})
+    shop.stop_daemon()
+    log = shop.log_file.read_text()
+    for text in (*CUSTOMER.values(), "Opératrice", "Article 0", "idem-key-distinctive", secret, secret[8:]):
+        assert text == "PM" or text not in log, text
+    for file in shop.folder.glob("mcfd.sqlite3*"):
+        assert secret[8:].encode() not in file.read_bytes()
+    assert log_lines(shop)
+    shop.environ.pop("MCFD_LOGS_LEVEL")
+    shop.start_daemon()
+
+
+# -- health -------------------------------------------------------------------------------------------------------------
+
+
+def test_health_needs_no_key_and_tells_none(shop: Shop) -> None:
+    """`live` says the version; `ready` names each machine, what is wrong with it, its queue and its clock."""
+    live = shop.http.get("/health/live").json()
+    assert (live["status"], bool(re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+\S*", live["version"]))) == ("live", True)
+    ready = shop.http.get("/health/ready")
+    assert ready.status_code == 200
+    (machine,) = ready.json()["machines"]
+    assert {name: machine[name] for name in ("nim", "ready", "connected", "attention", "lastError", "waiting")} == {
+        "nim": NIM,
+        "ready": True,
+        "connected": True,
+        "attention": "",
+        "lastError": "",
+        "waiting": 0,
+    }
+    assert abs(machine["clockDrift"]) <= 1
+    assert "ak_" not in ready.text
+
+
+def test_ready_is_for_every_configured_machine(tmp_path: Path) -> None:
+    """One of two away: 503, and the body says which."""
+    away = Machine(tmp_path, "EL02000002-1", IFU)
+    with Shop(tmp_path, machines=(Machine(tmp_path), away)) as shop:
+        shop.start()
+        away.stop()
+        answer = wait_for(lambda: not_ready(shop))
+        assert {machine["nim"]: machine["ready"] for machine in answer["machines"]} == {NIM: True, away.nim: False}
+
+
+def not_ready(shop: Shop) -> dict[str, Any] | None:
+    answer = shop.http.get("/health/ready")
+    return answer.json() if answer.status_code == 503 else None
