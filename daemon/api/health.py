@@ -13,6 +13,7 @@ from daemon.api.describe import Doc
 from daemon.api.shapes import Live, MachineReady, Ready, UpstreamLane
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
+from daemon.core.machine_info import tax_server
 from daemon.core.words import without_paths
 from daemon.usecases.desk import Desk
 
@@ -53,14 +54,15 @@ Trouble upstream does not change the status.""",
 async def ready(request: ApiRequest) -> Answer:
     deps = deps_of(request)
     expected = [desk for desk in deps.desks.all() if desk.book.mode == "live" and desk.book.nim not in deps.disabled]
-    machines = tuple(_machine(desk) for desk in expected)
+    machines = tuple(_machine(desk, deps.clock()) for desk in expected)
     well = all(machine.ready for machine in machines)
     body = Ready(status="ready" if well else "not ready", machines=machines, upstream=await _upstream(request))
     return encoded(body, status=200 if well else 503)
 
 
-def _machine(desk: Desk) -> MachineReady:
+def _machine(desk: Desk, now: int) -> MachineReady:
     drift = desk.drift_seconds
+    server = tax_server(desk.server_link, now) if desk.server_link else None
     return MachineReady(
         nim=desk.book.nim,
         ready=desk.connected and not desk.attention,
@@ -69,6 +71,8 @@ def _machine(desk: Desk) -> MachineReady:
         last_error="" if desk.connected else without_paths(desk.offline_reason),
         waiting=desk.waiting,
         clock_drift=None if drift is None else round(drift),
+        tax_server_days=server.days_since_contact if server else None,
+        tax_server_waiting=server.waiting if server else None,
     )
 
 

@@ -122,6 +122,8 @@ class MachineReady(msgspec.Struct, frozen=True, rename="camel"):
     last_error: str
     waiting: int
     clock_drift: int | None
+    tax_server_days: int | None
+    tax_server_waiting: int | None
 
 
 class UpstreamLane(msgspec.Struct, frozen=True, rename="camel"):

@@ -242,6 +242,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "lastError": "Why it does not answer; empty when it does",
         "waiting": "Requests at the machine and waiting for it",
         "clockDrift": "Seconds the box is ahead of the machine; null before the first reading",
+        "taxServerDays": "Days since the machine last met the tax server; null when not known. Read once an hour",
+        "taxServerWaiting": "Transactions the machine still has to send there; null when not known",
     },
     "UpstreamLane": {
         "nim": "The machine",
