@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 SYS = Path("/sys/class/tty")
@@ -17,19 +17,23 @@ NO_UART = "0"
 
 @dataclass(frozen=True)
 class FoundPort:
-    """`stable` is the best name for a configuration, `path` itself where there is no better one; `usb` as `03eb:6119`."""
+    """`stable` is the best name for a configuration, `path` itself where there is no better one; `usb` as `03eb:6119`;
+    `console` where the system itself talks (a Raspberry Pi's own port, as it comes)."""
 
     path: Path
     stable: Path
     usb: str = ""
     product: str = ""
     serial: str = ""
+    console: bool = False
 
 
 def find_ports(sys: Path = SYS, dev: Path = DEV) -> list[FoundPort]:
     """By name. A pseudo-terminal is none."""
     links = dict(_stable_links(dev))
-    return [_found(entry, dev, links) for entry in sorted(sys.glob("*")) if _is_port(entry)]
+    consoles = _read(sys / "console" / "active").split()
+    found = [_found(entry, dev, links) for entry in sorted(sys.glob("*")) if _is_port(entry)]
+    return [replace(port, console=port.path.name in consoles) for port in found]
 
 
 def _is_port(entry: Path) -> bool:

@@ -23,6 +23,7 @@ from daemon.core.errors import McfdError, StorageError
 from daemon.settings.errors import SettingsError
 
 COMMANDS = {
+    "setup": "daemon.cli.setup",
     "run": "daemon.cli.run",
     "keys": "daemon.cli.keys",
     "machine": "daemon.cli.machine",
@@ -30,6 +31,7 @@ COMMANDS = {
     "backup": "daemon.cli.backup",
     "restore": "daemon.cli.restore",
     "upstream": "daemon.cli.upstream",
+    "tls": "daemon.cli.tls",
     "config": "daemon.cli.config",
     "version": "daemon.cli.version",
 }

@@ -144,3 +144,18 @@ COMPARED_NEXT = Text(
     "at the next start it is compared with the machine; should that have certified since: mcfd machine settle",
 )
 CONFIG_FINE = Text("{file} : tout va bien ({nims})", "{file}: all is well ({nims})")
+
+# -- command line: HTTPS --------------------------------------------------------------------------------------------------
+
+TLS_FOLDER = Text("RÉPERTOIRE", "FOLDER")
+TLS_NAMES = Text("NOMS", "NAMES")
+TLS_UNTIL = Text("JUSQU'AU", "UNTIL")
+TLS_TRUST = Text(
+    "les caisses doivent lui faire confiance : mcfd tls export-ca > mcfd-ca.pem",
+    "tills have to trust it: mcfd tls export-ca > mcfd-ca.pem",
+)
+TLS_SWITCH_ON = Text(
+    'pour qu\'elle serve : tls = "internal" dans [server] de {file}, puis sudo systemctl restart mcfd',
+    'to put it in use: tls = "internal" in [server] of {file}, then sudo systemctl restart mcfd',
+)
+TLS_FINGERPRINT = Text("empreinte SHA-256 : {fingerprint}", "SHA-256 fingerprint: {fingerprint}")

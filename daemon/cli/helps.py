@@ -104,3 +104,60 @@ HELP_UPSTREAM_KEYGEN = Text(
     "Créer une clé privée (Ed25519) dans FICHIER et montrer la clé publique, pour le siège.",
     "Make a private key (Ed25519) in FILE and show the public one, for headquarters.",
 )
+
+# -- setup ------------------------------------------------------------------------------------------------------------------
+
+HELP_SETUP = Text(
+    "Configurer cette boîte. Demande à chaque port série si une machine répond (lecture seule), montre ce qui est trouvé, écrit la "
+    "configuration, crée la première clé et la montre une fois, avec l'adresse et un code QR.",
+    "Set this box up. Asks every serial port whether a machine answers (only reading), shows what was found, writes the "
+    "configuration, makes the first key and shows it once, with the address and a QR code.",
+)
+HELP_SETUP_CONFIG = Text("Le fichier de configuration à écrire.", "The configuration file to write.")
+HELP_SETUP_PORT = Text(
+    "Ne demander qu'à ce port ; peut être répété. Sinon tous.", "Ask this port only; may be repeated. Otherwise all."
+)
+HELP_BAUDRATE = Text("La vitesse de la ligne, bit/s.", "The speed of the line, bit/s.")
+HELP_SETUP_NIM = Text(
+    "Ne configurer que cette machine ; peut être répété. Sinon toutes celles qui répondent.",
+    "Set up this machine only; may be repeated. Otherwise all that answer.",
+)
+HELP_NETWORK = Text(
+    "Qui s'en sert : cette boîte seule (local, par défaut), le réseau de la boutique chiffré (https), ou en clair (plain).",
+    "Who uses it: this box alone (local, the default), the shop's network encrypted (https), or in clear (plain).",
+)
+HELP_HOST = Text("L'adresse où écouter ; sinon selon --network.", "The address to listen on; otherwise by --network.")
+HELP_HTTP = Text("Le port TCP.", "The TCP port.")
+HELP_LEDGER = Text("Le registre.", "The ledger.")
+HELP_ISF = Text("L'ISF des factures qui n'en nomment pas.", "The ISF of invoices that name none.")
+HELP_OPERATOR_ID = Text("L'opérateur des factures qui n'en nomment pas.", "The operator of invoices that name none.")
+HELP_OPERATOR_NAME = Text("Son nom, par exemple « Caisse 1 ».", 'Its name, as "Caisse 1".')
+HELP_FIRST_KEY = Text("Créer une clé pour chaque machine.", "Make a key for each machine.")
+HELP_SETUP_FORCE = Text(
+    "Remplacer une configuration qui existe ; l'ancienne est gardée à côté.",
+    "Replace a configuration that exists; the old one is kept beside it.",
+)
+
+# -- HTTPS ------------------------------------------------------------------------------------------------------------------
+
+HELP_TLS = Text("HTTPS par une autorité de la boîte elle-même.", "HTTPS by an authority of the box's own.")
+HELP_TLS_INIT = Text(
+    "Créer l'autorité et le premier certificat, qui se renouvelle ensuite tout seul.",
+    "Make the authority and the first certificate, which is renewed by itself from then on.",
+)
+HELP_TLS_FORCE = Text(
+    "En créer une nouvelle même s'il y en a une : les caisses doivent alors lui faire confiance à nouveau.",
+    "Make a new one even if there is one: tills then have to trust it anew.",
+)
+HELP_TLS_EXPORT = Text(
+    "Le certificat de l'autorité, à installer sur les caisses ; sur stdout, ou dans FICHIER.",
+    "The authority's certificate, to be installed on the tills; on stdout, or into FILE.",
+)
+HELP_TLS_SHOW = Text("Le certificat montré aux caisses.", "The certificate that tills are shown.")
+
+# -- doctor -----------------------------------------------------------------------------------------------------------------
+
+HELP_DOCTOR = Text(
+    "Examiner tout ce qui tombe en panne sur place, et dire pour chaque point quoi faire. Code 1 si quelque chose ne va pas.",
+    "Look at everything that goes wrong in the field, and say for each what to do. Exit 1 when something is wrong.",
+)

@@ -9,7 +9,7 @@ import click
 
 from daemon.cli import answers, helps
 from daemon.cli.ledger import now, with_ledger
-from daemon.cli.live import Reading, Silence, read_machine
+from daemon.cli.live import read_machine
 from daemon.cli.settle import settle
 from daemon.cli.shared import Failure, config_option, examples, json_option, print_json, print_table, say, warn
 from daemon.core.certification import Counters, LastInvoice
@@ -17,6 +17,7 @@ from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.closure import Book, BookState
 from daemon.core.machine_info import MachineInfo, machine_info
 from daemon.core.settlement import same_machine
+from daemon.machines.reading import Reading, Silence
 from daemon.settings import Machine, Settings, load
 from daemon.texts import Text
 
@@ -69,11 +70,11 @@ def info(config: Path | None, nim: str | None, as_json: bool) -> None:
         print_json(_told(machine, state, reading))
     elif isinstance(reading, Silence):
         warn(answers.PORT_BUSY(port=machine.port) if reading.busy else answers.NO_ANSWER(why=reading.reason))
-        _print_pairs(_ledger_pairs(state))
+        print_pairs(_ledger_pairs(state))
     else:
         if not same_machine(machine.nim, reading.state.nim):
             warn(answers.OTHER_MACHINE(nim=machine.nim, found=reading.state.nim))
-        _print_pairs(_machine_pairs(reading, _info(machine, reading)))
+        print_pairs(reading_pairs(machine.nim, reading))
 
 
 @command.command("ports", help=str(helps.HELP_MACHINE_PORTS), epilog=examples("mcfd machine ports"))
@@ -165,25 +166,27 @@ def _told(machine: Machine, state: BookState | None, reading: Reading | Silence)
         "port": str(machine.port),
         "source": "ledger" if isinstance(reading, Silence) else "machine",
         "problem": reading.reason if isinstance(reading, Silence) else None,
-        "machine": None if isinstance(reading, Silence) else _info(machine, reading),
+        "machine": None if isinstance(reading, Silence) else _info(machine.nim, reading),
         "last": None if isinstance(reading, Silence) else reading.state.last and _last(reading.state.last),
         "ledger": _ledger(state),
         "condition": _condition(machine, state)[0] if silent else "read",
     }
 
 
-def _info(machine: Machine, reading: Reading) -> MachineInfo:
+def _info(nim: str, reading: Reading) -> MachineInfo:
     """In the shape of the API's `/info`."""
     at = now()
     drift = drift_seconds(at, reading.state.time)
-    book = Book(0, machine.nim, "live")
+    book = Book(0, nim, "live")
     return machine_info(
         book, reading.state, reading.link, reading.taxpayer, drift=drift, read_at=millis_text(at), now=at
     )
 
 
-def _machine_pairs(reading: Reading, info: MachineInfo) -> list[tuple[object, object]]:
-    state, server = reading.state, info.tax_server
+def reading_pairs(nim: str, reading: Reading) -> list[tuple[object, object]]:
+    """What is shown to people of a machine that was read."""
+    state, info = reading.state, _info(nim, reading)
+    server = info.tax_server
     last = state.last
     contact = answers.DAYS_AGO(
         at=server.last_contact or "–", days="?" if server.days_since_contact is None else server.days_since_contact
@@ -217,7 +220,7 @@ def _ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
     ]
 
 
-def _print_pairs(pairs: list[tuple[object, object]]) -> None:
+def print_pairs(pairs: list[tuple[object, object]]) -> None:
     width = max(len(str(name)) for name, _ in pairs)
     for name, value in pairs:
         say(f"{name!s:<{width}}  {value}")

@@ -16,11 +16,12 @@ import click
 
 from daemon.cli import answers, helps
 from daemon.cli.ledger import now, with_ledger
-from daemon.cli.live import Reading, read_machine
+from daemon.cli.live import read_machine
 from daemon.cli.shared import Failure, config_option, examples, json_option, moment, print_json, say
 from daemon.core.certification import Certified, Counters, MachineState, Record
 from daemon.core.closure import BookState
 from daemon.core.settlement import Evidence, is_last
+from daemon.machines.reading import Reading
 from daemon.settings import Machine, Settings, load
 
 if TYPE_CHECKING:

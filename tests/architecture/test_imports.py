@@ -32,6 +32,17 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.settings": frozenset({"daemon.core", "daemon.texts"}),
     "daemon.files": frozenset(),
     "daemon.tls": frozenset({"daemon.files", "daemon.settings", "daemon.texts"}),
+    "daemon.setup": frozenset(
+        {
+            "daemon.core",
+            "daemon.files",
+            "daemon.machines",
+            "daemon.settings",
+            "daemon.texts",
+            "daemon.tls",
+            "bridge",
+        }
+    ),
     # A command works on the ledger, the outbox, a line or the running daemon; never through the API or a use case.
     "daemon.cli": frozenset(
         {
@@ -42,6 +53,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "daemon.machines",
             "daemon.rotation",
             "daemon.settings",
+            "daemon.setup",
             "daemon.store",
             "daemon.texts",
             "daemon.tls",

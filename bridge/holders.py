@@ -1,0 +1,52 @@
+"""Which programs have a serial port open, read from /proc: the port itself is not touched. Only root sees everybody's."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+FAR_END = "ptmx"
+"""Who has this open holds the far end of a pseudo-terminal: the machine (a simulator), not another till."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    pid: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pid})"
+
+
+def find_holders(device: Path, proc: Path = PROC) -> list[Holder]:
+    """Without this process; a link stands for what it leads to."""
+    target = os.path.realpath(device)
+    others = (process for process in proc.glob("[0-9]*") if int(process.name) != os.getpid())
+    found = [Holder(int(process.name), _name(process)) for process in others if _holds(process, target)]
+    return sorted(found, key=lambda holder: holder.pid)
+
+
+def _holds(process: Path, target: str) -> bool:
+    leads_to = set()
+    try:
+        for descriptor in os.scandir(process / "fd"):
+            leads_to.add(_link(descriptor.path))
+    except OSError:  # not ours to see, or gone meanwhile
+        return False
+    return target in leads_to and not any(path.endswith(FAR_END) for path in leads_to)
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115  thousands of them: strings will do
+    except OSError:
+        return ""
+
+
+def _name(process: Path) -> str:
+    try:
+        return (process / "comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return "?"
