@@ -10,7 +10,7 @@ from functools import partial
 
 from daemon.app.house import House, now_millis
 from daemon.app.reload import BringIntoForce
-from daemon.core.delivery import Backlog
+from daemon.core.delivery import Backlog, Outgoing
 from daemon.settings import Settings, Upstream, secret_path
 from daemon.store.outbox import Outbox
 from daemon.upstream.event import compose
@@ -36,7 +36,7 @@ class Replication:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._receiver: Receiver | None = None
-        self._replicator: Replicator | None = None
+        self._replicator: Replicator[Outgoing] | None = None
         self._task: asyncio.Task[None] | None = None
         self._upstream: Upstream | None = None
 
@@ -79,7 +79,7 @@ class Replication:
         self._task = asyncio.get_running_loop().create_task(self._replicator.run(), name="replication")
 
 
-def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Replicator:
+def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Replicator[Outgoing]:
     return Replicator(
         outbox,
         receiver,

@@ -23,6 +23,7 @@ from daemon.app.housekeeping import keep_tidy
 from daemon.app.reload import Reloader
 from daemon.app.replication import replicating
 from daemon.app.status import report
+from daemon.app.webhooks import posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.tls.authority import AuthorityError
@@ -71,13 +72,14 @@ async def _serve(settings: Settings) -> int:
     async with AsyncExitStack() as stack:
         house = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(house))
+        webhooks = await stack.enter_async_context(posting(house))
         server = HttpServer(
             create_api(_api_deps(house, replication.figures, signals.stop)), _server_config(settings, certificate)
         )
         await server.start()
         stack.push_async_callback(server.stop)
         address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
-        reloader = Reloader(settings, (lambda _: certificate.reloading(server), replication.take))
+        reloader = Reloader(settings, (lambda _: certificate.reloading(server), replication.take, webhooks.take))
         _beside(stack, report(house, address), "status")
         _beside(stack, reloader.run(signals.reload), "reload")
         _beside(stack, certificate.keep(server), "certificate")

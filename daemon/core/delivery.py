@@ -1,4 +1,4 @@
-"""A closure on its way to headquarters, and what can become of one try to deliver it."""
+"""A closure on its way to headquarters, an event on its way to a webhook, and what can become of one try to deliver it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,26 @@ class Outgoing(msgspec.Struct, frozen=True):
     created_at: int
     body: bytes
     chain: bytes = b""
+
+    @property
+    def names(self) -> dict[str, str | int]:
+        """For the log."""
+        return {"nim": self.nim, "mode": self.mode, "z_number": self.z_number, "report_id": self.report_id}
+
+
+class Posting(msgspec.Struct, frozen=True):
+    """One event for one webhook. `report_id` is what the receiver knows it by; an empty `body` is one that cannot be made."""
+
+    id: int
+    nim: str
+    mode: Mode
+    type: str
+    report_id: str
+    body: bytes
+
+    @property
+    def names(self) -> dict[str, str | int]:
+        return {"nim": self.nim, "mode": self.mode, "type": self.type, "webhook_id": self.report_id}
 
 
 class Backlog(msgspec.Struct, frozen=True):

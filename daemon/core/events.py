@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from daemon.core.certification import Mode
 
-EventType = Literal[
-    "cert.issued", "mcf.connected", "mcf.disconnected", "closure.created", "mcf.attention", "taxserver.alert"
-]
 CERTIFIED: Final = "cert.issued"
 CONNECTED: Final = "mcf.connected"
 DISCONNECTED: Final = "mcf.disconnected"
@@ -48,7 +45,7 @@ class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a webhook."""
 
-    type: EventType
+    type: str
     timestamp: str
     nim: str
     mode: Mode

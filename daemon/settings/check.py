@@ -101,7 +101,8 @@ def check_upstream(upstream: Upstream, fault: Fault) -> None:
 
 
 def check_webhook(webhook: Webhook, at: str, fault: Fault) -> None:
-    _check_plain(check_url(webhook.url, ("https", "http"), f"{at}.url", fault), f"{at}.url", fault)
+    url = check_url(webhook.url, ("https", "http"), f"{at}.url", fault)
+    _check_plain(url, f"{at}.url", fault, allowed=webhook.allow_plain_http)
 
 
 def check_url(url: str, schemes: tuple[str, ...], at: str, fault: Fault) -> SplitResult:

@@ -213,11 +213,14 @@ class Upstream(Section, frozen=True):
 
 
 class Webhook(Section, frozen=True):
-    url: Annotated[Name, key("Where events are sent, `https://…` (plain `http://` only to loopback).", reload=True)]
+    url: Annotated[Name, key("Where events are sent, `https://…`; no two sections have the same.", reload=True)]
     secret_file: Annotated[Path, key("File with one line, the secret that signs each event.", reload=True)]
     events: Annotated[
         tuple[EventType, ...], key("The types of events to send; left out, all of them.", reload=True)
     ] = ()
+    tls_ca: Annotated[Path | None, key("Certificates (PEM) to trust instead of the system's own.", reload=True)] = None
+    retry_max: Annotated[RetryMax, key("Seconds between two tries at the most.", reload=True)] = 300.0
+    allow_plain_http: Annotated[bool, key("Let `url` be plain `http://` beyond loopback.", reload=True)] = False
     include_sandbox: Annotated[bool, key("Send what happens in the sandbox too.", reload=True)] = False
 
 

@@ -28,6 +28,10 @@ class Teller:
     """Writes events, and their outbox rows; the destinations in `live_only` get none of a sandbox."""
 
     def __init__(self, lanes: Lanes, live_only: Collection[str] = ()) -> None:
+        self.take(lanes, live_only)
+
+    def take(self, lanes: Lanes, live_only: Collection[str]) -> None:
+        """From the next event on."""
         self._live_only = frozenset(live_only)
         types = {type_ for wanted in lanes.values() for type_ in wanted}
         self._lanes = {type_: [lane for lane in lanes if type_ in lanes[lane]] for type_ in types}

@@ -73,6 +73,10 @@ class Store(Ledger, Office):
             parts = Parts(writer, reads, looks, room, Teller(lanes, live_only), timezone, labels)
             return cls(parts, stack.pop_all())
 
+    def send_to(self, lanes: Lanes, live_only: Collection[str]) -> None:
+        """Other destinations, from the next event on (see `open`)."""
+        self._parts.teller.take(lanes, live_only)
+
     def outbox_for(self, destination: str) -> Outbox:
         return Outbox(self._parts.writer, self._parts.reads, destination)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -24,7 +24,7 @@ EXCERPT = 200
 
 
 def open_receiver(options: Options) -> HttpsReceiver:
-    _check_url(options)
+    check_url(options)
     keys = read_keys(options.key_files)
     if not keys:
         raise BadOptions("upstream: kind https needs secret_file or key_file: events are signed")
@@ -40,11 +40,15 @@ class HttpsReceiver:
         tls: ssl.SSLContext,
         timeout: float,
         now: Callable[[], float] = time.time,
+        content_type: str = CONTENT_TYPE,
+        beside: Callable[[bytes], Mapping[str, str]] = lambda _: {},
     ) -> None:
+        """`beside` gives headers of one body that go out beside the signature's own."""
         self._url = url
         self._keys = keys
         self._timeout = timeout
         self._now = now
+        self._beside = beside
         # No proxy or certificate from the environment: what is configured is what happens. The answer comes
         # as it is, so that a few bytes cannot unpack to a few gigabytes.
         self._client = httpx.AsyncClient(
@@ -52,13 +56,13 @@ class HttpsReceiver:
             trust_env=False,
             follow_redirects=False,
             timeout=timeout,
-            headers={"user-agent": "mcfd", "accept-encoding": "identity", "content-type": CONTENT_TYPE},
+            headers={"user-agent": "mcfd", "accept-encoding": "identity", "content-type": content_type},
         )
 
     async def deliver(self, event: bytes, *, report_id: str, subject: str, nim: str) -> Delivery:
         del subject, nim  # the event says both
         # A box without a clock battery may be minutes off and be set right in between: sign each try afresh.
-        headers = sign(self._keys, report_id, int(self._now()), event)
+        headers = {**sign(self._keys, report_id, int(self._now()), event), **self._beside(event)}
         answer: httpx.Response | None = None
         text = error = ""
         try:
@@ -111,7 +115,7 @@ async def _excerpt(answer: httpx.Response) -> str:
     return "".join(c for c in text if c.isprintable())[:EXCERPT]
 
 
-def _check_url(options: Options) -> None:
+def check_url(options: Options) -> None:
     try:
         url = httpx.URL(options.url)
     except httpx.InvalidURL as error:

@@ -5,6 +5,8 @@ outbox row are one transaction, and this use case only reads that row later, sen
 became of it. Each book (one NIM in one mode) has a task of its own: one machine's trouble is nobody else's.
 A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
 its report_id.
+
+Events go to webhooks the same way (`usecases.notices`), each webhook from a lane of its own.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import structlog
 
 from daemon.core.certification import Mode
-from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Outgoing, Refused
+from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Refused
 from daemon.usecases.ports import Clock
 
 HOUR_MS = 3_600_000
@@ -31,14 +33,31 @@ _dice = random.SystemRandom().random  # each box for itself, so that a chain of 
 _log = structlog.get_logger(__name__)
 
 
-class Outbox(Protocol):
+class Entry(Protocol):
+    """One row of the outbox; `names` are for the log."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def nim(self) -> str: ...
+    @property
+    def report_id(self) -> str: ...
+    @property
+    def names(self) -> dict[str, str | int]: ...
+
+
+E = TypeVar("E", bound=Entry)
+E_co = TypeVar("E_co", bound=Entry, covariant=True)
+
+
+class Outbox(Protocol[E_co]):
     """The store, as this use case sees it; every method that writes is one transaction."""
 
     async def backlog(self) -> Sequence[Backlog]:
         """One entry for each book that ever had a closure to send."""
         ...
 
-    async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Outgoing]:
+    async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[E_co]:
         """Neither sent nor parked, by z_number."""
         ...
 
@@ -49,10 +68,6 @@ class Outbox(Protocol):
         ...
 
     async def park(self, outgoing_id: int, error: str, *, at: int) -> None: ...
-
-    async def replay(self, *, nim: str | None, from_z: int | None) -> int:
-        """Parked ones, or everything from a Z number on, waits again; how many."""
-        ...
 
 
 class Receiver(Protocol):
@@ -88,17 +103,18 @@ class Backoff:
         return max(jittered, min(retry_after or 0.0, LONGEST_RETRY_AFTER))
 
 
-class Replicator:
-    """`run` until cancelled; `wake` when a closure has been stored."""
+class Replicator(Generic[E]):
+    """`run` until cancelled; `wake` when a closure (or whatever `subject` is) has been stored."""
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: Outbox[E],
         receiver: Receiver,
-        compose: Callable[[Outgoing], bytes],
+        compose: Callable[[E], bytes],
         *,
         clock: Clock,
         backoff: Backoff | None = None,
+        subject: str = SUBJECT,
         sandbox: bool = False,
         poll: float = 5.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -108,6 +124,7 @@ class Replicator:
         self._compose = compose
         self._clock = clock
         self._backoff = backoff or Backoff()
+        self._subject = subject
         self._sandbox = sandbox
         self._poll = poll
         self._sleep = sleep
@@ -129,7 +146,7 @@ class Replicator:
                     if key not in self._lanes:
                         self._lanes[key] = _Lane(backlog.nim, backlog.mode)
                         lanes.create_task(self._work(self._lanes[key]), name=f"replicate {backlog.nim} {backlog.mode}")
-                    self._lanes[key].say_if_behind(backlog, self._clock())
+                    self._lanes[key].say_if_behind(backlog, self._clock(), self._subject)
                 await _wait(self._unknown_book, BOOKKEEPING)
 
     async def _read_backlog(self) -> Sequence[Backlog]:
@@ -164,28 +181,28 @@ class Replicator:
             await self._settle(lane, entry, delivery)
         return not entries
 
-    async def _deliver(self, entry: Outgoing) -> Delivery:
+    async def _deliver(self, entry: E) -> Delivery:
         try:
             event = self._compose(entry)
         except ValueError as error:  # a damaged row must not hold up the closures behind it
             return Refused(f"no event can be made of it: {error}")
-        return await self._receiver.deliver(event, report_id=entry.report_id, subject=SUBJECT, nim=entry.nim)
+        return await self._receiver.deliver(event, report_id=entry.report_id, subject=self._subject, nim=entry.nim)
 
-    async def _settle(self, lane: _Lane, entry: Outgoing, delivery: Delivered | Refused) -> None:
+    async def _settle(self, lane: _Lane, entry: E, delivery: Delivered | Refused) -> None:
         if isinstance(delivery, Refused):
             await self._outbox.park(entry.id, delivery.error, at=self._clock())
-            _log.error("closure_parked", **_names(entry), error=delivery.error)
+            _log.error(f"{self._subject}_parked", **entry.names, error=delivery.error)
         else:
             await self._outbox.mark_sent(entry.id, at=self._clock())
-            _log.info("closure_delivered", **_names(entry), tries=lane.tries + 1)
+            _log.info(f"{self._subject}_delivered", **entry.names, tries=lane.tries + 1)
         lane.tries = 0
 
-    async def _postpone(self, lane: _Lane, entry: Outgoing, delivery: Again) -> None:
+    async def _postpone(self, lane: _Lane, entry: E, delivery: Again) -> None:
         lane.tries += 1
         seconds = self._backoff.wait(lane.tries, delivery.retry_after)
         now = self._clock()
         if lane.tries == 1:  # once per trouble: an hour of it, and then a day, are told by the bookkeeping
-            _log.warning("closure_postponed", **_names(entry), error=delivery.error)
+            _log.warning(f"{self._subject}_postponed", **entry.names, error=delivery.error)
         await self._outbox.mark_failed(entry.id, delivery.error, at=now, next_at=now + round(seconds * 1000))
         await self._sleep(seconds)
 
@@ -200,12 +217,12 @@ class _Lane:
         self.tries = 0
         self._told = 0
 
-    def say_if_behind(self, backlog: Backlog, now: int) -> None:
+    def say_if_behind(self, backlog: Backlog, now: int, subject: str) -> None:
         age = now - backlog.oldest_at if backlog.waiting else 0
         behind = (age >= HOUR_MS) + (age >= DAY_MS)
         if behind > self._told:
             _log.error(
-                "closures_behind",
+                f"{subject}s_behind",
                 nim=self.nim,
                 mode=self.mode,
                 waiting=backlog.waiting,
@@ -213,10 +230,6 @@ class _Lane:
                 error=backlog.last_error,
             )
         self._told = behind
-
-
-def _names(entry: Outgoing) -> dict[str, str | int]:
-    return {"nim": entry.nim, "mode": entry.mode, "z_number": entry.z_number, "report_id": entry.report_id}
 
 
 async def _wait(bell: asyncio.Event, seconds: float) -> None:
