@@ -41,7 +41,10 @@ format: $(STAMP)
 	@$(BIN)/ruff check --fix .
 
 bench: $(STAMP)
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(ARGS)
+
+bench-large: $(STAMP)
+	@$(BIN)/python -m bench.large $(ARGS)
 
 lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements/run.txt pyproject.toml requirements/run.in

@@ -1,0 +1,110 @@
+"""`python -m bench`: every row of the table, in under five minutes on two cores.
+
+python -m bench [--only 1,7] [--publish]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench import RESULTS, ROOT, curves, disk, lines, reports, throughput, upstream
+from bench.figures import Row, shown
+from bench.goals import GOALS
+from bench.large import daemon_rows
+from bench.results import finish
+from bench.shops import folder
+
+SIZES = (10_000, 31_000, 100_000, 365_000)
+"""Certifications of the growing ledger; `make bench-large` goes on to 3.65 million."""
+
+
+class Run:
+    """The parts of the bench, each with the rows it measures, and what the plots are drawn from."""
+
+    def __init__(self) -> None:
+        self.plots: dict[str, str] = {}
+        self._x: reports.Curve = []
+
+    def parts(self) -> dict[str, Callable[[], Iterator[Row]]]:
+        return {
+            "1 2 3": lines.latency,
+            "4": self._backlog,
+            "5": self._together,
+            "6": self._syncs,
+            "7": throughput.throughput,
+            "8 10": self._period,
+            "9 12": self._ledger,
+            "11": lambda: iter(disk.bytes_kept()),
+            "13": upstream.upstream,
+        }
+
+    def _backlog(self) -> Iterator[Row]:
+        yield lines.backlog()
+
+    def _together(self) -> Iterator[Row]:
+        row, steps = lines.together()
+        self.plots["performance-machines"] = curves.machine_throughput(steps)
+        yield row
+
+    def _syncs(self) -> Iterator[Row]:
+        yield disk.alone()
+        yield from disk.crowded()
+
+    def _period(self) -> Iterator[Row]:
+        with folder() as path:
+            x, z, self._x = reports.growing_period(path / "period.sqlite3")
+        yield from (x, z)
+
+    def _ledger(self) -> Iterator[Row]:
+        with folder() as path:
+            ledger = path / "ledger.sqlite3"
+            rows, a = reports.growing_ledger(ledger, SIZES)
+            yield from rows
+            if self._x:
+                self.plots["performance-reports"] = curves.report_latency(self._x, a)
+            yield from daemon_rows(ledger, SIZES[-1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="What the service costs beside the line.")
+    parser.add_argument("--only", default="", metavar="ROWS", help="numbers of rows, as 1,7")
+    parser.add_argument("--publish", action="store_true", help="put the plots into docs/")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a goal is missed")
+    options = parser.parse_args()
+    wanted = set(options.only.split(",")) if options.only else set()
+    run = Run()
+    began = time.perf_counter()
+    rows = [
+        row
+        for numbers, part in run.parts().items()
+        if not wanted or wanted & set(numbers.split())
+        for row in _told(part)
+    ]
+    order = list(GOALS)
+    rows.sort(key=lambda row: order.index(row.row))
+    for folder_ in (RESULTS, ROOT / "docs")[: 1 + options.publish]:
+        _draw(folder_, run.plots)
+    missed = finish("bench", rows, {"seconds": round(time.perf_counter() - began)})
+    return 1 if missed and options.strict else 0
+
+
+def _told(part: Callable[[], Iterator[Row]]) -> Iterator[Row]:
+    """Each row as soon as it is there: five minutes of silence are long."""
+    for row in part():
+        value = "–" if row.value is None else shown(row.value)
+        print(f"  {row.row:>3}  {row.verdict:12} {value:>8}  {GOALS[row.row].what}", flush=True)
+        yield row
+
+
+def _draw(target: Path, plots: dict[str, Any]) -> None:
+    for name, text in plots.items():
+        (target / f"{name}.svg").write_text(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""The table's rows and what each has to reach."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Literal
+
+Sense = Literal["≤", "≥"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    row: str
+    what: str
+    sense: Sense
+    limit: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sense} {self.limit:,g}{self.unit}"
+
+    def is_met(self, value: float) -> bool:
+        compare = operator.le if self.sense == "≤" else operator.ge
+        return bool(compare(value, self.limit))
+
+
+GOALS = {
+    goal.row: goal
+    for goal in (
+        Goal("1", "certify over HTTP, 1 item / its line time", "≤", 1.06),
+        Goal("2", "certify over HTTP, 10 items / their line time", "≤", 1.03),
+        Goal("3", "certify over HTTP, 100 items / their line time", "≤", 1.02),
+        Goal("4", "backlog, 10 items, every fsync 20 ms slower / line time", "≤", 1.08),
+        Goal("5", "8 machines at once: the slowest one's rate / its rate alone", "≥", 0.95),
+        Goal("6a", "fsyncs per certification, one till", "≤", 2.1),
+        Goal("6b", "fsyncs per certification, 64 tills waiting", "≤", 0.5),
+        Goal("7a", "certifications a second / FastAPI + SQLAlchemy, 1 client", "≥", 2),
+        Goal("7b", "certifications a second / FastAPI + SQLAlchemy, 64 clients", "≥", 4),
+        Goal("8", "X, 100 000 certifications in the period: summing / ours", "≥", 1000),
+        Goal("9a", "A over 31 days: summing / ours", "≥", 50),
+        Goal("9b", "A over the whole ledger: summing / ours", "≥", 100),
+        Goal("10", "Z, 100 000 certifications in the period / 10", "≤", 1.5),
+        Goal("11a", "bytes on disk per 10-item certification, with indexes", "≤", 1100),
+        Goal("11b", "KB written to the device per certification", "≤", 80),
+        Goal("12a", "MB resident after 10 000 certifications", "≤", 80),
+        Goal("12b", "MB resident on the large ledger", "≤", 80),
+        Goal("12c", "seconds from start to ready on the large ledger", "≤", 1.5),
+        Goal("13a", "certify, upstream dead / alive", "≤", 1.02),
+        Goal("13b", "Z, upstream dead / alive", "≤", 1.02),
+    )
+}
