@@ -40,14 +40,7 @@ except OSError as error:  # nobody listens: the daemon is down or on its way
 print(answer.status)
 print(answer.read().decode())
 """
-CONFIG = f"""\
-[[machine]]
-nim = "{NIM}"
-port = "/run/machine/line"
-isf = "1"
-operator_id = "1"
-operator_name = "Caisse 1"
-
+UPSTREAM = """
 [upstream]
 kind = "https"
 url = "https://127.0.0.1:1/closures"
@@ -101,6 +94,17 @@ class Shop:
             assert (status, answer["code"]) == (409, "DUPLICATE_INVOICE"), number
         self.box.run("mcfd", "verify")
 
+    @property
+    def configuration(self) -> Path:
+        return self.box.path("/etc/mcfd/mcfd.toml")
+
+    def set_up(self) -> None:
+        """`mcfd setup` unattended, as a script would."""
+        said = self.box.run("mcfd", "setup", "--yes", "--json", "--port", "/run/machine/line").stdout
+        (found,) = json.loads(said)["machines"]
+        assert (found["nim"], found["ifu"], found["port"]) == (NIM, "00084440Y", "/run/machine/line")
+        self.key = found["key"]
+
     def plug_in(self) -> None:
         self.box.run("systemctl", "start", "machine.service")
 
@@ -124,9 +128,11 @@ def shop() -> Iterator[Shop]:
         box.path("/etc/systemd/system/machine.service").write_text(MACHINE)
         box.run("systemctl", "daemon-reload")
         shop.plug_in()
-        box.path("/etc/mcfd/mcfd.toml").write_text(CONFIG)
+        shop.set_up()
+        with shop.configuration.open("a") as file:
+            file.write(UPSTREAM)
         box.path("/etc/mcfd/credentials/upstream.secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
-        shop.key = box.run("mcfd", "keys", "create", "--nim", NIM).stdout.strip()
+        box.run("mcfd", "config", "check")
         box.run("systemctl", "start", "mcfd.service", check=False)
         assert shop.unit("ActiveState") == "active", shop.journal()
         yield shop
@@ -205,9 +211,10 @@ def test_the_nightly_jobs_do_their_work(shop: Shop) -> None:
 def test_an_upgrade_keeps_ledger_and_configuration(shop: Shop) -> None:
     """The new version serves with the same key and the same ledger; a copy from before is there, the old program is gone."""
     shop.sell()
+    configuration = shop.configuration.read_text()
     shop.box.install(other_version(shop.package, "9.1"))
     assert shop.box.run("mcfd", "--version").stdout == "mcfd 9.1\n"
-    assert shop.box.path("/etc/mcfd/mcfd.toml").read_text() == CONFIG
+    assert shop.configuration.read_text() == configuration
     assert shop.box.path("/var/lib/mcfd/backups/before-upgrade.sqlite3").exists()
     assert not shop.box.path("/opt/mcfd.previous").exists()
     shop.sell()
@@ -291,5 +298,7 @@ def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
     assert shop.box.run("getent", "passwd", "mcfd", check=False).stdout == ""
 
     shop.box.install(shop.package)
-    shop.box.path("/etc/mcfd/mcfd.toml").write_text(CONFIG)
-    shop.box.run("mcfd", "verify")
+    shop.plug_in()
+    shop.set_up()
+    shop.box.run("systemctl", "start", "mcfd.service")
+    shop.assert_nothing_is_lost()
