@@ -81,6 +81,14 @@ def test_killed_at_every_commit_of_an_invoice(tried: Tried) -> None:
     assert tried("certify, commits", every_commit(3), Lane.certify_through) == 6
 
 
+def test_killed_while_three_tills_wait(tried: Tried) -> None:
+    """From the 38h of the first invoice to that of the second, while the outcome of one and the intents of others are being written."""
+    points: list[Point] = [at for at in every_frame(12) if isinstance(at, AtFrame) and at.frame >= 6 and not at.power]
+    points += every_commit(4)
+    count = tried("3 tills at once", points, lambda lane, at: lane.certify_together_through(at, 3))
+    assert count >= len(points) - 2  # how many commits there are depends on who shares one
+
+
 def test_killed_at_every_frame_and_commit_of_a_z(tried: Tried) -> None:
     """C1h, and the one commit that is the closure with its number, its key and the next period."""
     assert tried("Z", every_frame(1) + every_commit(1), Lane.close_through) == 7

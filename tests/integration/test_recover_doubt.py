@@ -5,6 +5,8 @@ from pathlib import Path
 
 from support.memory_shop import MemoryShop
 
+from simulator.register import Stage
+
 LAST = 6
 """Of an invoice with one item: C3h, C0h, 31h, 33h, 35h, 38h."""
 
@@ -87,3 +89,18 @@ async def test_a_caller_that_went_away_before_the_intent_finds_its_outcome_too(t
                 answered = await shop.certify(f"A{steps}", key=f"k{steps}")
             assert answered.value.code == shop.on_machine[-1].code
         assert len(shop.on_machine) == 12
+
+
+async def test_nothing_is_certified_over_an_outcome_that_is_not_stored(tmp_path: Path) -> None:
+    """The machine remembers only its last invoice: the next one is entered, and its 38h waits until the disk has taken the first."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
+        await shop.held_at(LAST)
+        await shop.disk(writable=False)
+        shop.resume()
+        await shop.until(lambda: shop.session.machine.stage is Stage.PAID and shop.on_machine, "B ready to be closed")
+        await asyncio.sleep(0.1)
+        assert [entry.number for entry in shop.on_machine] == ["A"]
+        await shop.disk(writable=True)
+        assert [(await sale).value.code for sale in sales] == [entry.code for entry in shop.on_machine]
