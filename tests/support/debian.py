@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -132,11 +133,17 @@ class Debian:
         return self.run("systemctl", "is-system-running", check=False).stdout.strip() in {"running", "degraded"}
 
     def switch_off(self) -> None:
-        """As by pulling the plug."""
-        if self._nspawn:
+        """As by pulling the plug. The end of its first process is the end of all of them, and only then is the tree still."""
+        if self._nspawn is None:
+            return
+        if self._init:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._init, signal.SIGKILL)
+            self._nspawn.wait(BOOT_SECONDS)
+        else:
             self._nspawn.kill()
             self._nspawn.wait()
-            self._nspawn, self._init = None, 0
+        self._nspawn, self._init = None, 0
 
 
 def _output(*command: str) -> str:
