@@ -58,7 +58,7 @@ class Timers:
 
 @dataclass(slots=True)
 class Counters:
-    """Of one link since it began; for metrics."""
+    """Of one link since it began, or of all links of a line, when they are given the same; for metrics."""
 
     exchanges: int = 0
     bytes_sent: int = 0

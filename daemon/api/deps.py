@@ -11,6 +11,7 @@ import msgspec
 from litestar import Request
 from litestar.datastructures import State
 
+from daemon.api.box import Box
 from daemon.api.places import Places
 from daemon.api.throttle import WrongKeys
 from daemon.core.certification import Mode
@@ -62,6 +63,7 @@ class ApiDeps:
     upstream: Figures | None = None
     disabled: frozenset[str] = frozenset()
     version: str = ""
+    box: Box | None = None
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     bells: Bells = field(default_factory=Bells)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

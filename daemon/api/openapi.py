@@ -73,7 +73,20 @@ def _schemas(types: tuple[Any, ...]) -> dict[str, Json]:
         for field, text in texts.items():
             if (schema := schemas.get(name, {}).get("properties", {}).get(field)) is not None:
                 schema["description"] = text
+    _tell_decimals(schemas)
     return schemas
+
+
+def _tell_decimals(node: object) -> None:
+    """They go out as numbers (`answers`, `journal`), and msgspec's schema says strings."""
+    if isinstance(node, dict):
+        if node.get("format") == "decimal":
+            node["type"] = "number"
+        for below in node.values():
+            _tell_decimals(below)
+    elif isinstance(node, list):
+        for below in node:
+            _tell_decimals(below)
 
 
 def _operation(path: str, handler: HTTPRouteHandler, doc: Doc) -> Json:
@@ -85,7 +98,7 @@ def _operation(path: str, handler: HTTPRouteHandler, doc: Doc) -> Json:
         "description": doc.text,
         "parameters": [*_parameters(path, doc, post=post)],
         "responses": _responses(path, doc, post=post),
-        "security": [] if doc.open else [{"key": []}],
+        "security": _security(doc),
     }
     if doc.body is not None:
         operation["requestBody"] = {
@@ -93,6 +106,13 @@ def _operation(path: str, handler: HTTPRouteHandler, doc: Doc) -> Json:
             "content": {"application/json": {"schema": _reference(doc.body), "example": doc.example}},
         }
     return operation
+
+
+def _security(doc: Doc) -> list[Json]:
+    """An open answer that may refuse for want of a key takes one from some and none from others."""
+    if not doc.open:
+        return [{"key": []}]
+    return [{}, {"key": []}] if refusals.Unauthenticated in doc.problems else []
 
 
 def _parameters(path: str, doc: Doc, *, post: bool) -> Iterator[Json]:
@@ -111,8 +131,7 @@ def _parameters(path: str, doc: Doc, *, post: bool) -> Iterator[Json]:
     if post:
         schema = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"}
         yield _parameter("header", Parameter("Idempotency-Key", schema, PROBLEM_TEXTS["Idempotency-Key"]))
-    schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[ -~]+$"}
-    yield _parameter("header", Parameter("X-Request-ID", schema, PROBLEM_TEXTS["X-Request-ID"]))
+    yield _parameter("header", Parameter("X-Request-ID", {"type": "string"}, PROBLEM_TEXTS["X-Request-ID"]))
 
 
 def _parameter(place: str, parameter: Parameter, *, required: bool = False) -> Json:

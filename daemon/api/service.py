@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar import Litestar, Router
 from litestar.datastructures import State
 
-from daemon.api import articles, certify, docs, events, health, journal, machine, me, qr, reports
+from daemon.api import articles, certify, docs, events, health, journal, machine, me, metrics, qr, reports
 from daemon.api.auth import admit
 from daemon.api.deps import ApiDeps
 from daemon.api.gate import Gate
@@ -21,7 +21,7 @@ MACHINE_ROUTES = (
     *machine.HANDLERS,
 )
 KEY_ROUTES = me.HANDLERS
-OPEN_ROUTES = (*health.HANDLERS, *docs.HANDLERS)
+OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *docs.HANDLERS)
 
 
 def create_api(deps: ApiDeps) -> Litestar:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from bridge.link import Port, Timers
+from bridge.link import Counters, Port, Timers
 from bridge.port import open_port
 from daemon.app.bus import Bus
 from daemon.app.sandbox import sandbox_port
@@ -35,6 +35,9 @@ class House:
     desks: list[Desk] = field(default_factory=list)
     lines: list[asyncio.Task[None]] = field(default_factory=list)
     listeners: list[Callable[[DeskEvent], None]] = field(default_factory=list)
+
+    counters: dict[int, Counters] = field(default_factory=dict)
+    """Of each line, by its book."""
 
     def __post_init__(self) -> None:
         self.bus = Bus(self.store, now_millis)
@@ -126,6 +129,8 @@ def _timers(machine: Machine) -> Timers:
 
 
 def _keep(house: House, desk: Desk, port: Callable[[], Port], timers: Timers) -> None:
-    line = keep_line(LineSettings(desk.book.nim, port, timers), DeskKeeper(desk))
+    line_settings = LineSettings(desk.book.nim, port, timers)
+    house.counters[desk.book.id] = line_settings.counters
+    line = keep_line(line_settings, DeskKeeper(desk))
     name = f"line {desk.book.nim} {desk.book.mode}"
     house.lines.append(asyncio.get_running_loop().create_task(line, name=name))

@@ -38,7 +38,11 @@ class Replication:
         self._receiver: Receiver | None = None
         self._replicator: Replicator[Outgoing] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._upstream: Upstream | None = None
+
+    @property
+    def configured(self) -> bool:
+        """Otherwise what waits upstream waits for nobody."""
+        return self._replicator is not None
 
     async def figures(self) -> Sequence[Backlog]:
         """Those of `mcfd upstream status`."""

@@ -14,16 +14,17 @@ from typing import Any
 import structlog
 
 from daemon import notify
-from daemon.api.deps import ApiDeps, Figures
+from daemon.api.deps import ApiDeps
 from daemon.api.server import BadCertificate, HttpServer, ServerConfig
 from daemon.api.service import create_api
 from daemon.app.certificate import Certificate
+from daemon.app.figures import box
 from daemon.app.house import House, build, now_millis
 from daemon.app.housekeeping import keep_tidy
 from daemon.app.reload import Reloader
-from daemon.app.replication import replicating
+from daemon.app.replication import Replication, replicating
 from daemon.app.status import report
-from daemon.app.webhooks import posting
+from daemon.app.webhooks import Webhooks, posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.tls.authority import AuthorityError
@@ -74,7 +75,8 @@ async def _serve(settings: Settings) -> int:
         replication = await stack.enter_async_context(replicating(house))
         webhooks = await stack.enter_async_context(posting(house))
         server = HttpServer(
-            create_api(_api_deps(house, replication.figures, signals.stop)), _server_config(settings, certificate)
+            create_api(_api_deps(house, replication, webhooks, signals.stop)),
+            _server_config(settings, certificate),
         )
         await server.start()
         stack.push_async_callback(server.stop)
@@ -112,7 +114,7 @@ async def _until(stop: asyncio.Event, server: HttpServer) -> None:
             task.cancel()
 
 
-def _api_deps(house: House, figures: Figures, stopping: asyncio.Event) -> ApiDeps:
+def _api_deps(house: House, replication: Replication, webhooks: Webhooks, stopping: asyncio.Event) -> ApiDeps:
     settings = house.settings
     return ApiDeps(
         desks=Desks(house.desks),
@@ -120,9 +122,10 @@ def _api_deps(house: House, figures: Figures, stopping: asyncio.Event) -> ApiDep
         timezone=settings.reports.timezone,
         clock=now_millis,
         allowed_hosts=(*settings.server.allowed_hosts, socket.gethostname().lower()),
-        upstream=figures,
+        upstream=replication.figures,
         disabled=frozenset(machine.nim for machine in settings.machine if not machine.enabled),
         version=version("mcfd"),
+        box=box(house, replication, webhooks),
         bells=house.bus.bells,
         stopping=stopping,
     )

@@ -47,6 +47,7 @@ class Webhooks:
     def __init__(self, house: House) -> None:
         self._store = house.store
         self._senders: list[Sender] = []
+        self.urls: tuple[str, ...] = ()
 
     def hear(self, event: DeskEvent) -> None:
         for sender in self._senders:
@@ -58,6 +59,7 @@ class Webhooks:
 
         async def into_force() -> None:
             await self.stop()
+            self.urls = tuple(webhook.url for webhook in settings.webhook)
             self._store.send_to(settings.lanes(), settings.live_only())
             if gone := await self._store.forget_destinations(but=settings.lanes()):
                 log.warning("webhook.forgotten", events=gone)

@@ -70,6 +70,7 @@ async def _worked(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T
         timezone=settings.reports.zone,
         labels=settings.payment_labels(),
         lanes=settings.lanes(),
+        live_only=settings.live_only(),
         exclusive=False,
     )
     async with store:

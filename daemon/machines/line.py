@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 
 from bridge.errors import BridgeError
-from bridge.link import Link, Port, Timers
+from bridge.link import Counters, Link, Port, Timers
 from bridge.machine import Machine, handshake
 from daemon.core.certification import MachineState
 from daemon.core.errors import MachineError, StorageError
@@ -38,11 +38,14 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True)
 class LineSettings:
+    """`counters` go on over every link that there is on this line."""
+
     nim: str
     open_port: Callable[[], Port]
     timers: Timers
     retry: float = RETRY_SECONDS
     heartbeat: float = HEARTBEAT_SECONDS
+    counters: Counters = field(default_factory=Counters)
 
 
 async def keep_line(settings: LineSettings, keeper: Keeper) -> None:
@@ -63,6 +66,7 @@ async def _serve_once(settings: LineSettings, keeper: Keeper, told: str) -> str:
         link = Link(settings.open_port(), settings.timers, log=log.info)
     except BridgeError as error:
         return str(error)
+    link.counters = settings.counters
     machine = ConnectedMachine(Machine(link), settings.nim)
     try:
         state = machine.take(await handshake(link))

@@ -1,0 +1,41 @@
+"""What the composition root knows of the box itself and of its lines, for `GET /metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from daemon.core.delivery import Backlog
+from daemon.usecases.desk import Desk
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineFigures:
+    """Of one serial line since the start; as `bridge.link.Counters`."""
+
+    exchanges: int
+    bytes_sent: int
+    bytes_received: int
+    retries: int
+    garbage: int
+    stale: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxFigures:
+    """`outbox` by destination: `upstream`, or `webhook-0` for the first that is configured (a URL may be a secret).
+    `verified_at` is when `mcfd verify` last found the ledger sound (ms), 0 for never."""
+
+    outbox: dict[str, tuple[Backlog, ...]]
+    disk_free_bytes: int
+    ledger_bytes: int
+    verified_at: int
+    commits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """`line` gives None for a desk without a line, as that of a machine switched off."""
+
+    figures: Callable[[], Awaitable[BoxFigures]]
+    line: Callable[[Desk], LineFigures | None]
