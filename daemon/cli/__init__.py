@@ -24,6 +24,7 @@ from daemon.settings.errors import SettingsError
 
 COMMANDS = {
     "setup": "daemon.cli.setup",
+    "doctor": "daemon.cli.doctor",
     "run": "daemon.cli.run",
     "keys": "daemon.cli.keys",
     "machine": "daemon.cli.machine",

@@ -159,3 +159,9 @@ TLS_SWITCH_ON = Text(
     'to put it in use: tls = "internal" in [server] of {file}, then sudo systemctl restart mcfd',
 )
 TLS_FINGERPRINT = Text("empreinte SHA-256 : {fingerprint}", "SHA-256 fingerprint: {fingerprint}")
+
+# -- command line: doctor -------------------------------------------------------------------------------------------------
+
+FINE = Text("bien", "ok")
+WARNING = Text("ATTENTION", "WARNING")
+WRONG = Text("FAUX", "WRONG")

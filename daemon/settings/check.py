@@ -131,6 +131,13 @@ def check_files(settings: Settings, environ: Mapping[str, str], fault: Fault) ->
             raise fault(at, texts.EMPTY_FILE(path=secret_path(path, environ)))
 
 
+def secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Path of the key, and the file named there, of each that only its owner should read."""
+    for at, path in _files(settings):
+        if not at.endswith(("tls_cert", "tls_ca")):
+            yield at, path
+
+
 def quoted(value: object) -> str:
     return f'"{value}"'
 

@@ -19,9 +19,11 @@ from daemon.core.errors import LedgerUnusable
 from daemon.store.books import all_books
 from daemon.store.connection import open_file
 from daemon.store.faults import storage_error
+from daemon.store.health import examine
 from daemon.store.migrations import is_current, migrations
 from daemon.store.walk import BookWalk
 
+OLDER = "{path}: the ledger is of an older version; start mcfd once to bring it up to date"
 MOST = 100
 """Findings told; one damaged page can spoil a thousand records."""
 
@@ -41,15 +43,25 @@ class Findings(msgspec.Struct, frozen=True):
         return not self.problems
 
 
+def glance_over(path: Path) -> None:
+    """What a start looks at, without one: LedgerUnusable, saying what to do, when the file is not fit to work with."""
+    try:
+        with closing(open_file(path, "rw")) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            if not is_current(connection, migrations()):
+                raise LedgerUnusable(OLDER.format(path=path))
+            examine(connection)
+    except sqlite3.Error as error:
+        raise LedgerUnusable(f"{path}: {storage_error(error) or error} ({error})") from error
+
+
 def verify(path: Path, progress: Progress = lambda _: None) -> Findings:
     """`progress` is told the number of records done now and then. LedgerUnusable when the file is no ledger of this version."""
     try:
         with closing(open_file(path, "rw")) as connection:
             connection.execute("PRAGMA query_only = ON")
             if not is_current(connection, migrations()):
-                raise LedgerUnusable(
-                    f"{path}: the ledger is of an older version; start mcfd once to bring it up to date"
-                )
+                raise LedgerUnusable(OLDER.format(path=path))
             connection.execute("BEGIN")  # one view of the ledger, however long this takes
             return _verify(connection, progress)
     except sqlite3.Error as error:

@@ -43,12 +43,25 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "bridge",
         }
     ),
+    "daemon.doctor": frozenset(
+        {
+            "daemon.core",
+            "daemon.machines",
+            "daemon.settings",
+            "daemon.store",
+            "daemon.texts",
+            "daemon.tls",
+            "daemon.upstream",
+            "bridge",
+        }
+    ),
     # A command works on the ledger, the outbox, a line or the running daemon; never through the API or a use case.
     "daemon.cli": frozenset(
         {
             "daemon",  # the version
             "daemon.app",
             "daemon.core",
+            "daemon.doctor",
             "daemon.logs",
             "daemon.machines",
             "daemon.rotation",

@@ -9,6 +9,8 @@ from support.command import Command
 
 from daemon import texts
 from daemon.cli import COMMANDS, answers, helps, root
+from daemon.doctor import wording as doctor_wording
+from daemon.setup import wording as setup_wording
 from daemon.texts import Text
 
 WALK = """
@@ -41,7 +43,7 @@ def mcfd(tmp_path):
 def all_texts() -> list[tuple[str, Text]]:
     found = [
         (f"{module.__name__}.{name}", value)
-        for module in (texts, answers, helps)
+        for module in (texts, answers, helps, doctor_wording, setup_wording)
         for name, value in vars(module).items()
     ]
     return [(name, value) for name, value in found if isinstance(value, Text)]

@@ -1,0 +1,111 @@
+"""The running daemon, asked as a till would: what it says of itself goes before any look of our own."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import msgspec
+
+from daemon.doctor import wording
+from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.settings import Server
+
+PATIENCE_SECONDS = 5.0
+
+
+class Live(msgspec.Struct):
+    status: str
+    version: str
+
+
+class MachineHealth(msgspec.Struct, rename="camel"):
+    """As in `/health/ready`."""
+
+    nim: str
+    ready: bool
+    connected: bool
+    attention: str
+    last_error: str
+    waiting: int
+    clock_drift: int | None = None
+    tax_server_days: int | None = None
+    tax_server_waiting: int | None = None
+
+
+class Health(msgspec.Struct):
+    machines: tuple[MachineHealth, ...]
+
+
+@dataclass(frozen=True)
+class Service:
+    """`machines` by NIM; `version` is empty when nobody answers, `problem` when mcfd does."""
+
+    address: str
+    version: str = ""
+    problem: str = ""
+    stranger: bool = False
+    machines: tuple[MachineHealth, ...] = ()
+
+    @property
+    def running(self) -> bool:
+        return bool(self.version)
+
+    def machine(self, nim: str) -> MachineHealth | None:
+        return next((machine for machine in self.machines if machine.nim == nim), None)
+
+
+def ask(server: Server) -> Service:
+    """Blocks for a few seconds at the most."""
+    tls = bool(server.tls or server.tls_cert)
+    host = _reachable(server.host)
+    address = f"{'https' if tls else 'http'}://{host}:{server.port}"
+    try:
+        live = msgspec.json.decode(_get(host, server.port, "/health/live", tls=tls), type=Live)
+        health = msgspec.json.decode(_get(host, server.port, "/health/ready", tls=tls), type=Health)
+    except (msgspec.MsgspecError, http.client.HTTPException, ssl.SSLError) as error:
+        return Service(address, problem=str(error) or type(error).__name__, stranger=True)
+    except OSError as error:
+        return Service(address, problem=error.strerror or str(error) or type(error).__name__)
+    return Service(address, version=live.version, machines=health.machines)
+
+
+def check_service(service: Service, version: str) -> Finding:
+    if service.stranger:
+        return fail("daemon", wording.STRANGER(address=service.address, why=service.problem), wording.STRANGER_TODO)
+    if not service.running:
+        return fail("daemon", wording.NOT_RUNNING(address=service.address, why=service.problem), wording.START_IT)
+    if service.version != version:
+        found = wording.OTHER_VERSION(running=service.version, installed=version)
+        return warn("daemon", found, wording.RESTART_IT)
+    return ok("daemon", wording.RUNNING(address=service.address, version=version))
+
+
+def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:
+    connection: http.client.HTTPConnection
+    if tls:
+        # What it shows is looked at by `certificate`; here is only asked how it is, from its own box.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE_SECONDS, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
+    try:
+        connection.request("GET", path, headers={"Host": "localhost"})
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+def _reachable(host: str) -> str:
+    """From the box itself."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if not address.is_unspecified:
+        return host
+    return "127.0.0.1" if address.version == 4 else "::1"  # noqa: PLR2004  the version's name
