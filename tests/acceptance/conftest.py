@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from support.crashing import Nursery
 from support.shop import Shop
 
 
@@ -10,3 +11,10 @@ from support.shop import Shop
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with Shop(tmp_path_factory.mktemp("shop")) as shop:
         yield shop.start()
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Where daemons are started fast, for tests that start many."""
+    with Nursery() as nursery:
+        yield nursery

@@ -26,12 +26,11 @@ Tried = Callable[[str, list[Point], Callable[[Lane, Point], object]], int]
 
 
 @pytest.fixture(scope="module")
-def lanes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Lane]]:
+def lanes(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[list[Lane]]:
     folder: Path = tmp_path_factory.mktemp("lanes")
-    with Nursery() as nursery:
-        made = [Lane(folder / f"lane-{at}", nursery) for at in range(LANES)]
-        with made[0], made[1]:
-            yield made
+    made = [Lane(folder / f"lane-{at}", nursery) for at in range(LANES)]
+    with made[0], made[1]:
+        yield made
 
 
 @pytest.fixture
