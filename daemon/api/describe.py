@@ -68,10 +68,7 @@ CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, errors.DuplicateInvoi
 _MOMENT = {
     "type": "string",
     "examples": ["2026-01-31", "2026-01-31T08:00:00Z"],
-    "anyOf": [
-        {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
-        {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:.]+([Zz]|[+-][0-9]{2}:[0-9]{2})$"},
-    ],
+    "anyOf": [{"format": "date"}, {"format": "date-time"}],
 }
 RANGE: Final = (
     Parameter(

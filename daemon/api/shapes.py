@@ -12,68 +12,73 @@ from msgspec import UNSET, Meta, UnsetType
 
 from daemon.core.reports import HistoryRecord
 
-Number = int | float
-"""A number of JSON, for the schema; no amount is ever held in this type."""
+Positive = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)]
+"""A number of JSON above 0, for the schema; no amount is ever held in this type."""
 Anything = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
 """A number, by rights; what is none is no reason to refuse the invoice (decision 4)."""
-Words = Annotated[str, Meta(min_length=1)]
-Text = str | UnsetType
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_PRINTABLE = f"^[^{_CONTROL}]*$"
+_SHOWS_SOMETHING = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
+Line = Annotated[str, Meta(max_length=200, pattern=_PRINTABLE)] | UnsetType
+Short = Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)] | UnsetType
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=_SHOWS_SOMETHING)]
+Number = Annotated[str, Meta(min_length=1, max_length=40, pattern=_SHOWS_SOMETHING)]
 
 
 class CustomerBody(msgspec.Struct, kw_only=True, rename="camel"):
     """The buyer. PM and PC need `ifu` and `name`."""
 
     client_type: Literal["CC", "PP", "PM", "PC"] = "CC"
-    ifu: Text = UNSET
-    name: Text = UNSET
-    address: Text = UNSET
-    phone: Text = UNSET
-    email: Text = UNSET
-    rccm: Text = UNSET
+    ifu: Short = UNSET
+    name: Line = UNSET
+    address: Line = UNSET
+    phone: Short = UNSET
+    email: Line = UNSET
+    rccm: Short = UNSET
 
 
 class ItemBody(msgspec.Struct, kw_only=True, rename="camel"):
     """One line: a name, a tax group, and an amount (`unitPrice`, `amountTtc`, or both)."""
 
-    name: Words
+    name: Name
     tax_group: Annotated[str, Meta(pattern="^[A-P]$")]
     item_type: Literal["LOCBIE", "LOCSER", "IMPBIE", "IMPSER"] = "LOCBIE"
-    tax_rate: Number | UnsetType = UNSET
-    unit_price: Number | UnsetType = UNSET
-    quantity: Number = 1
-    amount_ttc: Number | UnsetType = UNSET
+    tax_rate: int | float | UnsetType = UNSET
+    unit_price: Positive | UnsetType = UNSET
+    quantity: Positive = 1
+    amount_ttc: Positive | UnsetType = UNSET
     specific_tax: Anything = UNSET
     specific_tax_rate: Anything = UNSET
-    specific_tax_desc: Text = UNSET
-    code: Text = UNSET
+    specific_tax_desc: Annotated[str, Meta(max_length=100, pattern=_PRINTABLE)] | UnsetType = UNSET
+    code: Short = UNSET
 
 
 class PaymentBody(msgspec.Struct, kw_only=True):
     """One payment; together they are the invoice's total."""
 
     method: Literal["E", "V", "C", "M", "B", "A"]
-    amount: Number
+    amount: Positive
 
 
 class CommentBody(msgspec.Struct, kw_only=True):
     """One comment line of the ticket."""
 
-    text: str
+    text: Name
     label: Annotated[str, Meta(pattern="^[A-H]$")] | UnsetType = UNSET
 
 
 class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
     """An invoice as a till sends it. What is left out gets its default; unknown fields are ignored."""
 
-    invoice_number: Words
+    invoice_number: Number
     items: Annotated[list[ItemBody], Meta(min_length=1, max_length=1000)]
-    payments: Annotated[list[PaymentBody], Meta(min_length=1)]
+    payments: Annotated[list[PaymentBody], Meta(min_length=1, max_length=100)]
     price_mode: Literal["TTC", "HT"] = "TTC"
-    operator_id: str | int | UnsetType = UNSET
-    operator_name: Text = UNSET
-    isf: Text = UNSET
+    operator_id: Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)] | int | UnsetType = UNSET
+    operator_name: Line = UNSET
+    isf: Short = UNSET
     customer: CustomerBody | UnsetType = UNSET
-    comments: Annotated[list[CommentBody | str], Meta(max_length=8)] | UnsetType = UNSET
+    comments: Annotated[list[CommentBody | Name], Meta(max_length=8)] | UnsetType = UNSET
     psvb_group: Literal["A", "B", "C", "D"] | UnsetType = UNSET
 
 
@@ -87,7 +92,7 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
     """A credit note, with what it credits."""
 
     invoice_type: Literal["FA", "EA"]
-    credit_note_ref: Words
+    credit_note_ref: Number
     credit_note_nature: Literal["COR", "RAN", "RAM", "RRR"] = "COR"
 
 

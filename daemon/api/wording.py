@@ -33,7 +33,8 @@ PROBLEM_TEXTS: Final = {
     "Idempotency-Key": "Clé choisie par la caisse, une par facture ; la même clé et le même corps reçoivent la première réponse, au moins "
     "7 jours. Chosen by the till, one for each invoice; the same key with the same body gets the first answer again, for at least 7 "
     "days, after a restart too.",
-    "X-Request-ID": "Repris dans la réponse et dans le journal. Echoed in the answer and in the log.",
+    "X-Request-ID": "Repris dans la réponse et dans le journal. Echoed in the answer and in the log when it is 1 to 128 printable ASCII "
+    "characters; otherwise one is made up.",
 }
 
 _GROUP = {"ht": "Without VAT", "tva": "VAT", "ttc": "With VAT; `ht + tva = ttc`, always"}

@@ -6,7 +6,7 @@ rules derived, folded or adjusted (decisions 1, 2, 4, 24) is in it, and the rece
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ from daemon.core.receipt import Receipt, receipt
 from daemon.core.taxes import percent
 from daemon.core.words import without_paths
 
-Exact = Annotated[Decimal, msgspec.Meta(extra_json_schema={"type": "number", "format": "decimal"})]
+Exact = Decimal
 """Goes out as a number of JSON."""
 
 PRICE_DECIMALS = 2
