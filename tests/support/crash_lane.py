@@ -63,7 +63,8 @@ def every_commit(count: int) -> list[Point]:
 
 
 class Lane:
-    def __init__(self, folder: Path, nursery: Nursery) -> None:
+    def __init__(self, folder: Path, nursery: Nursery, **configured: Any) -> None:
+        """`configured` goes to the shop."""
         folder.mkdir()
         self.machine = Machine(folder, lasting=False)
         self._crash = folder / "crash"
@@ -72,6 +73,7 @@ class Lane:
             machines=(self.machine,),
             config={"sandbox": {"enabled": False}, "reports": {"aggregation_delay": 0.02}},
             launch=partial(nursery.launch, crash=self._crash),
+            **configured,
         )
         self._numbers = 0
         self.closures = 0
