@@ -63,22 +63,24 @@ async def keep_line(settings: LineSettings, keeper: Keeper) -> None:
 async def _serve_once(settings: LineSettings, keeper: Keeper, told: str) -> str:
     """From opening the port to its loss; the reason of the loss."""
     try:
-        link = Link(settings.open_port(), settings.timers, log=log.info)
-    except BridgeError as error:
-        return str(error)
-    link.counters = settings.counters
-    machine = ConnectedMachine(Machine(link), settings.nim)
-    try:
-        state = machine.take(await handshake(link))
-        await keeper.connected(machine, state)
-        log.info("line.up", nim=settings.nim, after=told or None)
-        return await _beat(settings, keeper, machine)
+        return await _serve(settings, keeper, told)
     except (BridgeError, MachineError, StorageError) as error:
         return str(error)
     except Exception as error:
         # A mistake of ours must not leave the machine out of service until a restart.
         log.exception("line.failed", nim=settings.nim)
         return f"mcfd failed here ({type(error).__name__}); its log has the reason"
+
+
+async def _serve(settings: LineSettings, keeper: Keeper, told: str) -> str:
+    link = Link(settings.open_port(), settings.timers, log=log.info)
+    try:
+        link.counters = settings.counters
+        machine = ConnectedMachine(Machine(link), settings.nim)
+        state = machine.take(await handshake(link))
+        await keeper.connected(machine, state)
+        log.info("line.up", nim=settings.nim, after=told or None)
+        return await _beat(settings, keeper, machine)
     finally:
         link.close()
 

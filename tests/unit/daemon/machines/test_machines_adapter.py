@@ -1,0 +1,146 @@
+"""The machine adapter: errors of the bridge in our words, and what is never believed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bridge import errors as bridge
+from bridge.link import Link, Timers
+from bridge.machine import Machine, handshake
+from daemon.core.certification import Counters
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused
+from daemon.core.invoice import Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.machines.adapter import ConnectedMachine, translated
+from simulator.machine import Machine as SimulatedMachine
+from simulator.memory import MemoryPort
+from simulator.options import Options
+from simulator.session import Session
+
+NIM, OTHER = "EL02000015-1", "EL02000044-1"
+
+TABLE = [
+    (bridge.BridgeError("odd"), LineLost, "odd"),
+    (
+        bridge.PortUnavailable("/dev/mcf", "missing", "there is no such device"),
+        LineLost,
+        "/dev/mcf: there is no such device",
+    ),
+    (
+        bridge.Unsendable("the number does not fit a frame"),
+        MachineRefused,
+        "the machine refused: the number does not fit a frame",
+    ),
+    (bridge.LinkEnded("closed"), LineLost, "closed"),
+    (bridge.PortVanished("gone", sent=True), LineLost, "gone"),
+    (bridge.LineDown("no answer", sent=True), LineLost, "no answer"),
+    (bridge.Refused("No amount!"), MachineRefused, "the machine refused: No amount!"),
+    (bridge.Nonsense("38h says soup"), MachineNonsense, "38h says soup"),
+]
+
+
+def tree(root: type[Exception]) -> set[type[Exception]]:
+    return {root}.union(*(tree(below) for below in root.__subclasses__()))
+
+
+@pytest.mark.parametrize(("error", "ours", "text"), TABLE)
+def test_every_error_of_the_bridge_has_one_of_ours(
+    error: bridge.BridgeError, ours: type[MachineError], text: str
+) -> None:
+    """The cause stays with it, for the log."""
+    with pytest.raises(ours) as raised, translated():
+        raise error
+    assert (type(raised.value), str(raised.value), raised.value.__cause__) == (ours, text, error)
+
+
+def test_the_table_is_complete() -> None:
+    """Whoever adds an error to the bridge has to say what it is to us."""
+    assert {type(error) for error, _, _ in TABLE} == tree(bridge.BridgeError)
+
+
+def test_what_is_not_the_bridge_s_passes() -> None:
+    """A mistake of ours is no trouble of the machine."""
+    with pytest.raises(KeyError), translated():
+        raise KeyError
+
+
+def invoice(number: str = "F-1") -> Invoice:
+    return Invoice(
+        number=number,
+        type="FV",
+        price_mode="TTC",
+        operator_id="1",
+        operator_name="Awa",
+        isf="1",
+        customer=Customer(),
+        items=(Item("Riz", "B", 1800, 1_500_000, 1000, 15000, 15000),),
+        payments=(Payment("E", 15000),),
+        taxes=(TaxLine("B", 1800, 12712, 2288, 15000),),
+        total_ttc=15000,
+        comments=(Comment("A", "Merci"),),
+    )
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(SimulatedMachine(Options(nim=NIM, ifu="00084440Y")))
+
+
+@pytest.fixture
+async def machine(session: Session) -> AsyncIterator[ConnectedMachine]:
+    link = Link(MemoryPort(session), Timers(first_byte=0.2, first_byte_close=0.2))
+    connected = ConnectedMachine(Machine(link), NIM)
+    connected.take(await handshake(link))
+    yield connected
+    link.close()
+
+
+async def entered(machine: ConnectedMachine) -> Invoice:
+    own = invoice()
+    await machine.set_customer(own.customer)
+    await machine.open_invoice(own, "00084440Y")
+    await machine.add_item(own.items[0])
+    await machine.add_comment(own.comments[0])
+    assert (await machine.subtotal()).taxes == own.taxes
+    await machine.pay(own.payments[0])
+    return own
+
+
+async def test_counters_are_complete(machine: ConnectedMachine) -> None:
+    """38h names the counter of its own type; the other is the last one known."""
+    own = await entered(machine)
+    certified = await machine.certify(own, 15000, Counters(0, 0, 7))
+    assert certified.counters == Counters(1, 1, 7)
+    assert (await machine.state()).last is not None
+
+
+async def test_another_machine_ends_the_connection_at_the_next_look(
+    session: Session, machine: ConnectedMachine
+) -> None:
+    """Exchanged without the port noticing: both NIMs are named, and nothing more is sent to it."""
+    session.cut_power(asyncio.get_running_loop().time(), 0, OTHER)
+    with pytest.raises(LineLost) as raised:
+        await machine.state()
+    assert OTHER in str(raised.value)
+    assert NIM in str(raised.value)
+    assert await machine.lost() == str(raised.value)
+    with pytest.raises(LineLost):
+        await machine.pay(Payment("E", 1))
+
+
+async def test_a_certification_of_another_machine_is_not_taken_for_ours(
+    session: Session, machine: ConnectedMachine
+) -> None:
+    """The answer to 38h names its NIM: what another machine says there settles nothing."""
+    own = await entered(machine)
+    session.machine.change(nim=OTHER)
+    with pytest.raises(LineLost, match=OTHER):
+        await machine.certify(own, 15000, Counters(0, 0, 0))
+
+
+async def test_a_nim_without_its_suffix_is_the_same_machine(session: Session, machine: ConnectedMachine) -> None:
+    """Some firmware leaves out the activation counter (protocol 3)."""
+    session.machine.change(short_nim=True)
+    assert (await machine.state()).nim == NIM.partition("-")[0]

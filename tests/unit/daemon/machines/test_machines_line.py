@@ -1,0 +1,229 @@
+"""One line kept alive: on a machine in memory, with a keeper that only notes what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from structlog.testing import capture_logs
+
+from bridge.errors import PortUnavailable
+from bridge.link import Port, Timers
+from daemon.core.certification import MachineState
+from daemon.core.errors import StorageFull
+from daemon.machines.adapter import ConnectedMachine
+from daemon.machines.line import LineSettings, keep_line
+from simulator.machine import Machine
+from simulator.memory import MemoryPort, PortLost
+from simulator.options import Options
+from simulator.session import Session
+
+NIM, OTHER = "EL02000015-1", "EL02000044-1"
+TIMERS = Timers(first_byte=0.05, first_byte_close=0.05, quiet=0.01)
+
+
+@dataclass
+class Notes:
+    """`trouble` is raised once by the next `connected`; every heartbeat is a look at the machine."""
+
+    told: list[str] = field(default_factory=list)
+    machine: ConnectedMachine | None = None
+    trouble: Exception | None = None
+    beats: int = 0
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def connected(self, machine: ConnectedMachine, state: MachineState) -> None:
+        trouble, self.trouble = self.trouble, None
+        if trouble is not None:
+            raise trouble
+        self.machine = machine
+        self.note(f"up {state.nim}")
+
+    async def heartbeat(self) -> None:
+        self.beats += 1
+        self.news.set()
+        assert self.machine is not None
+        await self.machine.state()
+
+    def lost(self, reason: str) -> None:
+        self.machine = None
+        self.note(f"down {reason}")
+
+    def note(self, text: str) -> None:
+        if not self.told or self.told[-1] != text:
+            self.told.append(text)
+        self.news.set()
+
+    async def until(self, fact: Callable[[], object]) -> None:
+        async with asyncio.timeout(5):
+            while not fact():
+                self.news.clear()
+                await self.news.wait()
+
+
+@dataclass
+class Cable:
+    """Opens ports to whatever machine stands at its end; none at all while `session` is None."""
+
+    session: Session | None
+    port: MemoryPort | None = None
+    opened: int = 0
+
+    def open(self) -> Port:
+        self.opened += 1
+        if self.session is None:
+            raise PortUnavailable("/dev/mcf", "missing", "there is no such device")
+        try:
+            self.port = MemoryPort(self.session)
+        except PortLost as error:
+            raise PortUnavailable("/dev/mcf", "missing", str(error)) from error
+        return self.port
+
+    def pull(self) -> None:
+        assert self.session
+        assert self.port
+        self.session.unplug(asyncio.get_running_loop().time(), 3600)
+        self.port.pump()
+
+
+def standing(nim: str = NIM) -> Session:
+    return Session(Machine(Options(nim=nim, ifu="00084440Y")))
+
+
+@asynccontextmanager
+async def kept(cable: Cable, notes: Notes) -> AsyncIterator[None]:
+    settings = LineSettings(NIM, cable.open, TIMERS, retry=0.01, heartbeat=0.02)
+    task = asyncio.get_running_loop().create_task(keep_line(settings, notes))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_it_connects_and_looks_at_the_machine() -> None:
+    """The keeper gets the machine and its state, then a beat again and again."""
+    notes = Notes()
+    async with kept(Cable(standing()), notes):
+        await notes.until(lambda: notes.beats > 3)
+    assert notes.told == [f"up {NIM}"]
+
+
+async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:
+    """Lost once, tried until it is there, and connected anew: another connection, the same machine."""
+    cable, notes = Cable(standing()), Notes()
+    async with kept(cable, notes):
+        await notes.until(lambda: notes.machine)
+        first = notes.machine
+        cable.pull()
+        await notes.until(lambda: len(notes.told) == 3)
+        assert cable.session
+        cable.session.plug()
+        await notes.until(lambda: notes.machine)
+        assert notes.machine is not first
+    assert notes.told == [
+        f"up {NIM}",
+        "down the simulated machine was unplugged",
+        "down /dev/mcf: the simulated machine is unplugged",
+        f"up {NIM}",
+    ]
+
+
+async def test_a_silent_machine_is_found_out_by_the_heartbeat() -> None:
+    """Nobody certifies, the machine stops answering: the line is down after its tries, and up when it speaks again."""
+    session, notes = standing(), Notes()
+    async with kept(Cable(session), notes):
+        await notes.until(lambda: notes.beats)
+        session.silence(asyncio.get_running_loop().time(), 0.6)
+        await notes.until(lambda: len(notes.told) == 2)
+        await notes.until(lambda: notes.told[-1] == f"up {NIM}")
+    assert notes.told[1].startswith("down ")
+
+
+@pytest.mark.parametrize("first", [None, standing])
+async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], Session] | None) -> None:
+    """At the start, and after the right one was there; it is never handed over, and the right one is taken when it comes."""
+    cable, notes = Cable(first() if first else standing(OTHER)), Notes()
+    async with kept(cable, notes):
+        if first:
+            await notes.until(lambda: notes.machine)
+            cable.pull()
+            cable.session = standing(OTHER)
+        await notes.until(lambda: notes.told and OTHER in notes.told[-1])
+        assert notes.told[-1] == f"down the machine on this line is {OTHER}, not {NIM}: check cable and configuration"
+        assert notes.machine is None
+        cable.session = standing()
+        await notes.until(lambda: notes.machine)
+    assert f"up {OTHER}" not in notes.told
+
+
+async def test_an_exchange_that_the_port_does_not_notice_is_found_by_the_heartbeat() -> None:
+    """The line stays open while another machine is put on it."""
+    session, notes = standing(), Notes()
+    async with kept(Cable(session), notes):
+        await notes.until(lambda: notes.beats)
+        session.cut_power(asyncio.get_running_loop().time(), 0, OTHER)
+        await notes.until(lambda: len(notes.told) > 1)
+    assert OTHER in notes.told[1]
+
+
+@pytest.mark.parametrize("trouble", [StorageFull("no room"), RuntimeError("a mistake of ours")])
+async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception) -> None:
+    """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart."""
+    notes = Notes(trouble=trouble)
+    with capture_logs() as lines:
+        async with kept(Cable(standing()), notes):
+            await notes.until(lambda: notes.machine)
+    assert [text.partition(" ")[0] for text in notes.told] == ["down", "up"]
+    failed = [line for line in lines if line["event"] == "line.failed"]
+    assert len(failed) == (0 if isinstance(trouble, StorageFull) else 1)
+
+
+async def test_a_port_that_fails_in_a_way_nobody_foresaw_is_tried_again() -> None:
+    """Also before there is a line at all."""
+    session, tries = standing(), []
+
+    def open_port() -> Port:
+        tries.append(1)
+        if len(tries) < 3:
+            raise RuntimeError("unforeseen")
+        return MemoryPort(session)
+
+    notes = Notes()
+    cable = Cable(session)
+    cable.open = open_port  # type: ignore[method-assign]  # this cable is odd
+    with capture_logs():
+        async with kept(cable, notes):
+            await notes.until(lambda: notes.machine)
+
+
+async def test_trouble_is_logged_when_it_begins_and_when_it_ends() -> None:
+    """Twenty tries, one line; and the line that says it is over says what it was."""
+    cable, notes = Cable(None), Notes()
+    with capture_logs() as lines:
+        async with kept(cable, notes):
+            await notes.until(lambda: notes.told)
+            async with asyncio.timeout(5):
+                while cable.opened < 20:  # noqa: ASYNC110  the cable has no bell
+                    await asyncio.sleep(0.01)
+            cable.session = standing()
+            await notes.until(lambda: notes.machine)
+            await notes.until(lambda: notes.beats)
+    heads = ("line.down", "line.up")
+    told = [(line["event"], line.get("reason") or line.get("after")) for line in lines if line["event"] in heads]
+    reason = "/dev/mcf: there is no such device"
+    assert told == [("line.down", reason), ("line.up", reason)]
+
+
+async def test_the_port_is_closed_at_the_end() -> None:
+    """Cancelled in the middle: no port is left behind."""
+    cable, notes = Cable(standing()), Notes()
+    async with kept(cable, notes):
+        await notes.until(lambda: notes.machine)
+    assert cable.port
+    assert not cable.port._usable
