@@ -95,6 +95,7 @@ async def _write(desk: Desk, record: Record, verdict: Verdict, refusal: str = ""
         request_id=record.request_id,
     )
     if isinstance(verdict, Disputed):
+        log.warning("machine.attention", nim=desk.book.nim, mode=desk.book.mode, found=verdict.found)
         await desk.ledger.dispute(desk.book, record.id, verdict.found, at=now)
         desk.meters.outcomes["disputed"] += 1
         desk.take_state(await desk.ledger.state(desk.book))
