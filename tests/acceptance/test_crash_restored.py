@@ -14,8 +14,8 @@ Put = Callable[[Lane, Path], None]
 
 
 def restored(lane: Lane, saved: Path) -> None:
-    done = lane.shop.mcfd("restore", str(saved), "--yes")
-    assert done.returncode == 0, done.stderr
+    code, output = lane.mcfd("restore", str(saved), "--yes")
+    assert code == 0, output
 
 
 def attention(shop: Shop) -> str:
@@ -38,7 +38,7 @@ def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(
         shop, machine = lane.shop, lane.machine
         saved = tmp_path / "saved"
         assert shop.certify(invoice("F-1"), key="1").status_code == 200
-        assert shop.mcfd("backup", str(saved)).returncode == 0
+        assert lane.mcfd("backup", str(saved))[0] == 0
         lane.die_at(AtFrame(6, "after", "in"), lambda: shop.certify(invoice("F-2"), key="2"))
         put_back(lane, saved)
         shop.start_daemon(ready=False)
@@ -55,16 +55,18 @@ def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(
         assert [entry["number"] for entry in machine.certified()] == ["F-1", "F-2"]
         assert shop.events("machine.attention")
 
-        settled = shop.mcfd("machine", "settle", NIM, "--decision", "adopt", "--reason", "ledger put back", "--json")
-        assert settled.returncode == 0, settled.stderr
-        assert json.loads(settled.stdout)["decision"] == "adopt"
+        code, output = lane.mcfd(
+            "machine", "settle", NIM, "--decision", "adopt", "--reason", "ledger put back", "--json"
+        )
+        assert code == 0, output
+        assert json.loads(output)["decision"] == "adopt"
         wait_for(lambda: shop.certify(invoice("F-3"), key="3").status_code == 200, "service", patience=5)
         duplicate = shop.certify(invoice("F-2"), key="2")
         assert (duplicate.status_code, duplicate.json()["code"]) == (409, "DUPLICATE_INVOICE")
         log = machine.certified()
         assert duplicate.json()["certification"]["codeSecef"] == log[1]["code"]
         assert [entry["number"] for entry in log] == ["F-1", "F-2", "F-3"]
-        shop.verify()
+        assert lane.mcfd("verify")[0] == 0
 
 
 def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp_path: Path, nursery: Nursery) -> None:
@@ -78,8 +80,7 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
         wait_for(lambda: attention(shop), "attention")
         again = shop.certify(invoice("F-1"), key="1")
         assert (again.status_code, again.json()["code"]) == (503, "MACHINE_ATTENTION")
-        refused = shop.mcfd("machine", "settle", "--decision", "certified", "--reason", "I think so")
-        assert refused.returncode == 1, refused.stdout
+        assert lane.mcfd("machine", "settle", "--decision", "certified", "--reason", "I think so")[0] == 1
         for decision, found in (("not-certified", "no known outcome"), ("adopt", "does not know")):
             wait_for(lambda found=found: found in attention(shop), found)
             settled = shop.mcfd(
@@ -96,4 +97,4 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
             ("abandoned", "seen on the machine's journal"),
             ("adopted", "seen on the machine's journal"),
         ]
-        shop.verify()
+        assert lane.mcfd("verify")[0] == 0

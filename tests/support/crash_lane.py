@@ -68,11 +68,12 @@ class Lane:
         folder.mkdir()
         self.machine = Machine(folder, lasting=False)
         self._crash = folder / "crash"
+        self._launch = partial(nursery.launch, crash=self._crash)
         self.shop = Shop(
             folder,
             machines=(self.machine,),
             config={"sandbox": {"enabled": False}, "reports": {"aggregation_delay": 0.02}},
-            launch=partial(nursery.launch, crash=self._crash),
+            launch=self._launch,
             **configured,
         )
         self._numbers = 0
@@ -242,6 +243,13 @@ class Lane:
     def _in_closures(self) -> int:
         history = self.shop.get("reports").json()["reports"]
         return sum(z["certs_count"] for z in history)
+
+    def mcfd(self, *arguments: str) -> tuple[int, str]:
+        """A command of the command line on this lane's configuration, as a process of its own: exit code and output."""
+        output = self.shop.folder / "output"
+        output.unlink(missing_ok=True)
+        child = self._launch([*arguments, "--config", str(self.shop.config_file)], output, self.shop.environ)
+        return child.wait(PATIENCE), output.read_text()
 
     # -- processes ----------------------------------------------------------------------------------------------------
 
