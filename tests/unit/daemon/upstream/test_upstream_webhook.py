@@ -1,0 +1,71 @@
+"""A webhook is signed for both: the verifier of Standard Webhooks, and the one of the hosted service's client."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import time
+from pathlib import Path
+
+import pytest
+from avepay.mcf.webhooks import Webhooks
+from standardwebhooks import Webhook
+
+from daemon.upstream.https import HttpsReceiver
+from daemon.upstream.options import BadOptions, Options
+from daemon.upstream.signing import sign
+from daemon.upstream.webhook import SIGNATURE, open_webhook, read_secret, standard_key
+
+BODY = '{"type":"cert.issued","data":{"name":"Éts"}}'.encode()
+STANDARD = "whsec_" + base64.b64encode(b"k" * 32).decode()
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    return tmp_path / "till.secret"
+
+
+def opened(secret: Path, content: bytes | None) -> HttpsReceiver:
+    if content is not None:
+        secret.write_bytes(content)
+    return open_webhook(Options(url="https://till.example", key_files=(secret,)))
+
+
+@pytest.mark.parametrize("text", [STANDARD, "a secret of the ERP's own: é"])
+async def test_both_signatures_hold(secret: Path, text: str) -> None:
+    """With the same secret, as it stands in the file, whichever of the two a receiver checks."""
+    receiver = opened(secret, f"{text}\n".encode())
+    try:
+        header = receiver._beside(BODY)[SIGNATURE]
+    finally:
+        await receiver.aclose()
+    assert header == "sha256=" + hmac.new(text.encode(), BODY, hashlib.sha256).hexdigest()
+    assert Webhooks(text).verify(BODY, header).data == {"name": "Éts"}
+    headers = sign([standard_key(text, secret)], "msg-1", int(time.time()), BODY)
+    key = text if text.startswith("whsec_") else base64.b64encode(text.encode()).decode()
+    Webhook(key).verify(BODY, headers)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "one line"),
+        (b"a\nb\n", "one line"),
+        (b"\xff", "not text"),
+        (b"whsec_%%%", "damaged"),
+        (None, "No such file"),
+    ],
+)
+def test_a_bad_secret_is_told_without_being_shown(secret: Path, content: bytes | None, told: str) -> None:
+    """At the start, by the name of the file."""
+    with pytest.raises(BadOptions, match=told) as caught:
+        opened(secret, content)
+    assert str(secret) in str(caught.value)
+    assert "%%%" not in str(caught.value)
+
+
+def test_blank_lines_are_no_secret(secret: Path) -> None:
+    """An editor's last line end and white space do not belong to it."""
+    secret.write_text("\n  whsec_abc  \n\n")
+    assert read_secret(secret) == "whsec_abc"
