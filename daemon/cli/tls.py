@@ -55,7 +55,10 @@ def export_ca(config: Path | None, file: Path | None) -> None:
     from daemon.settings.check import AUTHORITY
     from daemon.tls.authority import AuthorityError, read, shown
 
-    root = load(config).tls_home / AUTHORITY
+    home = load(config).tls_home
+    root = home / AUTHORITY
+    if not root.exists():
+        raise Failure(texts.NO_AUTHORITY(folder=home))
     try:
         fingerprint = shown(read(root)).fingerprint
     except AuthorityError as error:
