@@ -152,6 +152,12 @@ def test_it_runs_as_its_own_user_and_says_when_it_is_ready(shop: Shop) -> None:
     assert "Permission denied" in denied.stderr
 
 
+def test_the_doctor_finds_a_fresh_box_well(shop: Shop) -> None:
+    """Ports, permissions, secrets, clock, disk, ledger and keys are as the package and `mcfd setup` left them: nothing to mend."""
+    said = json.loads(shop.box.run("mcfd", "doctor", "--json", check=False).stdout)
+    assert [check for check in said["checks"] if check["state"] == "fail"] == []
+
+
 def test_a_killed_daemon_comes_back_and_has_lost_nothing(shop: Shop) -> None:
     """SIGKILL, as from the kernel when memory runs out: two seconds later the next sale is certified."""
     shop.sell()
