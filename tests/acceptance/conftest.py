@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from avepay.mcf import AsyncAvePay, AvePay
 from support.crashing import Nursery
+from support.published import Published
 from support.shop import Shop
 
 
@@ -18,3 +20,8 @@ def nursery() -> Iterator[Nursery]:
     """Where daemons are started fast, for tests that start many."""
     with Nursery() as nursery:
         yield nursery
+
+
+@pytest.fixture(params=[AvePay, AsyncAvePay], ids=["sync", "async"])
+def client(request: pytest.FixtureRequest, shop: Shop) -> Published:
+    return Published(shop, request.param)

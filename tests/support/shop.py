@@ -163,6 +163,8 @@ class Shop:
         self.port = _free_port()
         self._config = config or {}
         self._per_machine = per_machine or {}
+        self.more_config = ""
+        """Further sections, as text."""
         self._launch = launch or self._run
         self._process: Process | None = None
         self._keys: dict[tuple[str, Mode], str] = {}
@@ -294,7 +296,7 @@ class Shop:
         text = "".join(_section(f"[{name}]", values) for name, values in sections.items())
         for machine in self.machines:
             text += _section("[[machine]]", {"nim": machine.nim, "port": str(machine.link), **self._per_machine})
-        self.config_file.write_text(text)
+        self.config_file.write_text(text + self.more_config)
 
     def _ready(self) -> bool:
         return self._answers("/health/ready")

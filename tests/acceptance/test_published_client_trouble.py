@@ -1,0 +1,144 @@
+"""The published client when something is wrong: every error code it knows, its own retries, and forty at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from avepay.mcf import AsyncAvePay, AvePay, AvePayError, McfClient, Receipt
+from support.published import Published, sale
+from support.shop import NIM, Machine, Shop, wait_for
+from support.till import fresh
+
+from daemon.core.keys import generate
+
+OTHER = "EL02000077-1"
+TIMERS = {"reply_timeout": 0.2, "certify_timeout": 0.5}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    with Shop(folder, machines=(Machine(folder), Machine(folder, OTHER)), per_machine=TIMERS) as shop:
+        yield shop.start()
+
+
+# -- errors -------------------------------------------------------------------------------------------------------------
+
+
+def test_errors_of_the_key(shop: Shop, client: Published) -> None:
+    """`UNAUTHENTICATED` for an unknown key, `NIM_NOT_IN_SCOPE` for another machine's."""
+    client.refused("UNAUTHENTICATED", 401, "me", key=generate("live"))
+    client.refused("NIM_NOT_IN_SCOPE", 403, "info", nim=OTHER)
+
+
+def test_errors_of_the_invoice(shop: Shop, client: Published) -> None:
+    """`INVALID_REQUEST` with the field, `DUPLICATE_INVOICE` with the receipt, `MACHINE_REFUSED` with the machine's words."""
+    error = client.refused("INVALID_REQUEST", 422, "certify", **sale(payments=[{"method": "cash", "amount": 1}]))
+    assert [fault["field"] for fault in error.raw["errors"]] == ["payments"]
+    body = sale()
+    receipt = client("certify", **body)
+    error = client.refused("DUPLICATE_INVOICE", 409, "certify", **body)
+    assert error.raw["certification"] == receipt.raw
+    shop.machines[0].order("mode", mode="blocked")
+    error = client.refused("MACHINE_REFUSED", 422, "certify", **sale())
+    shop.machines[0].order("mode", mode="active")
+    assert "blocked" in error.message.lower()
+
+
+def test_a_key_that_was_used_for_something_else(shop: Shop, client: Published) -> None:
+    """`IDEMPOTENCY_KEY_REUSED`, when the shop gives its own."""
+    key = fresh()
+    client("certify", **sale(), idempotency_key=key)
+    client.refused("IDEMPOTENCY_KEY_REUSED", 409, "certify", **sale(), idempotency_key=key)
+
+
+def test_a_machine_that_makes_no_sense(shop: Shop, client: Published) -> None:
+    """`BRIDGE_ERROR`; the client tries again by itself, so it takes three of them to see it."""
+    shop.machines[0].order("faults", spec="nonsense@33h#1,nonsense@33h#2,nonsense@33h#3")
+    client.refused("BRIDGE_ERROR", 502, "certify", **sale())
+    shop.machines[0].order("faults", spec="")
+    client("certify", **sale())
+
+
+def test_offline(shop: Shop, client: Published) -> None:
+    """`is_bridge_offline` while the cable is out, and a success once it is back."""
+    machine, body = shop.machines[0], sale()
+    machine.order("unplug")
+    wait_for(lambda: not client("me")["connected"])
+    for method, arguments in (("certify", body), ("info", {}), ("cancel_pending", {})):
+        client.refused("BRIDGE_OFFLINE", 503, method, retries=0, **arguments)
+    machine.order("plug")
+    wait_for(lambda: client("me")["connected"])
+    assert client("certify", **body).total_ttc == 15000
+
+
+def test_a_box_that_is_not_there(shop: Shop) -> None:
+    """`NETWORK_ERROR` is the client's own."""
+    with (
+        AvePay(shop.key(), base_url="http://127.0.0.1:1", max_retries=0) as client,
+        pytest.raises(AvePayError) as raised,
+    ):
+        client.me()
+    assert raised.value.code == "NETWORK_ERROR"
+
+
+# -- retries ------------------------------------------------------------------------------------------------------------
+
+
+def test_its_retries_never_certify_twice(shop: Shop, client: Published) -> None:
+    """The line dies before the answer to 38h, after it, and in the middle of the entry: the client repeats with the key it made up,
+    and gets the one certification there is."""
+    machine = shop.machines[0]
+    since = machine.counters[0]
+    receipts = []
+    for spec in ("unplug-before:0.2@33h#1", "unplug:0.2@38h#1", "unplug-after:0.2@38h#1", "drop-reply@38h#1"):
+        machine.order("fault", spec=spec)
+        receipts.append(client("certify", retries=8, **sale(100)))
+        wait_for(lambda: client("me")["connected"])
+    assert [entry["code"] for entry in machine.certified(since)] == [receipt.sig for receipt in receipts]
+
+
+def test_a_line_that_is_spoiled_all_the_time(shop: Shop, client: Published) -> None:
+    """One frame in thirty is lost, flipped, split or refused: every invoice gets its receipt, each is certified once, in order."""
+    machine = shop.machines[0]
+    since = machine.counters[0]
+    machine.order("faults", spec="spoil=3%", seed=7)
+    try:
+        receipts = [client("certify", retries=8, **sale(100 + at)) for at in range(15)]
+    finally:
+        machine.order("faults", spec="")
+    wait_for(lambda: client("me")["connected"])
+    found = [(entry["code"], entry["total"]) for entry in machine.certified(since)]
+    assert found == [(receipt.sig, 100 + at) for at, receipt in enumerate(receipts)], "seed 7"
+
+
+async def test_forty_invoices_at_once(shop: Shop) -> None:
+    """One client, forty coroutines: forty receipts, counters one after the other, each with its own total."""
+    before = shop.machines[0].counters[1]
+    async with AsyncAvePay(shop.key(), base_url=f"http://127.0.0.1:{shop.port}", isf="1") as client:
+        mcf = client.mcf(NIM)
+        receipts = await asyncio.gather(*(mcf.certify(sale(1000 + at)) for at in range(40)))
+    assert [receipt.total_ttc for receipt in receipts] == [1000 + at for at in range(40)]
+    assert sorted(receipt.counters.fvc for receipt in receipts) == list(range(before + 1, before + 41))
+    assert len({receipt.sig for receipt in receipts}) == 40
+
+
+def test_forty_tills_with_a_client_each(shop: Shop) -> None:
+    """Forty threads, as forty tills of the blocking kind."""
+
+    def one(at: int) -> Receipt:
+        with AvePay(shop.key(), base_url=f"http://127.0.0.1:{shop.port}", isf="1") as client:
+            mcf: McfClient = client.mcf(NIM)
+            return mcf.certify(sale(2000 + at))
+
+    with ThreadPoolExecutor(40) as tills:
+        receipts = list(tills.map(one, range(40)))
+    assert [receipt.total_ttc for receipt in receipts] == [2000 + at for at in range(40)]
+
+
+def test_what_the_client_did_adds_up(shop: Shop) -> None:
+    """`mcfd verify` after all of it."""
+    shop.verify()
