@@ -54,3 +54,13 @@ def test_what_is_no_port_is_left_out(tmp_path):
 def test_a_box_without_any(tmp_path):
     """No sysfs, or an empty one, is no error."""
     assert find_ports(tmp_path / "none", tmp_path) == []
+
+
+def test_the_systems_own_console_is_marked(tmp_path):
+    """Where the kernel talks, nobody should ask for a machine."""
+    make_tty(tmp_path, "ttyAMA0", "platform/serial0")
+    make_tty(tmp_path, "ttyACM0", "usb1/1-1/1-1:1.0")
+    (tmp_path / "class/console").mkdir()
+    (tmp_path / "class/console/active").write_text("tty0 ttyAMA0\n")
+    found = find_ports(tmp_path / "class", tmp_path / "dev")
+    assert [(port.path.name, port.console) for port in found] == [("ttyACM0", False), ("ttyAMA0", True)]
