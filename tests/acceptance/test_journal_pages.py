@@ -1,0 +1,275 @@
+"""The electronic journal over HTTP: pages, one certification, files, QR codes; sales by article."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import segno
+from support.shop import NIM, Shop, invoice, wait_for
+from support.till import certified, fresh, invalid, problem
+
+EVER = {"from": "2020-01-01"}
+
+
+@pytest.fixture(scope="module")
+def receipts(shop: Shop) -> list[dict[str, Any]]:
+    """Seven sales, a Z after the third and the fifth."""
+    found = []
+    for number in range(1, 8):
+        found.append(certified(shop.certify(invoice(fresh(), 1000 * number), key=f"j-{number}")))
+        if number in (3, 5):
+            assert shop.close_period().status_code == 201
+    return found
+
+
+def entries(shop: Shop, **query: Any) -> list[dict[str, Any]]:
+    answer = shop.get("certifications", **query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["certifications"]
+
+
+def pages(shop: Shop, **query: Any) -> Iterator[dict[str, Any]]:
+    """Page after page, as a client reads them."""
+    page = shop.get("certifications", **query).json()
+    yield page
+    while page["next"] is not None:
+        page = shop.get("certifications", **query, cursor=page["next"]).json()
+        yield page
+
+
+def numbers(found: list[dict[str, Any]]) -> list[str]:
+    return [entry["invoiceNumber"] for entry in found]
+
+
+def test_newest_first_and_page_by_page(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """Every entry once, whatever the size of a page; the last page says that it is the last."""
+    expected = [receipt["invoiceNumber"] for receipt in reversed(receipts)]
+    for limit in (1, 3, 7, 100):
+        read = list(pages(shop, limit=limit, state="certified", **EVER))
+        assert [number for page in read for number in numbers(page["certifications"])] == expected
+        assert all(page["count"] == len(page["certifications"]) <= limit for page in read)
+        assert {page["nim"] for page in read} == {NIM}
+
+
+def test_a_page_stays_the_same_while_tills_go_on(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """A cursor is a place in the book: what is certified meanwhile moves nothing."""
+    first = shop.get("certifications", limit=2, state="certified").json()
+    certified(shop.certify(invoice(fresh()), mode="test"))  # in the sandbox, to leave this journal alone
+    second = entries(shop, limit=2, state="certified", cursor=first["next"])
+    assert numbers(first["certifications"] + second) == [r["invoiceNumber"] for r in receipts[:2:-1]]
+
+
+def test_each_entry_knows_its_z(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """The number of the closure that it is in, null while its period is open."""
+    assert [entry["zNumber"] for entry in entries(shop, state="certified")] == [None, None, 2, 2, 1, 1, 1]
+
+
+def test_one_certification(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """The receipt as the till got it, the request with its defaults, the Z; with the code's dashes too."""
+    receipt = receipts[1]
+    code = receipt["codeSecef"]
+    found = shop.get(f"certifications/{code}").json()
+    assert found["receipt"] == receipt
+    assert found["request"]["items"][0]["unitPrice"] == 2000
+    assert found["request"]["customer"] == {"clientType": "CC"}
+    assert (found["zNumber"], found["state"], found["totalTtc"]) == (1, "certified", 2000)
+    dashed = "-".join(code[at : at + 4] for at in range(0, 24, 4))
+    assert shop.get(f"certifications/{dashed}").json() == found
+
+
+def test_an_unknown_code_is_not_found(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """404 for the record and its QR codes alike, and for a code of the sandbox asked for with a live key."""
+    test = certified(shop.certify(invoice(fresh()), mode="test"))["codeSecef"]
+    for path in ("X" * 24, "X" * 24 + "/qr.svg", "X" * 24 + "/qr.png", test):
+        problem(shop.get(f"certifications/{path}"), 404, "NOT_FOUND")
+    assert shop.get(f"certifications/{test}", mode="test").status_code == 200
+
+
+def test_by_number_and_state(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """A number is looked for in the whole journal; a refused attempt of the same number is there as well."""
+    number = receipts[0]["invoiceNumber"]
+    assert numbers(entries(shop, invoiceNumber=number)) == [number]
+    assert entries(shop, invoiceNumber=number, to="2020-01-01") == []
+    assert entries(shop, invoiceNumber=number, state="refused") == []
+    assert entries(shop, state="begun") == []
+    assert len(entries(shop, state="certified")) == len(receipts)
+
+
+def test_what_the_machine_refused_is_in_the_journal(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """With the machine's words, without a code, in no period's totals; and its number may be used again."""
+    number = fresh()
+    shop.machines[0].order("mode", mode="blocked")
+    try:
+        problem(shop.certify(invoice(number), mode="live"), 422, "MACHINE_REFUSED")
+    finally:
+        shop.machines[0].order("mode", mode="active")
+    (entry,) = entries(shop, state="refused")
+    assert (entry["invoiceNumber"], entry["codeSecef"], entry["tc"]) == (number, "", None)
+    assert entry["reason"]
+    (page,) = pages(shop, state="refused")
+    assert page["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"state": "sold"}, "state"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 1001}, "limit"),
+        ({"cursor": "x"}, "cursor"),
+        ({"format": "xlsx"}, "format"),
+        ({"from": "yesterday"}, "from"),
+        ({"from": "2026-02-01", "to": "2026-01-01"}, "from"),
+    ],
+)
+def test_a_query_that_cannot_be_read(shop: Shop, query: dict[str, Any], field: str) -> None:
+    """422 that names the parameter."""
+    assert list(invalid(shop.get("certifications", **query))) == [field]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ({"headers": {"accept": "text/csv"}}, "text/csv; charset=utf-8"),
+        ({"headers": {"accept": "text/html, text/csv;q=0.9"}}, "text/csv; charset=utf-8"),
+        ({"headers": {"accept": "application/x-ndjson"}}, "application/x-ndjson"),
+        ({"headers": {"accept": "application/json"}}, "application/json"),
+        ({"headers": {"accept": "image/png"}}, "application/json"),
+        ({"headers": {"accept": "text/csv"}, "params": {"format": "jsonl"}}, "application/x-ndjson"),
+        ({"headers": {"accept": "text/csv"}, "params": {"format": "json"}}, "application/json"),
+    ],
+)
+def test_the_form_is_asked_for(shop: Shop, asked: dict[str, Any], kind: str) -> None:
+    """By `format`, or else by `Accept`; what is not there comes as JSON."""
+    asked["headers"] = {**shop.headers(), **asked["headers"]}
+    answer = shop.http.get(f"/v1/mcf/{NIM}/certifications", **asked)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+
+
+def test_a_file_holds_the_whole_range(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """Oldest first, whatever the limit, in both forms the same entries; JSONL has each record as it is asked for alone."""
+    text = shop.get("certifications", format="csv", limit=1, state="certified", **EVER).text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    lines = [
+        json.loads(line)
+        for line in shop.get("certifications", format="jsonl", state="certified", **EVER).text.splitlines()
+    ]
+    expected = [receipt["codeSecef"] for receipt in receipts]
+    assert [row["codeSecef"] for row in rows] == [line["codeSecef"] for line in lines] == expected
+    assert [row["totalTtc"] for row in rows] == [str(receipt["totalTtc"]) for receipt in receipts]
+    assert [row["zNumber"] for row in rows] == ["1", "1", "1", "2", "2", "", ""]
+    assert lines[0] == shop.get(f"certifications/{expected[0]}").json()
+    assert shop.get("certifications", format="jsonl", to="2020-01-01").text == ""
+
+
+def test_a_file_of_one_number(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """The filters hold for files too."""
+    number = receipts[3]["invoiceNumber"]
+    lines = shop.get("certifications", format="jsonl", invoiceNumber=number).text.splitlines()
+    assert [json.loads(line)["receipt"] for line in lines] == [receipts[3]]
+
+
+def test_the_journal_of_the_sandbox_is_its_own(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """Nothing of it is in the live one, nor the other way round."""
+    test = certified(shop.certify(invoice(fresh()), mode="test"))
+    of_test = {entry["codeSecef"] for entry in shop.get("certifications", mode="test").json()["certifications"]}
+    of_live = {entry["codeSecef"] for entry in entries(shop)}
+    assert test["codeSecef"] in of_test
+    assert not of_test & of_live
+
+
+def modules(content: str) -> list[list[bool]]:
+    """Dark and light, with the quiet zone."""
+    return [[bool(dark) for dark in row] for row in segno.make_qr(content, error="m").matrix_iter(border=4)]
+
+
+def test_the_qr_code_as_svg(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """What the receipt says is to be in it, measured for an 80 mm ticket (72 mm of which are printed)."""
+    receipt = receipts[0]
+    answer = shop.get(f"certifications/{receipt['codeSecef']}/qr.svg")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
+    side = len(modules(receipt["qrContent"]))
+    assert f'width="{side * 0.75}mm"' in answer.text
+    assert 25 < side * 0.75 < 40
+    assert "<script" not in answer.text
+    assert "immutable" in answer.headers["cache-control"]
+
+
+def test_the_qr_code_as_png(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """Six dots of the printer to a module, at its 203 dpi, and dot for dot the code of the receipt."""
+    receipt = receipts[0]
+    answer = shop.get(f"certifications/{receipt['codeSecef']}/qr.png")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
+    side, dots = read_png(answer.content)
+    expected = modules(receipt["qrContent"])
+    assert side == 6 * len(expected)
+    assert [row[::6] for row in dots[::6]] == expected
+    assert struct.unpack(">II", chunk(answer.content, b"pHYs")[:8]) == (7992, 7992)  # 203 dpi in dots per metre
+
+
+def chunk(image: bytes, name: bytes) -> bytes:
+    at = image.index(name)
+    (size,) = struct.unpack(">I", image[at - 4 : at])
+    return image[at + 4 : at + 4 + size]
+
+
+def read_png(image: bytes) -> tuple[int, list[list[bool]]]:
+    """Of one bit a dot: the side, and which dots are dark."""
+    width, height, depth, colour = struct.unpack(">IIBB", chunk(image, b"IHDR")[:10])
+    assert (width, depth, colour) == (height, 1, 0)
+    stride = (width + 7) // 8 + 1
+    data = zlib.decompress(chunk(image, b"IDAT"))
+    rows, above = [], bytes(stride - 1)
+    for at in range(0, len(data), stride):
+        kind, row = data[at], data[at + 1 : at + stride]
+        assert kind in (0, 2)  # no filter, or the difference to the line above
+        above = row if kind == 0 else bytes((a + b) % 256 for a, b in zip(row, above, strict=True))
+        rows.append([not above[x // 8] >> (7 - x % 8) & 1 for x in range(width)])
+    return width, rows
+
+
+def test_sales_by_article(shop: Shop, receipts: list[dict[str, Any]]) -> None:
+    """Sums of the range, as the X of the same range has them; a returned article is taken off."""
+    sale = certified(
+        shop.certify(
+            {
+                **invoice(fresh(), 3000),
+                "items": [{"name": "Huile 1 L", "code": "H1", "taxGroup": "B", "unitPrice": 1500, "quantity": 2}],
+            },
+            mode="test",
+        )
+    )
+    credit = {
+        **invoice(fresh(), 1500, invoiceType="FA"),
+        "items": [{"name": "Huile 1 L", "code": "H1", "taxGroup": "B", "unitPrice": 1500, "quantity": 1}],
+        "creditNoteRef": f"{NIM}-{sale['fvc']}",
+        "creditNoteNature": "RAM",
+    }
+    certified(shop.certify(credit, mode="test", path="credit-note"))
+
+    def counted() -> dict[str, Any] | None:
+        report = shop.get("reports/articles", mode="test").json()
+        oil = [article for article in report["articles"] if article["code"] == "H1"]
+        return oil[0] if oil and oil[0]["quantity_returned"] else None
+
+    assert wait_for(counted, "the tick") == {
+        "name": "Huile 1 L",
+        "code": "H1",
+        "group": "B",
+        "quantity_sold": 2,
+        "quantity_returned": 1,
+        "amount_sold": 3000,
+        "amount_returned": 1500,
+        "amount": 1500,
+    }
+    report = shop.get("reports/articles").json()
+    x = shop.get("reports/x", **{"from": report["from"], "to": report["to"]}).json()
+    assert sum(article["amount"] for article in report["articles"]) == x["total_ttc"] == 28000
+    assert report["certs_count"] == x["certs_count"] == len(receipts)
