@@ -91,13 +91,13 @@ def test_a_customer_does_not_get_through_in_an_object(out, form):
 
 
 def test_the_standard_library_comes_out_of_the_same_door(out):
-    """uvicorn, asyncio and warnings are lines of the same shape, with the logger's name."""
-    logging.getLogger("uvicorn.error").info("listening on %s", "127.0.0.1")
+    """Libraries and warnings are lines of the same shape, with the logger's name."""
+    logging.getLogger("a.library").info("listening on %s", "127.0.0.1")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn("old", stacklevel=1)
     first, second = lines(out)
-    assert (first["event"], first["logger"], first["level"]) == ("listening on 127.0.0.1", "uvicorn.error", "info")
+    assert (first["event"], first["logger"], first["level"]) == ("listening on 127.0.0.1", "a.library", "info")
     assert (second["logger"], second["level"]) == ("py.warnings", "warning")
 
 
