@@ -9,7 +9,7 @@ import json
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
@@ -63,8 +63,10 @@ def every_commit(count: int) -> list[Point]:
 
 
 class Lane:
-    def __init__(self, folder: Path, nursery: Nursery, **configured: Any) -> None:
-        """`configured` goes to the shop."""
+    def __init__(
+        self, folder: Path, nursery: Nursery, *, storage: Mapping[str, Any] | None = None, **configured: Any
+    ) -> None:
+        """`storage` is that section of the configuration; `configured` goes to the shop."""
         folder.mkdir()
         self.machine = Machine(folder, lasting=False)
         self._crash = folder / "crash"
@@ -72,10 +74,16 @@ class Lane:
         self.shop = Shop(
             folder,
             machines=(self.machine,),
-            config={"sandbox": {"enabled": False}, "reports": {"aggregation_delay": 0.02}},
+            config={
+                "sandbox": {"enabled": False},
+                "reports": {"aggregation_delay": 0.02},
+                "storage": storage or {},
+            },
             launch=self._launch,
             **configured,
         )
+        if storage and "path" in storage:
+            self.shop.ledger = Path(storage["path"])
         self._numbers = 0
         self.closures = 0
         self.stage = ""
