@@ -111,8 +111,9 @@ class Debian:
     def boot(self) -> None:
         """With its own systemd, process numbers and network: nothing of it is reached from outside."""
         self._nspawn = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--console=pipe",
-             "--boot", f"--directory={self.tree}"],
+            # A run that is killed takes its box with it: on SIGTERM, systemd-nspawn switches the box off.
+            ["setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--register=no",
+             "--keep-unit", "--private-network", "--console=pipe", "--boot", f"--directory={self.tree}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         deadline = time.monotonic() + BOOT_SECONDS
