@@ -18,6 +18,7 @@ _UNIT = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);|.", re.DOTALL)
 
 _COUNTER = re.compile(r"[0-9]{1,18}")
 _DECIMAL = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,2}))?")
+_LONGEST = 15
 _TIME = re.compile(r"[0-9]{14}")
 _CODE = re.compile(r"[0-9A-Za-z]{1,64}")
 _SHOWN = 40
@@ -113,8 +114,15 @@ def read_counter(text: str, what: str) -> int:
     return int(text)
 
 
+def _is_plain(text: str) -> bool:
+    """A whole number without a point, as most are."""
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST
+
+
 def read_hundredths(text: str, what: str) -> int:
     """`18`, `18.0` and `18.00` are all 1800."""
+    if _is_plain(text):
+        return int(text) * 100
     match = _DECIMAL.fullmatch(text)
     if not match:
         raise nonsense(what, text)
@@ -123,6 +131,8 @@ def read_hundredths(text: str, what: str) -> int:
 
 def read_money(text: str, what: str) -> int:
     """Whole XOF, as `15000`, `15000.0` or `15000.00`."""
+    if _is_plain(text):
+        return int(text)
     francs, cents = divmod(read_hundredths(text, what), 100)
     if cents:
         raise nonsense(what, text)

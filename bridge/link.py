@@ -190,7 +190,6 @@ class Link:
             raise
         finally:
             self._current = None
-            self._disarm()
 
     def _send(self, current: _Exchange) -> None:
         current.tries_left -= 1
@@ -255,22 +254,25 @@ class Link:
             wake_at = gap_ends if current.tries_left else max(wake_at, gap_ends)
         elif current.is_spoiled and current.tries_left:
             wake_at = min(wake_at, self._loop.time() + self.timers.quiet)
-        wake_at = min(wake_at, current.give_up_at)
-        if self._timer is None or wake_at != self._wake_at:
+        self._wake_at = min(wake_at, current.give_up_at)
+        if self._timer is None or self._timer.when() > self._wake_at:
             self._disarm()
-            self._wake_at = wake_at
-            self._timer = self._loop.call_at(wake_at, self._on_timer, current)
+            self._timer = self._loop.call_at(self._wake_at, self._on_timer)
 
     def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _on_timer(self, current: _Exchange) -> None:
+    def _on_timer(self) -> None:
+        """One timer outlives the exchanges: most of them are answered long before it, and a new one each would cost more."""
         self._timer = None
-        if current.answer.done():
+        current = self._current
+        if current is None or current.answer.done():
             return
-        if self._wake_at >= current.give_up_at:
+        if self._loop.time() < self._wake_at:
+            self._timer = self._loop.call_at(self._wake_at, self._on_timer)
+        elif self._wake_at >= current.give_up_at:
             self._fail(current, "the machine keeps the line busy without answering")
         elif not current.tries_left:
             self._fail(current, "the machine does not answer")

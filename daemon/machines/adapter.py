@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
 from bridge.machine import Machine
 from bridge.replies import State
 from daemon.core.certification import Certified, Counters, LastInvoice, MachineState, ServerLink, Subtotal
-from daemon.core.errors import LineLost, MachineNonsense, MachineRefused
+from daemon.core.errors import LineLost, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice import GROUPS, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.settlement import same_machine
 
 
-@contextmanager
-def translated() -> Iterator[None]:
+class _Translated:
     """Every error of the bridge as one of ours; `tests/unit/daemon/machines` holds the table complete."""
-    try:
-        yield
-    except LinkEnded as error:
-        raise LineLost(error.detail) from error
-    except (Refused, Unsendable) as error:
-        raise MachineRefused(error.text if isinstance(error, Refused) else str(error)) from error
-    except Nonsense as error:
-        raise MachineNonsense(error.detail) from error
-    except BridgeError as error:
-        raise LineLost(str(error)) from error
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, BridgeError):
+            raise _in_our_words(error) from error
+
+
+_TRANSLATED = _Translated()
+
+
+def translated() -> _Translated:
+    """A `with` of all its own: a generator would cost as much as the command it watches over."""
+    return _TRANSLATED
+
+
+def _in_our_words(error: BridgeError) -> McfdError:
+    match error:
+        case LinkEnded():
+            return LineLost(error.detail)
+        case Refused():
+            return MachineRefused(error.text)
+        case Unsendable():
+            return MachineRefused(str(error))
+        case Nonsense():
+            return MachineNonsense(error.detail)
+        case _:
+            return LineLost(str(error))
 
 
 class ConnectedMachine:
