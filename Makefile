@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .PHONY: demo test check format bench bench-large torture soak deb lock clean venv
 
@@ -49,6 +49,9 @@ bench-large: $(STAMP)
 lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements/run.txt pyproject.toml requirements/run.in
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev -c requirements/run.txt -o requirements/dev.txt pyproject.toml requirements/run.in
+
+soak: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
 
 deb: $(RUN_STAMP)
 	@$(BIN)/python packaging/build_deb.py
