@@ -1,0 +1,92 @@
+"""Stopping: what is on the line ends and is stored, whoever waits is told at once, and the next start begins where this one ended."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+
+from daemon.core.errors import LineLost, MachineBusy
+
+LAST = 6
+AT_ONCE = 1.0
+
+
+async def stopped(shop: MemoryShop) -> float:
+    """Seconds that the stop took."""
+    began = time.monotonic()
+    await shop.desk.close(10.0)
+    return time.monotonic() - began
+
+
+async def test_a_stop_lets_the_invoice_on_the_line_end_and_sends_the_others_away(tmp_path: Path) -> None:
+    """Its till gets its certification; those behind it are told that nothing was sent."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
+        await shop.held_at(LAST)
+        stop = asyncio.ensure_future(stopped(shop))
+        for waiting in sales[1:]:
+            with pytest.raises(MachineBusy, match="stopping"):
+                await waiting
+        shop.resume()
+        assert await stop < AT_ONCE
+        assert (await sales[0]).value.code == shop.on_machine[0].code
+        assert [record.number for record in await shop.certified()] == ["A"]
+        assert not await shop.store.unfinished(shop.desk.book)
+
+
+async def test_a_stop_waits_for_an_outcome_that_is_being_stored(tmp_path: Path) -> None:
+    """The line is free already, the till has no answer yet."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A"))
+        await shop.held_at(LAST)
+        await shop.disk(writable=False)
+        shop.resume()
+        await shop.until(lambda: shop.on_machine and not shop.desk.waiting, "certified")
+        stop = asyncio.ensure_future(stopped(shop))
+        await asyncio.sleep(0.1)
+        await shop.disk(writable=True)
+        assert await stop < 3 * AT_ONCE
+        assert (await sale).value.code == shop.on_machine[0].code
+
+
+async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -> None:
+    """Neither for its return nor for the outcome that only it can tell."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
+        await shop.held_at(LAST, "after")
+        shop.session.unplug(asyncio.get_running_loop().time(), 3600)
+        shop.port.pump()
+        await shop.until(lambda: not shop.desk.connected, "the outage")
+        assert await stopped(shop) < AT_ONCE
+        with pytest.raises(LineLost):
+            await sales[0]
+        with pytest.raises(MachineBusy, match="stopping"):
+            await sales[1]
+    shop.session.plug()
+    shop.session.resume()
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        ended = [(record.number, record.state) async for record in shop.store.iterate(shop.desk.book, 0, 1 << 60)]
+        assert ended == [("B", "abandoned"), ("A", "certified")]
+
+
+async def test_a_stop_that_is_cut_short_leaves_the_rest_to_the_next_start(tmp_path: Path) -> None:
+    """The machine does not come to an end in time: the till is told that the outcome is not known, and the next start settles it."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A", key="k"))
+        await shop.held_at(LAST, "after")
+        await shop.desk.close(0.05)
+        with pytest.raises(LineLost):
+            await sale
+    shop.session.resume()
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        answered = await shop.certify("A", key="k")
+        assert (answered.value.code, answered.replayed) == (shop.on_machine[0].code, True)
+        assert len(shop.on_machine) == 1
