@@ -19,6 +19,7 @@ from daemon.core.intake import Defaults
 from daemon.machines.line import LineSettings, keep_line
 from daemon.settings import Machine, Settings
 from daemon.store.store import Store
+from daemon.usecases.aggregate import tick
 from daemon.usecases.desk import Desk, DeskEvent, Limits
 from daemon.usecases.keep import DeskKeeper
 
@@ -108,6 +109,7 @@ async def _desk(house: House, machine: Machine, mode: Mode) -> Desk:
         on_event=house.tell,
     )
     desk.take_state(await house.store.state(book))
+    await tick(desk)  # what ended before a kill enters the totals without waiting for the machine
     house.desks.append(desk)
     return desk
 
