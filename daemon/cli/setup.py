@@ -123,12 +123,13 @@ def command(**flags: Any) -> int:
 def _check_place(wanted: Wanted) -> Path:
     """Where the configuration goes, before a port is touched for nothing."""
     place = wanted.config.absolute()
-    if place.exists() and not wanted.force:
-        raise Failure(wording.CONFIG_EXISTS(path=place))
     try:
+        exists = place.exists()
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError:
         raise Failure(wording.CANNOT_WRITE(folder=place.parent)) from None
+    if exists and not wanted.force:
+        raise Failure(wording.CONFIG_EXISTS(path=place))
     if not os.access(place.parent, os.W_OK):
         raise Failure(wording.CANNOT_WRITE(folder=place.parent))
     return place

@@ -68,9 +68,17 @@ def find(path: Path | None = None) -> Path:
     if path:
         return path
     for candidate in SEARCH:
-        if candidate.exists():
+        if _may_be_there(candidate):
             return candidate
     raise SettingsError("", "", texts.NO_CONFIG(paths=str(texts.NOR).join(map(str, SEARCH))))
+
+
+def _may_be_there(file: Path) -> bool:
+    """Also when this user may not look: reading it then says so."""
+    try:
+        return file.exists()
+    except OSError:
+        return True
 
 
 def _read(file: Path) -> dict[str, Any]:

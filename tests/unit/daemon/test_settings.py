@@ -149,6 +149,14 @@ def test_relative_paths_start_at_the_file(tmp_path, monkeypatch):
         ('[server]\nhost = "box.lan"\n' + MACHINE, 'server.host: "box.lan" can be reached from the network'),
         ('[server]\ntls_cert = "c"\n' + MACHINE, "server.tls_cert: goes with tls_key, which is missing"),
         ('[server]\ntls_key = "c"\n' + MACHINE, "server.tls_key: goes with tls_cert, which is missing"),
+        (
+            '[server]\ntls = "internal"\ntls_cert = "c"\ntls_key = "k"\n' + MACHINE,
+            "server.tls: excludes tls_cert: one or the other",
+        ),
+        (
+            '[server]\ntls_folder = "t"\n' + MACHINE,
+            'server.tls_folder: means something only with tls = "internal"',
+        ),
         ("[upstream]\n" + MACHINE, "upstream.kind: is missing"),
         (
             MACHINE + UPSTREAM.replace('secret_file = "s"\n', ""),
@@ -203,7 +211,7 @@ def test_loopback_needs_nothing(tmp_path, host):
     assert load(write(tmp_path, f'[server]\nhost = "{host}"\n' + MACHINE), {}).server.host == host
 
 
-@pytest.mark.parametrize("more", ["allow_plain_lan = true", 'tls_cert = "c"\ntls_key = "k"'])
+@pytest.mark.parametrize("more", ["allow_plain_lan = true", 'tls = "internal"', 'tls_cert = "c"\ntls_key = "k"'])
 def test_the_network_needs_tls_or_a_word(tmp_path, more):
     """Beyond loopback, TLS or an explicit `allow_plain_lan` lets the daemon start."""
     assert load(write(tmp_path, f'[server]\nhost = "0.0.0.0"\n{more}\n' + MACHINE), {}).server.host == "0.0.0.0"  # noqa: S104  the case under test
@@ -326,3 +334,11 @@ def test_a_systemd_credential_goes_before_the_file(tmp_path, name):
     assert read_secret(path, {"CREDENTIALS_DIRECTORY": str(tmp_path)}) == b"whsec_Zm9v"
     with pytest.raises(FileNotFoundError):
         read_secret(path, {})
+
+
+def test_a_place_that_cannot_be_looked_at(monkeypatch):
+    """Somebody else's folder is not taken for an empty one: the complaint is about the file in it."""
+    unreachable = Path("x" * 300)
+    monkeypatch.setattr("daemon.settings.source.SEARCH", (unreachable, Path("mcfd.toml")))
+    with pytest.raises(SettingsError, match=r"^x+: cannot be read: "):
+        load(None, {})
