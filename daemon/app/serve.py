@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Coroutine
@@ -37,6 +38,11 @@ EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_UNUSABLE = 3
 STOP_GRACE = 10.0
+GC_THRESHOLD = 20_000
+"""Objects more than at the last look; Python's own 700 is for small programs."""
+"""For what is on the line."""
+ANSWER_GRACE = 1.0
+"""And then for the answers, which say what became of it."""
 
 
 def serve(settings: Settings) -> int:
@@ -86,6 +92,7 @@ async def _serve(settings: Settings) -> int:
         _beside(stack, reloader.run(signals.reload), "reload")
         _beside(stack, certificate.keep(server), "certificate")
         _beside(stack, keep_tidy(house.store), "housekeeping")
+        _settle_memory()
         log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port, address=address)
         notify.ready()
         await _until(signals.stop, server)
@@ -95,6 +102,14 @@ async def _serve(settings: Settings) -> int:
         await asyncio.gather(server.stop(), *(desk.close(STOP_GRACE) for desk in house.desks))
     log.info("stopped")
     return EXIT_OK
+
+
+def _settle_memory() -> None:
+    """What the start has made stays: the collector need not go through it again and again, for one part in twenty of what
+    a certification costs. What comes later is nearly all freed without it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)
 
 
 def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -134,7 +149,7 @@ def _api_deps(house: House, replication: Replication, webhooks: Webhooks, stoppi
 def _server_config(settings: Settings, certificate: Certificate) -> ServerConfig:
     server = settings.server
     cert, key = certificate.files or (None, None)
-    return ServerConfig(host=server.host, port=server.port, tls_cert=cert, tls_key=key, grace=STOP_GRACE)
+    return ServerConfig(host=server.host, port=server.port, tls_cert=cert, tls_key=key, grace=STOP_GRACE + ANSWER_GRACE)
 
 
 def _in_url(host: str) -> str:
