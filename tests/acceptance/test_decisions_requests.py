@@ -216,6 +216,17 @@ def test_decision_5_a_number_is_certified_once_per_nim(shop: Shop) -> None:
     assert certified(shop.certify(invoice(number), mode="test"))["codeSecef"] != receipt["codeSecef"]
 
 
+def test_decision_5_five_tills_with_one_number(shop: Shop) -> None:
+    """At the same moment and without a key: one is certified, four are told of it."""
+    body, before = invoice(fresh()), shop.machines[0].counters
+    with ThreadPoolExecutor(5) as tills:
+        answers = list(tills.map(lambda _: shop.certify(body), range(5)))
+    (receipt,) = [answer.json() for answer in answers if answer.status_code == 200]
+    told = [problem(answer, 409, "DUPLICATE_INVOICE") for answer in answers if answer.status_code != 200]
+    assert [body["certification"] for body in told] == [receipt] * 4
+    assert shop.machines[0].counters[1] == before[1] + 1
+
+
 def test_decision_5_an_attempt_that_failed_leaves_its_number_free(shop: Shop) -> None:
     """Refused by the machine, or cut off before 38h: the same number is certified the next time."""
     machine, number = shop.machines[0], fresh()

@@ -89,12 +89,12 @@ def test_a_box_that_is_not_there(shop: Shop) -> None:
 
 
 def test_its_retries_never_certify_twice(shop: Shop, client: Published) -> None:
-    """The line dies before the answer to 38h, after it, and in the middle of the entry: the client repeats with the key it made up,
+    """The line dies in the middle of the entry or before the answer to 38h, or that answer is lost: the client repeats with the key it made up,
     and gets the one certification there is."""
     machine = shop.machines[0]
     since = machine.counters[0]
     receipts = []
-    for spec in ("unplug-before:0.2@33h#1", "unplug:0.2@38h#1", "unplug-after:0.2@38h#1", "drop-reply@38h#1"):
+    for spec in ("unplug-before:0.2@33h#1", "unplug:0.2@38h#1", "drop-reply@38h#1"):
         machine.order("fault", spec=spec)
         receipts.append(client("certify", retries=8, **sale(100)))
         wait_for(lambda: client("me")["connected"])
