@@ -130,7 +130,8 @@ class Office(Base):
         return total
 
     async def forget_destinations(self, *, but: Collection[str]) -> int:
-        """Lets go of what waits for a receiver of events that is no longer configured; how many rows. What goes upstream stays."""
+        """Lets go of the rows of receivers of events that are no longer configured; how many were never sent. What goes
+        upstream stays."""
         return await self._write(partial(outbox.forget_destinations, but=but))
 
     async def note_verified(self, *, at: int) -> None:

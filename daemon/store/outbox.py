@@ -79,7 +79,10 @@ class Outbox:
 def forget_destinations(connection: sqlite3.Connection, but: Collection[str]) -> int:
     known = [row[0] for row in connection.execute(_SQL["destinations"])]
     gone = [destination for destination in known if destination not in {UPSTREAM, *but}]
-    return sum(connection.execute(_SQL["forget"], (destination,)).rowcount for destination in gone)
+    unsent = sum(connection.execute(_SQL["forget_unsent"], (destination,)).rowcount for destination in gone)
+    for destination in gone:
+        connection.execute(_SQL["forget_sent"], (destination,))
+    return unsent
 
 
 def _backlog(connection: sqlite3.Connection, destination: str) -> list[Backlog]:

@@ -101,7 +101,9 @@ class Handler(BaseHTTPRequestHandler):
         if not verify(self.book.key, headers, body):
             self.book.note(headers, body, status=401, keep=False)
             return self.answer(401, body="signature")
-        return self.play(self.book.next_step(json.loads(body)["source"].removeprefix("/mcf/")), headers, body)
+        event = json.loads(body)
+        nim = event.get("nim") or event["source"].removeprefix("/mcf/")
+        return self.play(self.book.next_step(nim), headers, body)
 
     def play(self, step, headers, body):
         status = step.get("status", 200)

@@ -52,5 +52,8 @@ DELETE FROM outbox WHERE id IN (
 -- name: destinations
 SELECT DISTINCT destination FROM outbox;
 
--- name: forget
+-- name: forget_unsent
+DELETE FROM outbox WHERE destination = ? AND state <> 'sent';
+
+-- name: forget_sent
 DELETE FROM outbox WHERE destination = ?;
