@@ -54,6 +54,7 @@ AT_THE_MACHINE: Final[Errors] = (
     errors.MachineOffline,
     errors.MachineBusy,
     errors.LineLost,
+    errors.NothingDone,
     errors.MachineAttention,
     errors.MachineNonsense,
     errors.MachineRefused,
