@@ -2,32 +2,38 @@
 
     python -m bench.baseline_api LEDGER PORT
 
-It stores what mcfd stores of a certification: the intent, its items, payments and tax lines before the "machine" is asked, code,
-counters and totals after it, each durably. Its machine is a function that returns at once: no line, no protocol.
+It stores what mcfd stores of a certification, in two durable steps: the intent with items and payments before the "machine" is
+asked; then code, counters, tax lines and its link of a hash chain, what the book knows of its machine, and an event. Its machine is a
+function that returns at once: no line, no protocol, no queue, and no promise about crashes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import sqlite3
 import sys
-import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
 import uvicorn
+from anyio import to_thread
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
-from sqlalchemy import ForeignKey, Index, create_engine, event
-from sqlalchemy.engine import Engine
+from sqlalchemy import ForeignKey, Index, create_engine, event, select
+from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 from sqlalchemy.pool import QueuePool
 
 KEY = "bench-key"
+IFU = "00084440Y"
 POOL = 64
 RATES = {"A": 0, "B": 18, "C": 10}
 
@@ -42,6 +48,7 @@ class Wire(BaseModel):
 
 class ItemIn(Wire):
     name: str = Field(min_length=1, max_length=200)
+    code: str = ""
     tax_group: Group
     unit_price: Decimal
     quantity: Decimal
@@ -57,6 +64,10 @@ class CustomerIn(Wire):
     client_type: Literal["CC", "PP", "PM", "PC"] = "CC"
     ifu: str = ""
     name: str = ""
+    address: str = ""
+    phone: str = ""
+    email: str = ""
+    rccm: str = ""
 
 
 class InvoiceIn(Wire):
@@ -91,30 +102,56 @@ class Base(DeclarativeBase):
     pass
 
 
+class ApiKey(Base):
+    __tablename__ = "api_key"
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    nim: Mapped[str]
+
+
+class Book(Base):
+    __tablename__ = "book"
+
+    nim: Mapped[str] = mapped_column(primary_key=True)
+    tc: Mapped[int] = mapped_column(default=0)
+    fvc: Mapped[int] = mapped_column(default=0)
+    last_number: Mapped[str] = mapped_column(default="")
+    last_seq: Mapped[int] = mapped_column(default=0)
+    head: Mapped[str] = mapped_column(default="")
+
+
 class Certification(Base):
     __tablename__ = "certification"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     nim: Mapped[str]
+    seq: Mapped[int | None]
+    state: Mapped[str]
     number: Mapped[str]
     type: Mapped[str]
-    state: Mapped[str]
     operator_id: Mapped[str]
     operator_name: Mapped[str]
     customer_ifu: Mapped[str]
     customer_name: Mapped[str]
+    customer_address: Mapped[str]
+    customer_phone: Mapped[str]
+    customer_email: Mapped[str]
+    customer_rccm: Mapped[str]
     total_ttc: Mapped[int]
     begun_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
+    duration_ms: Mapped[int | None]
     code: Mapped[str | None] = mapped_column(index=True)
     machine_time: Mapped[str | None]
+    ifu: Mapped[str | None]
     tc: Mapped[int | None]
     fvc: Mapped[int | None]
+    hash: Mapped[str | None]
     items: Mapped[list[Item]] = relationship()
     payments: Mapped[list[Payment]] = relationship()
     taxes: Mapped[list[Tax]] = relationship()
 
-    __table_args__ = (Index("number_once", "nim", "number", unique=True),)
+    __table_args__ = (Index("number_once", "nim", "number", unique=True), Index("in_order", "nim", "seq", unique=True))
 
 
 class Item(Base):
@@ -123,6 +160,7 @@ class Item(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     certification_id: Mapped[int] = mapped_column(ForeignKey("certification.id"), index=True)
     name: Mapped[str]
+    code: Mapped[str]
     tax_group: Mapped[str]
     unit_price: Mapped[int]
     quantity: Mapped[int]
@@ -149,20 +187,18 @@ class Tax(Base):
     ttc: Mapped[int]
 
 
-class Counter:
-    """The machine: says yes at once."""
+class Event(Base):
+    __tablename__ = "event"
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tc = 0
-
-    def certify(self) -> tuple[str, str, int]:
-        with self._lock:
-            self._tc += 1
-            return secrets.token_hex(12).upper(), f"{datetime.now(UTC):%Y%m%d%H%M%S}", self._tc
+    id: Mapped[int] = mapped_column(primary_key=True)
+    nim: Mapped[str]
+    type: Mapped[str]
+    certification_id: Mapped[int]
+    at: Mapped[datetime]
 
 
 def engine_of(path: str) -> Engine:
+    """As SQLAlchemy's manual has it for SQLite with many writers: transactions begun by hand, and immediately."""
     engine = create_engine(
         f"sqlite:///{path}",
         poolclass=QueuePool,
@@ -172,8 +208,13 @@ def engine_of(path: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 
@@ -190,7 +231,7 @@ def taxes_of(invoice: InvoiceIn) -> list[TaxDetail]:
     return details
 
 
-def record_of(nim: str, invoice: InvoiceIn, total: int) -> Certification:
+def intent(nim: str, invoice: InvoiceIn, total: int) -> Certification:
     return Certification(
         nim=nim,
         number=invoice.invoice_number,
@@ -200,11 +241,16 @@ def record_of(nim: str, invoice: InvoiceIn, total: int) -> Certification:
         operator_name=invoice.operator_name,
         customer_ifu=invoice.customer.ifu,
         customer_name=invoice.customer.name,
+        customer_address=invoice.customer.address,
+        customer_phone=invoice.customer.phone,
+        customer_email=invoice.customer.email,
+        customer_rccm=invoice.customer.rccm,
         total_ttc=total,
         begun_at=datetime.now(UTC),
         items=[
             Item(
                 name=item.name,
+                code=item.code,
                 tax_group=item.tax_group,
                 unit_price=int(item.unit_price * 100),
                 quantity=int(item.quantity * 1000),
@@ -216,42 +262,78 @@ def record_of(nim: str, invoice: InvoiceIn, total: int) -> Certification:
     )
 
 
-def create_app(path: str) -> FastAPI:
+def outcome(session: Session, record: Certification, invoice: InvoiceIn, taxes: list[TaxDetail], began: float) -> None:
+    """What the machine said, the book's counters and its chain, and the event."""
+    book = session.get_one(Book, record.nim)
+    book.tc += 1
+    book.fvc += 1
+    book.last_seq += 1
+    book.last_number = record.number
+    record.state, record.seq = "certified", book.last_seq
+    record.tc, record.fvc, record.ifu = book.tc, book.fvc, IFU
+    record.code, record.machine_time = secrets.token_hex(12).upper(), f"{datetime.now(UTC):%Y%m%d%H%M%S}"
+    record.ended_at = datetime.now(UTC)
+    record.duration_ms = round((time.perf_counter() - began) * 1000)
+    told = f"{record.seq}|{record.code}|{record.machine_time}|{record.tc}|{invoice.model_dump_json()}"
+    record.hash = book.head = hashlib.sha256((book.head + told).encode()).hexdigest()
+    record.taxes = [Tax(group=tax.group, ht=tax.ht, tva=tax.tva, ttc=tax.ttc) for tax in taxes]
+    session.add(Event(nim=record.nim, type="cert.issued", certification_id=record.id, at=record.ended_at))
+
+
+def certify(engine: Engine, nim: str, invoice: InvoiceIn, key: str) -> Receipt:
+    began = time.perf_counter()
+    total = sum(item.amount_ttc for item in invoice.items)
+    if total != sum(payment.amount for payment in invoice.payments):
+        raise HTTPException(422, "payments")
+    taxes = taxes_of(invoice)
+    with Session(engine, expire_on_commit=False) as session:
+        owner = session.scalar(select(ApiKey.nim).where(ApiKey.hash == hashlib.sha256(key.encode()).hexdigest()))
+        if owner != nim:
+            raise HTTPException(401 if owner is None else 403)
+        record = intent(nim, invoice, total)
+        session.add(record)
+        try:
+            session.commit()
+        except IntegrityError:
+            raise HTTPException(409, "duplicate") from None
+        outcome(session, record, invoice, taxes, began)
+        session.commit()
+    return Receipt(
+        code_secef=record.code or "",
+        invoice_number=record.number,
+        invoice_type=record.type,
+        total_ttc=total,
+        date_time=record.machine_time or "",
+        tax_details=taxes,
+        tc=record.tc or 0,
+        fvc=record.fvc or 0,
+    )
+
+
+def create_app(path: str, nims: list[str]) -> FastAPI:
     engine = engine_of(path)
     Base.metadata.create_all(engine)
-    counter = Counter()
-    app = FastAPI()
+    with Session(engine) as session:
+        session.add_all([Book(nim=nim) for nim in nims])
+        session.add_all([ApiKey(hash=hashlib.sha256(f"{KEY}-{nim}".encode()).hexdigest(), nim=nim) for nim in nims])
+        session.commit()
+
+    @asynccontextmanager
+    async def threads_enough(_: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = POOL
+        yield
+
+    app = FastAPI(lifespan=threads_enough)
 
     @app.post("/v1/mcf/{nim}/certify")
-    def certify(
+    def certify_invoice(
         nim: str, invoice: InvoiceIn, credentials: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]
     ) -> Receipt:
-        if not secrets.compare_digest(credentials.credentials, KEY):
-            raise HTTPException(401)
-        total = sum(item.amount_ttc for item in invoice.items)
-        if total != sum(payment.amount for payment in invoice.payments):
-            raise HTTPException(422, "payments")
-        taxes = taxes_of(invoice)
-        with Session(engine, expire_on_commit=False) as session:
-            record = record_of(nim, invoice, total)
-            session.add(record)
-            try:
-                session.commit()
-            except IntegrityError:
-                raise HTTPException(409, "duplicate") from None
-            code, moment, tc = counter.certify()
-            record.state, record.code, record.machine_time = "certified", code, moment
-            record.tc = record.fvc = tc
-            record.ended_at = datetime.now(UTC)
-            record.taxes = [Tax(group=tax.group, ht=tax.ht, tva=tax.tva, ttc=tax.ttc) for tax in taxes]
-            session.commit()
-        return Receipt(
-            code_secef=code, invoice_number=invoice.invoice_number, invoice_type=invoice.invoice_type, total_ttc=total,
-            date_time=moment, tax_details=taxes, tc=tc, fvc=tc,
-        )  # fmt: skip
+        return certify(engine, nim, invoice, credentials.credentials)
 
     return app
 
 
 if __name__ == "__main__":
-    uvicorn.run(create_app(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]), access_log=False, log_level="warning")
+    ledger, port, *machines = sys.argv[1:]
+    uvicorn.run(create_app(ledger, machines), host="127.0.0.1", port=int(port), access_log=False, log_level="warning")

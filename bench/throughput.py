@@ -32,7 +32,7 @@ def throughput() -> Iterator[Row]:
             ours, theirs = [], []
             for _ in range(ROUNDS):
                 ours.append(_rate(_sandboxes(bench, clients)))
-                theirs.append(_rate([naive] * clients))
+                theirs.append(_rate([naive[number % min(MACHINES, clients)] for number in range(clients)]))
             yield Row(
                 row,
                 median(ours) / median(theirs),
@@ -59,16 +59,17 @@ def _rate(endpoints: list[Endpoint]) -> float:
 
 
 @contextmanager
-def baseline() -> Iterator[Endpoint]:
+def baseline() -> Iterator[list[Endpoint]]:
     """The other endpoint as a process under uvicorn, its ledger on the same disk."""
     with folder() as path:
         port = _free_port()
-        command = [sys.executable, "-m", "bench.baseline_api", str(path / "ledger.sqlite3"), str(port)]
+        nims = [nim(number) for number in range(1, MACHINES + 1)]
+        command = [sys.executable, "-m", "bench.baseline_api", str(path / "ledger.sqlite3"), str(port), *nims]
         with (path / "log").open("wb") as log:
             process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
         try:
             _wait_for(port, process, path / "log")
-            yield Endpoint(port, f"/v1/mcf/{nim(1)}/certify", KEY)
+            yield [Endpoint(port, f"/v1/mcf/{name}/certify", f"{KEY}-{name}") for name in nims]
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=20)
