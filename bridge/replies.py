@@ -41,8 +41,8 @@ class LastInvoice:
 
     @classmethod
     def read(cls, fields: list[str]) -> Self | None:
-        """None before the first invoice: the fields are empty, or left out."""
-        if not any(fields):
+        """None before the first invoice: the fields are left out, or empty, where a time and a total may be zeros."""
+        if not any(field.strip("0.") for field in fields):
             return None
         time, kind, code, number, total = fields
         return cls(

@@ -19,7 +19,8 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     if (subtotal.total_ttc, theirs) == (invoice.total_ttc, ours):
         return invoice
     difference = subtotal.total_ttc - invoice.total_ttc
-    if invoice.price_mode == "TTC" or abs(difference) > len(invoice.items) or set(ours) != set(theirs):
+    adds_up = set(ours) == set(theirs) and sum(line.ttc for line in subtotal.taxes) == subtotal.total_ttc
+    if invoice.price_mode == "TTC" or abs(difference) > len(invoice.items) or not adds_up:
         raise MachineNonsense(
             f"the machine's subtotal {subtotal.total_ttc} {theirs} is not ours, {invoice.total_ttc} {ours}"
         )

@@ -141,12 +141,17 @@ class ConnectedMachine:
             await self._machine.add_comment(AddComment(comment.label, comment.text))
 
     async def subtotal(self) -> Subtotal:
-        """The rates of the tax lines are the machine's own."""
+        """The rates of the tax lines are the machine's own.
+
+        The page does not say whether a group's total carries its VAT; the total of all, which does, tells."""
         with translated():
             subtotal = await self._machine.subtotal()
+        groups = subtotal.groups
+        if sum(groups) != subtotal.total == sum(groups) + sum(subtotal.vat):
+            groups = tuple(ht + vat for ht, vat in zip(groups, subtotal.vat, strict=True))
         taxes = tuple(
             TaxLine(group, self._rates.get(group, 0), ttc - vat, vat, ttc)
-            for group, ttc, vat in zip(GROUPS, subtotal.groups, subtotal.vat, strict=True)
+            for group, ttc, vat in zip(GROUPS, groups, subtotal.vat, strict=True)
             if ttc or vat
         )
         return Subtotal(subtotal.total, taxes, subtotal.specific)

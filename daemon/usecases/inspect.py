@@ -6,13 +6,15 @@ import asyncio
 
 import msgspec
 
+from daemon.core.certification import ServerLink
 from daemon.core.clock import millis_text
-from daemon.core.errors import LineLost, NothingDone
+from daemon.core.errors import LineLost, MachineNonsense, MachineRefused, NothingDone
 from daemon.core.idempotency import KeyUse
 from daemon.core.machine_info import MachineInfo, machine_info
 from daemon.usecases.call import Answered, Call
 from daemon.usecases.desk import Desk, Reading
 from daemon.usecases.once import once
+from daemon.usecases.ports import FiscalMachine
 
 CACHE_SECONDS = 1.0
 TAXPAYER_LINES = 6
@@ -52,11 +54,29 @@ async def _read(desk: Desk) -> Reading:
         machine = desk.present()
         state = await machine.state()
         desk.take_machine_time(state)
-        link = desk.server_link = await machine.server_link()
+        link = await _server_link(machine)
+        if link.state:
+            desk.server_link = link
         if not desk.taxpayer:
-            desk.taxpayer = tuple([await machine.taxpayer(line) for line in range(TAXPAYER_LINES)])
+            desk.taxpayer = tuple([await _taxpayer(machine, line) for line in range(TAXPAYER_LINES)])
         desk.reading = Reading(state, link, clock(), desk.now())
         return desk.reading
+
+
+async def _server_link(machine: FiscalMachine) -> ServerLink:
+    """A machine that is not activated may know no tax server: what else it says of itself is wanted all the same. `state` is
+    empty then, and `error` says why."""
+    try:
+        return await machine.server_link()
+    except (MachineRefused, MachineNonsense) as error:
+        return ServerLink(0, 0, "", "", error.text if isinstance(error, MachineRefused) else str(error))
+
+
+async def _taxpayer(machine: FiscalMachine, line: int) -> str:
+    try:
+        return await machine.taxpayer(line)
+    except MachineRefused:
+        return ""
 
 
 class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):

@@ -130,8 +130,8 @@ def test_requests_are_written_as_the_page_shows(command, data: str) -> None:
 
 
 def test_the_state_with_and_without_a_last_invoice() -> None:
-    """22 fields, 27 of which five are empty, or 27 with the last invoice; dashes leave the code."""
-    for text in (f"{HEAD},{RATES}", f"{HEAD},,,,,,{RATES}"):
+    """22 fields, 27 of which five are empty or zeros, or 27 with the last invoice; dashes leave the code."""
+    for text in (f"{HEAD},{RATES}", *(f"{HEAD},{none},{RATES}" for none in (",,,,", ",,,,0.00", f"{'0' * 14},,,,0"))):
         state = understand(ReadState(), text.encode())
         assert (state.last, state.tc, state.fvc, state.frc, state.rates) == (None, 13, 7, 2, RATES_READ)
     state = understand(ReadState(), f"{HEAD},{LAST},{RATES}".encode())

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from support.scripted_line import ScriptedPort, answer
 
 from bridge import errors as bridge
 from bridge.link import Link, Timers
@@ -106,6 +107,16 @@ async def entered(machine: ConnectedMachine) -> Invoice:
     assert (await machine.subtotal()).taxes == own.taxes
     await machine.pay(own.payments[0])
     return own
+
+
+@pytest.mark.parametrize("shown", ["1180", "1000"])
+async def test_a_group_s_total_with_or_without_its_vat_is_understood(shown: str) -> None:
+    """33h: the page leaves open which of them a machine shows in HT mode; the total of all tells them apart."""
+    groups, vat = ["500", shown] + ["0"] * 14, ["0", "180"] + ["0"] * 14
+    link = Link(ScriptedPort(answer(",".join(["1680", *groups, *vat, "0"]).encode())))
+    taxes = (await ConnectedMachine(Machine(link)).subtotal()).taxes
+    link.close()
+    assert [(tax.group, tax.ht, tax.tva, tax.ttc) for tax in taxes] == [("A", 500, 0, 500), ("B", 1000, 180, 1180)]
 
 
 async def test_counters_are_complete(machine: ConnectedMachine) -> None:
