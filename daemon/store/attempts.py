@@ -19,7 +19,7 @@ from daemon.core.invoice import Invoice
 from daemon.core.reference import own_fvc
 from daemon.core.tally import contribution
 from daemon.store.books import Head, advance, advance_certified, read_head
-from daemon.store.codec import RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes
+from daemon.store.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.queries import load
 
 _SQL = load("attempts", columns=RECORD_COLUMNS)
@@ -108,7 +108,7 @@ def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: 
 
 def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome) -> Record:
     """Told twice, it is written once: the record that exists is the answer."""
-    record = find_record(connection, book, attempt_id)
+    record, stored = _read(connection, book, attempt_id)
     if record.state == "certified" and record.code == outcome.certified.code:
         return record
     _must_be_open(record)
@@ -127,7 +127,7 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         duration_ms=outcome.duration_ms,
         reason=outcome.reason,
     )
-    sealed, head = _seal(connection, book, ended)
+    sealed, head = _seal(connection, book, ended, stored)
     advance_certified(
         connection,
         book.id,
@@ -149,12 +149,12 @@ def end(
     at: int,
 ) -> Record:
     """Known not certified: the number and the key are free again."""
-    record = find_record(connection, book, attempt_id)
+    record, stored = _read(connection, book, attempt_id)
     if record.state == state:
         return record
     _must_be_open(record)
     ended = msgspec.structs.replace(record, state=state, reason=reason, ended_at=at)
-    sealed, head = _seal(connection, book, ended)
+    sealed, head = _seal(connection, book, ended, stored)
     advance(connection, book.id, head)
     return sealed
 
@@ -165,10 +165,16 @@ def dispute(connection: sqlite3.Connection, book: Book, attempt_id: int, found: 
 
 
 def find_record(connection: sqlite3.Connection, book: Book, attempt_id: int) -> Record:
+    return _read(connection, book, attempt_id)[0]
+
+
+def _read(connection: sqlite3.Connection, book: Book, attempt_id: int) -> tuple[Record, bytes]:
+    """With the invoice's bytes as they are stored."""
     row = connection.execute(_SQL["by_id"], (attempt_id, book.id)).fetchone()
     if row is None:
         raise NotFound(f"there is no attempt {attempt_id}")
-    return record_of(row)
+    content = unpack(row[PAYLOAD])
+    return record_of(row, content), content
 
 
 def find_number(
@@ -209,8 +215,9 @@ def _must_be_open(record: Record) -> None:
         raise NotFound(f"attempt {record.id} has already ended {record.state}")
 
 
-def _seal(connection: sqlite3.Connection, book: Book, record: Record) -> tuple[Record, Head]:
-    """Gives an attempt that has just ended its place in the book; the caller advances the book to the head returned."""
+def _seal(connection: sqlite3.Connection, book: Book, record: Record, stored: bytes) -> tuple[Record, Head]:
+    """Gives an attempt that has just ended its place in the book; the caller advances the book to the head returned.
+    `stored` are the bytes of its invoice in the row: what has not changed is not deflated a second time."""
     before = read_head(connection, book.id)
     content = invoice_bytes(record.invoice)
     placed = msgspec.structs.replace(
@@ -232,7 +239,7 @@ def _seal(connection: sqlite3.Connection, book: Book, record: Record) -> tuple[R
         sealed.reason or None,
         sealed.hash,
         tally_bytes(tally_of(sealed)),
-        pack(content),
+        None if content == stored else pack(content),
         sealed.id,
     )
     connection.execute(_SQL["seal"], values)

@@ -48,6 +48,8 @@ RECORD_COLUMNS = (
     "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
     "machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash"
 )
+PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
+"""Where in such a row the invoice is."""
 
 
 def invoice_bytes(invoice: Invoice) -> bytes:

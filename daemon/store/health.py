@@ -12,14 +12,13 @@ from daemon.core.closure import Book
 from daemon.core.errors import LedgerUnusable
 from daemon.store.books import Head, all_books, read_head
 from daemon.store.closures import COLUMNS, closure_of
-from daemon.store.codec import RECORD_COLUMNS, record_of, unpack
+from daemon.store.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
 from daemon.store.faults import DAMAGED
 from daemon.store.queries import load
 
 SMALL_BYTES = 16 * 1024 * 1024
 """A file that is read in well under a second from an SD card. SQLite 3.40 does not let its check be interrupted."""
 _SMALL_TABLES = ("meta", "book", "total", "api_key", "outbox", "settlement")
-_PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
 
 _SQL = load("health", record=RECORD_COLUMNS, closure=COLUMNS)
 
@@ -58,7 +57,7 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
     last_hash, record_seq = chain.GENESIS, 0
     row = connection.execute(_SQL["last_record"], (book.id,)).fetchone()
     if row is not None:
-        content = unpack(row[_PAYLOAD])
+        content = unpack(row[PAYLOAD])
         record = record_of(row, content)
         record_seq, last_hash = record.seq, record.hash
         previous = previous_hash(connection, book, record.seq)

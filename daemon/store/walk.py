@@ -14,12 +14,11 @@ from daemon.core.closure import Aggregate, Book, Closure, Tally
 from daemon.core.invoice import CREDITS
 from daemon.store.attempts import OPEN, tally_of
 from daemon.store.closures import COLUMNS, closure_of
-from daemon.store.codec import RECORD_COLUMNS, read_tally, record_of, unpack
+from daemon.store.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
 from daemon.store.queries import load
 from daemon.store.totals import STRIDE, accumulate, read_totals
 
 _SQL = load("verify", record=RECORD_COLUMNS, closure=COLUMNS)
-_PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
 _SEQ = RECORD_COLUMNS.split(", ").index("seq")
 _STEP = 10_000
 
@@ -72,7 +71,7 @@ class BookWalk:
     # -- records ----------------------------------------------------------------------------------------------------
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
-        content = unpack(row[_PAYLOAD])
+        content = unpack(row[PAYLOAD])
         record = record_of(row[:-1], content)
         if record.seq != self._seq + 1:
             self._note(f"records {self._seq + 1} to {record.seq - 1} are missing")
