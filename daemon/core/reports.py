@@ -296,9 +296,9 @@ def _credit_notes(types: Sequence[TypeTotal]) -> CreditNotes:
 
 def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
     return tuple(
-        PsvbTotal(group, tally[f"psvb.{group}.base"], percent(rate), tally.get(f"psvb.{group}.amount", 0))
+        PsvbTotal(group, tally.get(f"psvb.{group}.base", 0), percent(rate), tally.get(f"psvb.{group}.amount", 0))
         for group, rate in PSVB_RATES.items()
-        if f"psvb.{group}.base" in tally
+        if f"psvb.{group}.base" in tally or f"psvb.{group}.amount" in tally  # credits may leave a rounding
     )
 
 
