@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
+import signal
 import sys
 import tempfile
 import threading
@@ -29,6 +30,8 @@ TILLS = 3
 WITH_RESTARTS = 0.4
 WARMING_UP = 0.1
 """Parts of the whole time."""
+CREDIT_NOTES = {"credit_timeout": 10.0}
+"""The answer to one may be lost too, and the line then waits that long; this machine needs no minute to check it."""
 LAST_WORDS = 180.0
 """Seconds for what was begun to come to its end."""
 
@@ -44,6 +47,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--folder", type=Path, help="where everything is kept; otherwise it is gone at the end")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the shop is cleared away
     say(f"soak: {arguments.minutes:g} minutes, seed {arguments.seed}")
     with tempfile.TemporaryDirectory(prefix="mcfd-soak-") as scratch:
         folder = arguments.folder or Path(scratch)
@@ -70,7 +74,7 @@ def soak(folder: Path, seconds: float, seed: int) -> list[str]:
     }
     machines = tuple(Machine(folder, nim) for nim in (NIM, OTHER))
     try:
-        with Shop(folder, machines=machines, config={"upstream": upstream}) as shop:
+        with Shop(folder, machines=machines, config={"upstream": upstream}, per_machine=CREDIT_NOTES) as shop:
             return _soak(shop.start(), headquarters, seconds, seed)
     finally:
         headquarters.kill()

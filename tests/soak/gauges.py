@@ -48,8 +48,9 @@ class Gauges:
     def __str__(self) -> str:
         memory, descriptors = ends(self.memory), ends(self.descriptors)
         minutes = len(self.memory) * EVERY / 60
+        course = " ".join(f"{value:.1f}" for value in tenths(self.memory))
         return (
-            f"{minutes:.1f} min: memory {memory[0]:.1f} → {memory[1]:.1f} MB (most {max(self.memory):.1f}), "
+            f"{minutes:.1f} min: memory {memory[0]:.1f} → {memory[1]:.1f} MB (by tenths {course}), "
             f"descriptors {descriptors[0]:g} → {descriptors[1]:g} (most {max(self.descriptors)})"
         )
 
@@ -58,3 +59,9 @@ def ends(values: list[float] | list[int]) -> tuple[float, float]:
     """The medians of the first and of the last quarter."""
     quarter = max(1, len(values) // 4)
     return statistics.median(values[:quarter]), statistics.median(values[-quarter:])
+
+
+def tenths(values: list[float]) -> list[float]:
+    """The median of each tenth."""
+    step = max(1, len(values) // 10)
+    return [statistics.median(values[at : at + step]) for at in range(0, step * 10, step) if values[at : at + step]]

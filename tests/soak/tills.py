@@ -20,6 +20,8 @@ AGAIN = {
     httpx.codes.SERVICE_UNAVAILABLE,
 }
 PAUSE = (0.0, 0.4)
+LOOKS = ("/metrics", "/health/ready", "/v1/me")
+LOOKS_AT_ONE = ("reports/x", "reports/a", "reports", "info", "certifications")
 INVALID = {"invoiceNumber": "bad", "invoiceType": "FV", "items": [], "payments": []}
 
 
@@ -55,7 +57,7 @@ class Till(threading.Thread):
         self._diary = diary
         self._dice = random.Random(seed)
         self._headers = shop.headers(book.mode, book.nim)  # type: ignore[arg-type]  # live or test
-        self._http = httpx.Client(base_url=f"http://127.0.0.1:{shop.port}/v1/mcf/{book.nim}", timeout=60)
+        self._http = httpx.Client(base_url=f"http://127.0.0.1:{shop.port}", timeout=60)
         self._count = 0
 
     def run(self) -> None:
@@ -104,7 +106,7 @@ class Till(threading.Thread):
             self._wrong(f"an invoice without items: {answer.text}")
 
     def look(self) -> None:
-        path = self._dice.choice(("reports/x", "reports/a", "reports", "info"))
+        path = self._dice.choice((*LOOKS, *(f"/v1/mcf/{self._book.nim}/{look}" for look in LOOKS_AT_ONE)))
         try:
             answer = self._http.get(path, headers=self._headers)
         except httpx.HTTPError:
@@ -136,7 +138,9 @@ class Till(threading.Thread):
         began = time.monotonic()
         while time.monotonic() - began < PATIENCE:
             try:
-                answer = self._http.post(path, json=body, headers={**self._headers, "Idempotency-Key": key})
+                answer = self._http.post(
+                    f"/v1/mcf/{self._book.nim}/{path}", json=body, headers={**self._headers, "Idempotency-Key": key}
+                )
             except httpx.HTTPError as error:
                 self._diary.answers[type(error).__name__] += 1
             else:

@@ -1,0 +1,154 @@
+"""The checks of `mcfd doctor` that need no machine, one by one; with one: tests/acceptance/test_doctor.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.authority import Authority
+
+from daemon.core.delivery import Backlog
+from daemon.doctor.box import check_box_clock, check_disk
+from daemon.doctor.certificate import check_certificate
+from daemon.doctor.configuration import check_secrets
+from daemon.doctor.ledger import check_keys, check_upstream
+from daemon.doctor.line import User, check_clock, check_port, check_tax_server
+from daemon.doctor.service import Service, check_service
+from daemon.settings import Settings, load
+from daemon.tls.authority import create
+
+MACHINE = '[[machine]]\nnim = "EL02000015-1"\nport = "/dev/mcf-1"\n'
+NIM = "EL02000015-1"
+HOUR = 3_600_000
+
+
+@pytest.fixture(autouse=True)
+def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+
+
+def settings(folder: Path, text: str = "") -> Settings:
+    file = folder / "mcfd.toml"
+    file.write_text(f'{text}\n[storage]\npath = "mcfd.sqlite3"\n{MACHINE}')
+    return load(file, {})
+
+
+def test_the_daemon_that_answers() -> None:
+    """Ours, an older one, nobody, somebody else."""
+    here = "http://127.0.0.1:8480"
+    assert check_service(Service(here, version="2"), "2").state == "ok"
+    assert check_service(Service(here, version="1"), "2").state == "warn"
+    assert check_service(Service(here, problem="Connection refused"), "2").state == "fail"
+    stranger = check_service(Service(here, problem="no HTTP", stranger=True), "2")
+    assert (stranger.state, "ss -ltnp" in stranger.todo) == ("fail", True)
+
+
+def test_a_box_without_a_clock_battery() -> None:
+    """1970 is a failure: signatures, certificates and reports would carry it."""
+    assert check_box_clock(datetime(1970, 1, 1, tzinfo=UTC)).state == "fail"
+    assert check_box_clock(datetime(2026, 1, 1, tzinfo=UTC)).state == "ok"
+
+
+def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than the reserve fails, less than ten times that warns; a disk that went read-only fails whatever its room."""
+    box = settings(tmp_path)
+    for megabytes, state in ((31, "fail"), (33, "warn"), (321, "ok")):
+        usage = SimpleNamespace(free=megabytes * 1024 * 1024)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
+        assert check_disk(box).state == state
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    assert "read-only" in check_disk(box).found
+    monkeypatch.undo()
+    gone = load(box.file, {"MCFD_STORAGE_PATH": str(tmp_path / "gone/mcfd.sqlite3")})
+    assert check_disk(gone).state == "fail"
+
+
+def test_what_tills_are_shown(tmp_path: Path) -> None:
+    """Not needed on loopback, in clear on the network: a warning; a certificate by its dates; none: a failure."""
+    plain = settings(tmp_path, '[server]\nhost = "0.0.0.0"\nallow_plain_lan = true')
+    assert check_certificate(settings(tmp_path)).state == "ok"
+    assert check_certificate(plain).state == "warn"
+    internal = settings(tmp_path, '[server]\ntls = "internal"\ntls_folder = "tls"')
+    assert check_certificate(internal).state == "fail"
+    now = datetime.now(UTC)
+    create(tmp_path / "tls", ("localhost",), now)
+    days = {0: "ok", 368: "ok", 375: "warn", 398: "fail", -400: "fail"}
+    assert {day: check_certificate(internal, now + timedelta(days=day)).state for day in days} == days
+
+
+def test_a_certificate_of_the_operators(tmp_path: Path) -> None:
+    """A month is left to have it renewed; then it is too late."""
+    for expired, state in ((False, "warn"), (True, "fail")):
+        pem = Authority(tmp_path).issue(expired=expired)  # three days, or none
+        server = f'[server]\ntls_cert = "{pem}"\ntls_key = "{pem}"'
+        assert check_certificate(settings(tmp_path, server)).state == state
+
+
+def test_secrets(tmp_path: Path) -> None:
+    """Readable by others: a warning with the command that ends it; no secret at all: a failure, and not a word of it."""
+    secret = tmp_path / "s"
+    secret.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    box = settings(tmp_path, '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"')
+    secret.chmod(0o644)
+    (found,) = check_secrets(box)
+    assert (found.state, found.todo) == ("warn", f"sudo chmod 600 {secret}")
+    secret.chmod(0o600)
+    assert [finding.state for finding in check_secrets(box)] == ["ok"]
+    secret.write_text("whsec_%%%\n")
+    (found,) = check_secrets(box)
+    assert (found.state, "%%%" in found.found) == ("fail", False)
+
+
+def test_a_port_by_a_name_that_may_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ttyACM0 is whichever came first after a restart."""
+    machine = SimpleNamespace(nim=NIM, port=Path("/dev/ttyACM0"))
+    monkeypatch.setattr(Path, "stat", lambda _: SimpleNamespace(st_mode=stat.S_IFCHR))
+    found = check_port(machine)  # type: ignore[arg-type]  # by shape
+    assert (found.state, "/dev/serial/by-id/" in found.todo) == ("warn", True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "group", "may"),
+    [
+        (0o600, 9, 1, True),
+        (0o400, 9, 1, False),
+        (0o660, 0, 5, True),
+        (0o640, 0, 5, False),
+        (0o666, 0, 1, True),
+        (0o600, 0, 1, False),
+    ],
+)
+def test_who_may_open_a_port(mode: int, owner: int, group: int, may: bool) -> None:
+    """By owner, group or others, as the kernel decides it: the first that fits counts, and reading alone is not enough."""
+    status = SimpleNamespace(st_mode=stat.S_IFCHR | mode, st_uid=owner, st_gid=group)
+    assert User("mcfd", 9, frozenset({5})).may_use(status) is may  # type: ignore[arg-type]  # by shape
+    assert User("root", 0, frozenset()).may_use(status)  # type: ignore[arg-type]
+
+
+def test_clock_and_tax_server() -> None:
+    """Two minutes and an hour; seven days."""
+    states = {drift: check_clock(NIM, drift).state for drift in (0, -120, 121, -3601, None)}
+    assert states == {0: "ok", -120: "ok", 121: "warn", -3601: "fail", None: "warn"}
+    assert [check_tax_server(NIM, days, 0, "").state for days in (0, 6, 7, None)] == ["ok", "ok", "warn", "warn"]
+
+
+def test_closures_on_their_way(tmp_path: Path) -> None:
+    """An hour is a warning, a day a failure, a parked one always; nothing without `[upstream]`."""
+    box = settings(tmp_path, '[upstream]\nkind = "nats"\nurl = "nats://127.0.0.1"')
+    now = 100 * HOUR
+
+    def state(waiting: int, parked: int, hours: int) -> str:
+        backlog = Backlog(NIM, "live", waiting, parked, now - hours * HOUR if waiting else 0, "", 0, 0)
+        return next(check_upstream(box, [backlog], now)).state
+
+    assert [state(1, 0, 0), state(1, 0, 1), state(1, 0, 24), state(0, 1, 0), state(0, 0, 0)] == [
+        "ok", "warn", "fail", "fail", "ok",
+    ]  # fmt: skip
+    assert next(check_upstream(box, [], now)).state == "ok"
+    assert next(check_upstream(settings(tmp_path), [], now)).state == "ok"
+    assert check_keys(NIM, has_key=False).todo.endswith(f"--nim {NIM}")
