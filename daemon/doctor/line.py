@@ -66,6 +66,8 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
         return [ok("machine", wording.SWITCHED_OFF, nim=nim)]
     found = [check_port(machine), *check_permissions(machine, daemon_user(settings))]
     health = service.machine(nim)
+    if health is None and service.running:
+        return [*found, fail("machine", wording.NOT_TAKEN_UP, wording.RESTART_IT, nim=nim)]
     if health is None:
         found += check_holders(machine)
         return [*found, *_judge(machine, await _look(machine), now)]

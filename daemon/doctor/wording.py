@@ -129,6 +129,7 @@ STOP_OTHER = Text(
 
 ANSWERED = Text("{nim} répond : TC {tc}  FVC {fvc}  FRC {frc}", "{nim} answers: TC {tc}  FVC {fvc}  FRC {frc}")
 DAEMON_HAS_IT = Text("répond au démon ; {waiting} en attente", "answers the daemon; {waiting} waiting")
+NOT_TAKEN_UP = Text("le démon qui tourne ne la connaît pas encore", "the daemon that runs does not know it yet")
 OFFLINE = Text("ne répond pas au démon : {why}", "does not answer the daemon: {why}")
 CHECK_LINE = Text(
     "machine allumée ? câble enfoncé des deux côtés ? sinon débrancher et rebrancher, puis mcfd doctor",

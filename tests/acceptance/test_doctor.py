@@ -107,6 +107,15 @@ async def test_a_line_that_is_lost(shop: Shop) -> None:
     wait_for(lambda: shop.http.get("/health/ready").status_code == httpx.codes.OK, "the machine again")
 
 
+async def test_a_machine_the_daemon_does_not_know_yet(shop: Shop) -> None:
+    """Written into the configuration after the start: a restart is what is missing."""
+    config = shop.config_file.read_text()
+    shop.config_file.write_text(f'{config}\n[[machine]]\nnim = "{OTHER}"\nport = "/dev/null"\n')
+    found = await doctor(shop)
+    shop.config_file.write_text(config)
+    assert (found["machine"]["nim"], found["machine"]["todo"]) == (OTHER, "sudo systemctl restart mcfd")
+
+
 async def test_closures_that_do_not_leave(shop: Shop, tmp_path: Path) -> None:
     """Nobody has taken a closure for hours: a warning; for days: a failure; headquarters refused one: a failure."""
     secret = tmp_path / "secret"

@@ -24,6 +24,7 @@ from support.shop import IFU, NIM, Machine, Shop, invoice
 from daemon.core.keys import inspect
 
 OTHER = "EL02000016-1"
+NOBODY = 65534
 
 
 class Box(Command):
@@ -154,6 +155,22 @@ def test_a_configuration_is_not_lost(box: Box, machine: Machine) -> None:
     assert Path(told["kept"]).read_text() == "[server]\n# by hand\n"
     assert Path(told["kept"]).parent == box.config.parent
     assert f'nim = "{NIM}"' in box.config.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None:
+    """`sudo mcfd setup`: the configuration is root's and the group's of its folder, ledger and authority the folder's owner's."""
+    etc, state = box.folder / "etc", box.folder / "state"
+    for folder, owner in ((etc, 0), (state, NOBODY)):
+        folder.mkdir()
+        os.chown(folder, owner, NOBODY)
+    box.config, box.ledger = etc / "mcfd.toml", state / "mcfd.sqlite3"
+    assert box.setup(machine.link, more=("--network", "https")).returncode == 0
+    status = box.config.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, NOBODY, 0o640)
+    made = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
+    assert len(made) == 5
+    assert {path.stat().st_uid for path in made} == {NOBODY}
 
 
 def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) -> None:
