@@ -54,14 +54,15 @@ async def recover(desk: Desk, machine: FiscalMachine, state: MachineState) -> No
 
 async def settle_in_place(desk: Desk, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
     """The same for one attempt while the line is alive: 38h was answered, but not with a believable yes. `refusal` is the
-    machine's own text, which counts once the machine has confirmed that it did not certify.
+    machine's own text, which counts once the machine has confirmed that it did not certify; one that has lost the invoice
+    has nothing against it.
 
     Whatever hinders that ends the connection: nobody may have this machine before the next `recover`."""
     try:
-        await machine.cancel()
+        was_open = await machine.cancel()
         state = await machine.state()
         record = await desk.ledger.record(desk.book, attempt_id)
-        await _write(desk, record, judge(record, desk.known, state), refusal)
+        await _write(desk, record, judge(record, desk.known, state), refusal if was_open else "")
         if not desk.attention:
             await _take_over(desk, state, settled=True)
         await _keep_evidence(desk, state)

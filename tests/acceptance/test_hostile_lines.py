@@ -5,17 +5,14 @@ is in tests/integration/test_recover_hostile.py.
 """
 
 import random
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-from support.crash_lane import Lane
+from support.crash_lane import QUICK_LINE, Lane, insist
 from support.crashing import Nursery
 from support.shop import invoice
 
 INVOICES = 25
-TIMERS = {"reply_timeout": 0.1, "certify_timeout": 0.3, "credit_timeout": 1.0}
 LINES = {
     "three frames in a hundred spoiled": "spoil=3%",
     "38h never answered in time": "late:2@38=8%",
@@ -42,15 +39,6 @@ def sell_everything(lane: Lane) -> None:
     assert (closure["certs_count"], closure["unexplained"]) == (INVOICES, 0)
 
 
-def insist(ask: Any, status: int) -> None:
-    """What is not an answer is a problem of the machine or its line, and says when to ask again."""
-    deadline = time.monotonic() + 60
-    while (answer := ask()).status_code != status:
-        assert answer.status_code in (502, 503), answer.text
-        assert time.monotonic() < deadline, answer.text
-        time.sleep(0.1)
-
-
 def test_every_invoice_once_over_real_lines_that_are_hostile(tmp_path: Path, nursery: Nursery) -> None:
     """Line faults, power cuts, cables, reboots: one shop for each, all at once."""
     seeds = random.SystemRandom()
@@ -58,7 +46,7 @@ def test_every_invoice_once_over_real_lines_that_are_hostile(tmp_path: Path, nur
     def one_line(line: str) -> None:
         seed = seeds.randrange(10**6)
         try:
-            with Lane(tmp_path / str(list(LINES).index(line)), nursery, per_machine=TIMERS) as lane:
+            with Lane(tmp_path / str(list(LINES).index(line)), nursery, per_machine=QUICK_LINE) as lane:
                 lane.machine.order("faults", spec=LINES[line], seed=seed)
                 sell_everything(lane)
         except BaseException as error:

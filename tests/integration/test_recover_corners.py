@@ -8,7 +8,7 @@ import pytest
 from support.memory_shop import MemoryShop, broken_once, rounding_down
 from support.shop import NIM
 
-from daemon.core.errors import LineLost, MachineAttention, StorageFull
+from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
 from simulator.options import Options
 
 LAST = 6
@@ -214,3 +214,26 @@ async def test_a_certification_that_cannot_be_stored_is_found_under_its_key_late
         answered = await retry
         assert (answered.value.code, answered.replayed) == (shop.on_machine[0].code, True)
         assert len(shop.on_machine) == 1
+
+
+async def test_a_machine_that_lost_the_invoice_before_38h_has_nothing_against_it(tmp_path: Path) -> None:
+    """It says E: to 38h, but only because it restarted: the till is told to come again, not that it was refused."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("lose-invoice@38#1")
+        with pytest.raises(LineLost):
+            await shop.certify("A", key="k")
+        assert (await shop.certify("A", key="k")).value.code == shop.on_machine[0].code
+
+
+async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) -> None:
+    """A credit note that the tax server cannot check: refused, cancelled, and its number free."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("F-1")
+        shop.session.machine.fiscal.reachable = False
+        with pytest.raises(MachineRefused, match="No contact"):
+            await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1")
+        shop.session.machine.fiscal.reachable = True
+        await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1")
+        assert [entry.number for entry in shop.on_machine] == ["F-1", "A-1"]

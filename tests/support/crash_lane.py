@@ -24,6 +24,13 @@ from support.shop import PATIENCE, Machine, Shop, invoice, wait_for
 
 from daemon.store.verify import verify
 
+When = Literal["before", "after"]
+Direction = Literal["in", "out"]
+WHEN: tuple[When, ...] = ("before", "after")
+DIRECTIONS: tuple[Direction, ...] = ("in", "out")
+QUICK_LINE = {"reply_timeout": 0.1, "certify_timeout": 0.3, "credit_timeout": 1.0}
+"""Timers of a line without a wire, for tests in which many of them run out."""
+INSISTENCE = 60.0
 ONE_ITEM = (15000,)
 THREE_ITEMS = (15000, 118, 999)
 
@@ -36,8 +43,8 @@ class AtFrame(NamedTuple):
     """When the `frame`-th request from now on has come in, or its answer goes out. With `power`, the machine goes dark as well."""
 
     frame: int
-    when: Literal["before", "after"]
-    direction: Literal["in", "out"]
+    when: When
+    direction: Direction
     power: bool = False
 
 
@@ -45,21 +52,21 @@ class AtCommit(NamedTuple):
     """Before the `commit`-th commit from now on, with everything written; or after it, with nobody told."""
 
     commit: int
-    when: Literal["before", "after"]
+    when: When
 
 
 Point = AtFrame | AtCommit
 
 
-def every_frame(count: int) -> list[Point]:
+def every_frame(count: int) -> list[AtFrame]:
     """Before and after every frame, in both directions; and with a power cut of the machine instead of the request's execution."""
     frames = range(1, count + 1)
-    points: list[Point] = [AtFrame(f, w, d) for f in frames for d in ("in", "out") for w in ("before", "after")]
+    points = [AtFrame(f, w, d) for f in frames for d in DIRECTIONS for w in WHEN]
     return points + [AtFrame(f, "before", "in", power=True) for f in frames]
 
 
-def every_commit(count: int) -> list[Point]:
-    return [AtCommit(n, when) for n in range(1, count + 1) for when in ("before", "after")]
+def every_commit(count: int) -> list[AtCommit]:
+    return [AtCommit(n, when) for n in range(1, count + 1) for when in WHEN]
 
 
 class Lane:
@@ -140,7 +147,7 @@ class Lane:
             return self._die_at_commit(point, work)
         order = self.machine.order
         order("pause-at", next=point.frame, when=point.when, direction=point.direction)
-        with self._doing(work):
+        with self.doing(work):
             wait_for(self.machine.held, f"{point}")
             self.stage = order("snapshot", log=False)["stage"]
             self.shop.kill_daemon()
@@ -152,13 +159,14 @@ class Lane:
 
     def _die_at_commit(self, point: AtCommit, work: Callable[[], Any]) -> bool:
         self._crash.write_text(json.dumps(point._asdict()))
-        with self._doing(work):
-            reached = wait_for(lambda: "dead" if self._is_dead() else self._is_idle() and "idle", f"{point}") == "dead"
+        with self.doing(work) as working:
+            wait_for(lambda: self._is_dead() or (not working.is_alive() and self._is_idle()), f"{point}", INSISTENCE)
+        reached = not self.shop.is_running
         self._crash.unlink(missing_ok=True)
         return reached
 
     @contextmanager
-    def _doing(self, work: Callable[[], Any]) -> Iterator[None]:
+    def doing(self, work: Callable[[], Any]) -> Iterator[Thread]:
         """`work` goes on beside the block. What the till sees of a daemon that dies is anything but an answer."""
 
         def run() -> None:
@@ -168,7 +176,7 @@ class Lane:
         thread = Thread(target=run)
         thread.start()
         try:
-            yield
+            yield thread
         finally:
             thread.join(timeout=PATIENCE)
 
@@ -273,3 +281,20 @@ class Lane:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.shop.__exit__(kind, error, trace)
+
+
+def insist(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:
+    """Asks until that is the answer. What is not an answer is a problem of the machine or its line, or no connection at all."""
+    deadline = time.monotonic() + INSISTENCE
+    while (answer := _ask(ask)) is None or answer.status_code != status:
+        told = "no connection" if answer is None else answer.text
+        assert answer is None or answer.status_code in (502, 503, 507), told
+        assert time.monotonic() < deadline, told
+        time.sleep(0.1)
+    return answer
+
+
+def _ask(ask: Callable[[], httpx.Response]) -> httpx.Response | None:
+    with suppress(httpx.HTTPError):
+        return ask()
+    return None

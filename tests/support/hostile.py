@@ -1,6 +1,6 @@
 """Lines and machines that misbehave, each as a plan of the simulator; and a till that does what tills do: it asks again.
 
-Durations are for the quick timers of `memory_shop`; `slow_down` makes them those of a real line.
+Durations are for the quick timers of `memory_shop`; `slow_down` stretches them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ FAMILY: Mapping[str, str] = {
 RETRY = 0.01
 
 
-def slow_down(plan: str, factor: float = 12.5) -> str:
-    """The same with every duration as long as the timers of a real line ask for."""
+def slow_down(plan: str, factor: float) -> str:
+    """The same for timers that are so many times as long."""
     return re.sub(r":([0-9.]+)", lambda match: f":{float(match[1]) * factor:g}", plan)
 
 

@@ -1,0 +1,3 @@
+from torture.command import main
+
+main()

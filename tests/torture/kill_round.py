@@ -1,0 +1,71 @@
+"""One round of kills: a real daemon over a hostile line, several tills at once, SIGKILL at a random moment or commit, again and again."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+from support.crash_lane import QUICK_LINE, AtCommit, Lane, insist
+from support.crashing import Nursery
+from support.hostile import FAMILY, slow_down
+
+STRETCH = 3.0
+Sale = tuple[dict[str, Any], str]
+
+
+def kill_round(folder: Path, seed: int, nursery: Nursery, kills: int = 10) -> str:
+    """What was done, in a line. AssertionError when something was lost or doubled."""
+    draw = random.Random(seed)
+    lines = draw.sample(sorted(FAMILY), draw.randint(0, 3))
+    plan = ",".join(slow_down(FAMILY[line], STRETCH) for line in lines)
+    with Lane(folder / f"lane-{seed}", nursery, per_machine=QUICK_LINE) as lane:
+        lane.machine.order("faults", spec=plan, seed=seed)
+        for _ in range(kills):
+            _sell_and_die(lane, draw)
+        lane.machine.order("faults", spec="")
+        insist(partial(lane.shop.close_period, key="the last Z"), 201)
+        lane.check()
+        history = lane.shop.get("reports").json()["reports"]
+        assert sum(z["certs_count"] for z in history) == len(lane.certified)
+        return f"{len(lane.certified)} invoices, {len(history)} Z, {kills} kills; {', '.join(lines)}"
+
+
+def _sell_and_die(lane: Lane, draw: random.Random) -> None:
+    sales = [
+        lane.next_invoice(*(draw.randint(1, 9999) for _ in range(draw.randint(1, 4))))
+        for _ in range(draw.randint(1, 4))
+    ]
+    asked: list[Callable[[], httpx.Response]] = [partial(lane.shop.certify, body, key=key) for body, key in sales]
+    closes = partial(lane.shop.close_period, key=f"Z after {sales[-1][1]}") if draw.random() < 0.25 else None
+    if closes:
+        asked.insert(draw.randrange(len(asked) + 1), closes)
+    _die(lane, draw, partial(_all_at_once, asked))
+    lane.ensure()
+    for ask in asked:
+        insist(ask, 201 if ask is closes else 200)
+    lane.check()
+
+
+def _die(lane: Lane, draw: random.Random, work: Callable[[], None]) -> None:
+    if draw.random() < 0.5:
+        lane.die_at(AtCommit(draw.randint(1, 6), draw.choice(("before", "after"))), work)
+        return
+    with lane.doing(work):
+        time.sleep(draw.expovariate(20))
+        lane.shop.kill_daemon()
+    if draw.random() < 0.2:
+        lane.machine.order("reboot", seconds=draw.uniform(0, 0.2))
+
+
+def _all_at_once(asked: list[Callable[[], httpx.Response]]) -> None:
+    with ThreadPoolExecutor(len(asked)) as threads:
+        for asking in [threads.submit(ask) for ask in asked]:
+            with suppress(httpx.HTTPError):
+                asking.result()
