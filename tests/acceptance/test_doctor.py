@@ -54,7 +54,7 @@ def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def mcfd(tmp_path: Path) -> Command:
     """A configured box whose daemon does not run."""
-    return Command(tmp_path, f"[server]\nport = 1\n{CONFIG}")
+    return Command(tmp_path, f"[server]\nport = 1\n{CONFIG}reply_timeout = 0.1\n")
 
 
 @pytest.fixture
