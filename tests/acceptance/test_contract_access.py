@@ -20,7 +20,7 @@ OTHER = "EL02000077-1"
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
     machines = (Machine(folder), Machine(folder, OTHER, "00099999Z"))
-    with Shop(folder, machines=machines, per_machine={"reply_timeout": 0.1, "certify_timeout": 0.3}) as shop:
+    with Shop(folder, machines=machines) as shop:
         yield shop.start()
 
 

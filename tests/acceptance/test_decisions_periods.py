@@ -19,7 +19,7 @@ from support.till import certified, fresh, problem, rows
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """With the delay that is the default."""
     config = {"reports": {"aggregation_delay": 2.0}}
-    with Shop(tmp_path_factory.mktemp("shop"), config=config, per_machine={"reply_timeout": 0.1}) as shop:
+    with Shop(tmp_path_factory.mktemp("shop"), config=config, per_machine={"reply_timeout": 0.3}) as shop:
         yield shop.start()
 
 

@@ -15,7 +15,7 @@ from support.till import fresh
 from daemon.core.keys import generate
 
 OTHER = "EL02000077-1"
-TIMERS = {"reply_timeout": 0.2, "certify_timeout": 0.5}
+TIMERS = {"reply_timeout": 0.4, "certify_timeout": 1.0}
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
     machines = tuple(Machine(folder, nim, f"0000000{at}A") for at, nim in enumerate((ONE, TWO, THREE), 1))
     # Patience below the time that a silent machine is waited for, so that both ends of a queue show.
-    options = {"queue_limit": 4, "queue_patience": 0.8, "tries": 2, "certify_timeout": 2.0}
+    options = {"queue_limit": 4, "queue_patience": 0.8, "tries": 2, "certify_timeout": 5.0}
     with Shop(folder, machines=machines, per_machine=options) as shop:
         yield shop.start()
 
@@ -49,14 +49,14 @@ def test_each_has_its_own_numbers(shop: Shop) -> None:
 
 
 def test_a_slow_machine_does_not_hold_up_the_others(shop: Shop) -> None:
-    """While one takes a second for an invoice, another certifies twenty."""
+    """While one takes seconds for an invoice of twenty items, another certifies ten."""
     slow = shop.machines[0]
     slow.order("think", ms=90)
     try:
         with ThreadPoolExecutor(1) as till:
-            waiting = till.submit(shop.certify, invoice(fresh()), nim=ONE)
+            waiting = till.submit(shop.certify, invoice(fresh(), *[100] * 20), nim=ONE)
             wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["waiting"])
-            for _ in range(20):
+            for _ in range(10):
                 certified(shop.certify(invoice(fresh()), nim=TWO))
             assert not waiting.done()
             certified(waiting.result())
@@ -76,7 +76,7 @@ def test_a_dead_machine_is_its_own_trouble(shop: Shop) -> None:
     began = time.monotonic()
     certified(shop.certify(invoice(fresh()), nim=ONE))
     assert shop.close_period(nim=THREE).status_code == 201
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 2
     dead.start()
     wait_for(lambda: ready(shop, TWO))
     certified(shop.certify(invoice(fresh()), nim=TWO))
@@ -115,7 +115,7 @@ def test_the_queue_is_bounded_and_patience_ends(shop: Shop) -> None:
     `Retry-After`, and nothing of theirs was sent; afterwards the same requests are certified."""
     machine = shop.machines[2]
     since = machine.counters[0]
-    machine.order("fault", spec="slow:1.5@38h#1")
+    machine.order("fault", spec="slow:2.5@38h#1")
     bodies = [invoice(fresh()) for _ in range(9)]
     with ThreadPoolExecutor(9) as tills:
         answers = list(tills.map(lambda body: shop.certify(body, nim=THREE), bodies))

@@ -118,7 +118,7 @@ def test_sigterm_finishes_what_is_on_the_line(tmp_path: Path) -> None:
     with Shop(tmp_path) as shop:
         shop.start()
         machine, bodies = shop.machines[0], [invoice(fresh()) for _ in range(3)]
-        machine.order("think", ms=40)
+        machine.order("think", ms=90)
         with ThreadPoolExecutor(3) as tills:
             sent = []
             for at, body in enumerate(bodies, 1):
