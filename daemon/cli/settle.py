@@ -181,7 +181,7 @@ async def _write(store: Store, case: Case, decision: Decision, reason: str) -> N
     elif decision == "certified" and attempt is not None and evidence is not None:
         await store.settle_certified(book, attempt.id, _outcome(evidence.state), reason=reason, at=now())
     elif evidence is not None:
-        foreign = await _foreign(store, case.state, evidence.state)
+        foreign = _foreign(case.state.known, evidence.state)
         await store.adopt(book, evidence.state, unexplained=foreign, reason=reason, at=now())
 
 
@@ -192,13 +192,11 @@ def _outcome(state: MachineState) -> Certified:
     return Certified(last.code, last.time, state.ifu, state.counters)
 
 
-async def _foreign(store: Store, known: BookState, state: MachineState) -> int:
-    """Invoices on the machine that stay unexplained once its last one has been entered."""
-    if known.known is None:
+def _foreign(known: Counters | None, state: MachineState) -> int:
+    """Invoices on the machine that are in no total, also its last one: its number is entered, its lines nobody knows."""
+    if known is None:
         return 0
-    moved = state.counters.fvc - known.known.fvc + state.counters.frc - known.known.frc
-    enters = state.last is not None and await store.find_number(known.book, state.last.number) is None
-    return max(0, moved - enters)
+    return max(0, state.counters.fvc - known.fvc + state.counters.frc - known.frc)
 
 
 def _counted(counters: Counters) -> str:

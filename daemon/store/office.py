@@ -92,9 +92,15 @@ class Office(Base):
     async def settle_certified(
         self, book: Book, attempt_id: int, certified: Certified, *, reason: str, at: int
     ) -> Record:
+        """Whatever else the machine has certified since the ledger last knew it stays unexplained."""
+
         def job(connection: sqlite3.Connection) -> Record:
             record = attempts.find_record(connection, book, attempt_id)
-            outcome = attempts.Outcome(certified, record.invoice, record.total_ttc, at, reason=reason)
+            known, now = books.book_state(connection, book).known or record.base, certified.counters
+            others = max(0, now.fvc - known.fvc + now.frc - known.frc - 1)
+            outcome = attempts.Outcome(
+                certified, record.invoice, record.total_ttc, at, unexplained=others, reason=reason
+            )
             settled = settlement.settle_certified(connection, book, attempt_id, outcome)
             self._parts.teller.tell(connection, book, CERTIFIED, settled.ended_at, ref=settled.id)
             return settled

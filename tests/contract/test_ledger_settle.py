@@ -56,6 +56,16 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     assert verify(path).clean
 
 
+async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlement(store: Store, till: Till) -> None:
+    """Two strangers' invoices before ours: they are in no total, so the next Z says how many there were."""
+    attempt_id = await disputed(till)
+    till.counters = Counters(3, 3, 0)
+    word = Certified(code_of("F-1"), "20251206100000", IFU, till.counters)
+    await store.settle_certified(till.book, attempt_id, word, reason="seen on the receipt", at=till.at)
+    closure = await till.close()
+    assert (closure.certs_count, closure.unexplained) == (1, 2)
+
+
 async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> None:
     """The number and the key are free again."""
     attempt_id = await disputed(till)
