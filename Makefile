@@ -29,7 +29,7 @@ demo: $(RUN_STAMP)
 	@$(BIN)/python -m daemon.demo $(if $(ONCE),--once)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(STAMP)
 	@$(BIN)/ruff format --check .
