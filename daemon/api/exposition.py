@@ -16,7 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from daemon.api.box import BoxFigures, LineFigures
-from daemon.core.machine_info import tax_server
+from daemon.core.clock import machine_millis
 from daemon.usecases.desk import Desk
 from daemon.usecases.meters import Histogram
 
@@ -127,17 +127,21 @@ def _machines(desks: Sequence[Desk]) -> Iterator[Metric]:
 
 
 def _tax_server(desks: Sequence[Desk], now: int) -> Iterator[Metric]:
-    links = [(_book(desk), tax_server(desk.server_link, now)) for desk in desks if desk.server_link is not None]
+    links = [(_book(desk), desk.server_link) for desk in desks if desk.server_link is not None]
     yield _gauge(
-        "mcfd_tax_server_days_since_contact",
-        "Days since the machine last reached the tax server; the user has to be told daily from 7 on.",
-        ((book, link.days_since_contact) for book, link in links),
+        "mcfd_tax_server_silence_seconds",
+        "Time since the machine last reached the tax server; from 7 days (604800) on the user has to be told daily.",
+        ((book, _since(machine_millis(link.last_contact), now)) for book, link in links),
     )
     yield _gauge(
         "mcfd_tax_server_waiting",
         "Transactions in the machine that the tax server has not acknowledged.",
-        ((book, link.waiting) for book, link in links),
+        ((book, max(0, link.held - link.acknowledged)) for book, link in links),
     )
+
+
+def _since(then: int | None, now: int) -> float | None:
+    return None if then is None else max(0, now - then) / 1000
 
 
 def _lines(lines: Sequence[tuple[Desk, LineFigures]]) -> Iterator[Metric]:
