@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 76, 170, 34, 48
@@ -51,7 +52,7 @@ def chart(title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text x="{LEFT}" y="20" font-size="14" font-weight="bold">{title}</text>',
+        f'<text x="{LEFT}" y="20" font-size="14" font-weight="bold">{escape(title)}</text>',
         *_grid(x, y, place),
     ]
     ends: list[float] = []
@@ -66,13 +67,13 @@ def _grid(x: Axis, y: Axis, place: Callable[[Point], Point]) -> list[str]:
     for mark in x.marks:
         across, _ = place((mark, y.marks[0]))
         parts.append(f'<path d="M{across:.1f} {TOP}V{bottom}" stroke="#e4e4e4"/>')
-        parts.append(f'<text x="{across:.1f}" y="{bottom + 16}" text-anchor="middle">{x.text(mark)}</text>')
+        parts.append(f'<text x="{across:.1f}" y="{bottom + 16}" text-anchor="middle">{escape(x.text(mark))}</text>')
     for mark in y.marks:
         _, up = place((x.marks[0], mark))
         parts.append(f'<path d="M{LEFT} {up:.1f}H{right}" stroke="#e4e4e4"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{up + 4:.1f}" text-anchor="end">{y.text(mark)}</text>')
-    parts.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 10}" text-anchor="middle">{x.title}</text>')
-    parts.append(f'<text x="{LEFT}" y="{TOP - 2}" fill="#666" font-size="11">{y.title}</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{up + 4:.1f}" text-anchor="end">{escape(y.text(mark))}</text>')
+    parts.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 10}" text-anchor="middle">{escape(x.title)}</text>')
+    parts.append(f'<text x="{LEFT}" y="{TOP - 2}" fill="#666" font-size="11">{escape(y.title)}</text>')
     return parts
 
 
@@ -85,5 +86,5 @@ def _line(line: Line, colour: str, places: Sequence[Point], ends: list[float]) -
     while any(abs(up - end) < 14 for end in ends):  # names do not lie on one another
         up += 14
     ends.append(up)
-    parts.append(f'<text x="{across + 8:.1f}" y="{up + 4:.1f}" fill="{colour}">{line.name}</text>')
+    parts.append(f'<text x="{across + 8:.1f}" y="{up + 4:.1f}" fill="{colour}">{escape(line.name)}</text>')
     return parts
