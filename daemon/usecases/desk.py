@@ -118,6 +118,8 @@ class Desk:
     def __post_init__(self) -> None:
         self.turns = Turns(self.limits.queue)
         self.looking = asyncio.Lock()
+        self.settling = asyncio.Lock()
+        """Held by whoever asks the machine what became of an attempt."""
         self.closing = False
         self._usable = asyncio.Event()
         self._tick: asyncio.TimerHandle | None = None

@@ -41,6 +41,8 @@ async def enter(desk: Desk, machine: FiscalMachine, attempt_id: int, invoice: In
         for payment in agreed.payments:
             await machine.pay(payment)
         await desk.outcome_durable()
+        if desk.machine is not machine:
+            raise LineLost("the machine went away before 38h")
     except (MachineRefused, MachineNonsense, StorageError):
         was_open = await _cancel(desk, machine)
         if opened and was_open is False:

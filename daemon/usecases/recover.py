@@ -30,6 +30,11 @@ async def recover(desk: Desk, machine: FiscalMachine, state: MachineState) -> No
     Afterwards the desk is either fit for work or in attention. StorageError or MachineError when it did not come to an end:
     then it is begun again, from the start, at the next connection."""
     await desk.outcome_durable()  # what this process is still storing is no stranger's work
+    async with desk.settling:
+        await _recover(desk, machine, state)
+
+
+async def _recover(desk: Desk, machine: FiscalMachine, state: MachineState) -> None:
     desk.take_state(await desk.ledger.state(desk.book))
     desk.take_machine_time(state)
     if desk.attention and not desk.met_machine:
@@ -37,9 +42,8 @@ async def recover(desk: Desk, machine: FiscalMachine, state: MachineState) -> No
     unfinished = [r for r in await desk.ledger.unfinished(desk.book) if r.id not in desk.held]
     await machine.cancel()
     if unfinished:
-        state = (
-            await machine.state()
-        )  # once more: a machine that was still at it until the cancellation cannot be any longer
+        # Once more: a machine that was still at it until the cancellation cannot be any longer.
+        state = await machine.state()
     if not desk.attention:
         for record, verdict in _verdicts(unfinished, desk.known, state):
             await _write(desk, record, verdict)
@@ -59,19 +63,24 @@ async def settle_in_place(desk: Desk, machine: FiscalMachine, attempt_id: int, r
 
     Whatever hinders that ends the connection: nobody may have this machine before the next `recover`."""
     try:
-        was_open = await machine.cancel()
-        state = await machine.state()
-        record = await desk.ledger.record(desk.book, attempt_id)
-        await _write(desk, record, judge(record, desk.known, state), refusal if was_open else "")
-        if not desk.attention:
-            await _take_over(desk, state, settled=True)
-        await _keep_evidence(desk, state)
+        async with desk.settling:
+            await _settle(desk, machine, attempt_id, refusal)
     except (MachineError, StorageError) as error:
         log.warning("recover.put_off", nim=desk.book.nim, cause=str(error))
         desk.drop(machine, f"the outcome of an invoice could not be settled: {error}")
         return
     desk.settled(attempt_id)
     desk.schedule_tick(lambda: tick(desk))
+
+
+async def _settle(desk: Desk, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
+    was_open = await machine.cancel()
+    state = await machine.state()
+    record = await desk.ledger.record(desk.book, attempt_id)
+    await _write(desk, record, judge(record, desk.known, state), refusal if was_open else "")
+    if not desk.attention:
+        await _take_over(desk, state, settled=True)
+    await _keep_evidence(desk, state)
 
 
 def _verdicts(unfinished: list[Record], known: Counters, state: MachineState) -> list[tuple[Record, Verdict]]:

@@ -3,8 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+from structlog.testing import capture_logs
 from support.memory_shop import MemoryShop
 
+from daemon.core.errors import LineLost, MachineAttention
 from simulator.register import Stage
 
 LAST = 6
@@ -104,3 +107,53 @@ async def test_nothing_is_certified_over_an_outcome_that_is_not_stored(tmp_path:
         assert [entry.number for entry in shop.on_machine] == ["A"]
         await shop.disk(writable=True)
         assert [(await sale).value.code for sale in sales] == [entry.code for entry in shop.on_machine]
+
+
+async def test_a_doubt_is_settled_by_one_at_a_time(tmp_path: Path) -> None:
+    """The disk is slow while a doubt is being settled, and the line is lost and found again meanwhile: the recovery of the new
+    connection comes after that, and finds it done."""
+    with capture_logs() as log:
+        await settle_over_a_slow_disk(tmp_path)
+    assert not [line for line in log if line["event"] in ("line.failed", "attempt.failed")]
+
+
+async def settle_over_a_slow_disk(tmp_path: Path) -> None:
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("nonsense@38#1")
+        sale = asyncio.ensure_future(shop.certify("A", key="k"))
+        await shop.held_at(LAST)
+        shop.session.machine.certify_foreign(total=500)
+        await shop.held_until(LAST - 4, shop.resume)  # C1h of the settling
+        slow = asyncio.ensure_future(shop.slow_disk(0.3))
+        await asyncio.sleep(0.05)
+        shop.resume()
+        await asyncio.sleep(0.05)
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.port.pump()
+        with pytest.raises(MachineAttention, match="no known outcome"):
+            await sale
+        await slow
+        await shop.connected()
+        assert [record.number for record in await shop.store.disputed(shop.desk.book)] == ["A"]
+
+
+async def test_an_invoice_whose_line_was_lost_while_it_waited_for_the_disk_is_not_in_doubt(tmp_path: Path) -> None:
+    """Its 38h was never sent: it is ended as such, at once, and not left for the next recovery."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
+        await shop.held_at(LAST)
+        await shop.disk(writable=False)
+        shop.resume()
+        await shop.until(lambda: shop.session.machine.stage is Stage.PAID and shop.on_machine, "B ready to be closed")
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.port.pump()
+        await asyncio.sleep(0.1)
+        await shop.disk(writable=True)
+        async with asyncio.timeout(3):
+            assert (await sales[0]).value.code == shop.on_machine[0].code
+            with pytest.raises(LineLost, match="nothing was certified"):
+                await sales[1]
+        await shop.connected()
+        assert (await shop.certify("B")).value.code == shop.on_machine[1].code

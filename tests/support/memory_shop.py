@@ -153,6 +153,17 @@ class MemoryShop:
         self.session.pause_at(point)
         await self.until(lambda: self.session.held == point, f"the machine at {point}")
 
+    async def held_until(self, next_frame: int, let_go: Callable[[], object]) -> None:
+        """From one point to the next."""
+        held = asyncio.ensure_future(self.held_at(next_frame))
+        await asyncio.sleep(0)
+        let_go()
+        await held
+
+    async def slow_disk(self, seconds: float) -> None:
+        """Writing takes that long, once."""
+        await self.store._parts.writer._connection.run(lambda _: time.sleep(seconds))
+
     def resume(self) -> None:
         self.session.resume()
         self.port.pump()
