@@ -1,7 +1,10 @@
-"""`MCFD_<SECTION>_<KEY>` overrides a value of the file; a misspelt one stops the start like a misspelt key."""
+"""`MCFD_<SECTION>_<KEY>` overrides a value of the file; a misspelt one stops the start like a misspelt key.
+
+A name of no section, not even nearly (`MCFD_API_KEY`), belongs to somebody else, as a till's script, and is left alone."""
 
 from __future__ import annotations
 
+import difflib
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,6 +20,9 @@ PREFIX = "MCFD_"
 NOT_OURS = ("MCFD_CONFIG", "MCFD_TEST_")
 """`MCFD_CONFIG` names the file itself; what begins with `MCFD_TEST_` belongs to tests and measurements."""
 
+_NEARLY = 0.75
+"""How alike a misspelt section and its own name are: `store` and `storage`, not `api` and `sandbox`."""
+
 
 def overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
     """Put the environment's values into the tables of the file; path of each key set → its variable."""
@@ -26,6 +32,8 @@ def overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
         if not variable.startswith(PREFIX) or variable.startswith(NOT_OURS):
             continue
         key = known.get(variable)
+        if key is None and not _names_a_section(variable):
+            continue
         if key is None:
             raise SettingsError(variable, "", _unknown(variable, known))
         table = raw.setdefault(key.section, {})
@@ -33,6 +41,11 @@ def overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
             table[key.name] = _value(key, variable, environ[variable])
             used[key.path] = variable
     return used
+
+
+def _names_a_section(variable: str) -> bool:
+    section = variable.removeprefix(PREFIX).split("_")[0].lower()
+    return bool(difflib.get_close_matches(section, list(sections()), n=1, cutoff=_NEARLY))
 
 
 def _value(key: Key, variable: str, text: str) -> Any:

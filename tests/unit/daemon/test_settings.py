@@ -238,6 +238,7 @@ def test_the_environment_goes_first(tmp_path):
             "MCFD_UPSTREAM_TLS_CA": "",
             "MCFD_CONFIG": "ignored",
             "MCFD_TEST_SEED": "1",
+            "MCFD_API_KEY": "of some script",
             "HOME": "/",
         },
     )
@@ -262,6 +263,7 @@ def test_the_environment_goes_first(tmp_path):
         ("MCFD_SERVER_PORT", "", "MCFD_SERVER_PORT: "),
         ("MCFD_SERVER_PROT", "1", "MCFD_SERVER_PROT: unknown key (did you mean MCFD_SERVER_PORT?)"),
         ("MCFD_STORE_PATH", "/x", "MCFD_STORE_PATH: unknown key (did you mean MCFD_STORAGE_PATH?)"),
+        ("MCFD_SERVR_PORT", "1", "MCFD_SERVR_PORT: unknown key (did you mean MCFD_SERVER_PORT?)"),
         ("MCFD_STORAGE_PATH", "", "MCFD_STORAGE_PATH: "),
         ("MCFD_MACHINE_NIM", "x", "MCFD_MACHINE_NIM: is set in the file, not by the environment"),
         ("MCFD_REPORTS_PAYMENT_LABELS", "x", "MCFD_REPORTS_PAYMENT_LABELS: is set in the file"),
