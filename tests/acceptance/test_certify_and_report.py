@@ -1,19 +1,9 @@
 """The whole service on a real line: HTTP in, the simulator on a pseudo-terminal, real SQLite."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from support.shop import NIM, Shop, invoice
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with Shop(tmp_path_factory.mktemp("shop")) as shop:
-        yield shop.start()
-
-
-def test_a_sale_is_certified_and_enters_the_x_report(shop: Shop, tmp_path: Path) -> None:
+def test_a_sale_is_certified_and_enters_the_x_report(shop: Shop) -> None:
     """The receipt carries the machine's code and counters, and within the delay the X report counts the sale."""
     answer = shop.certify(invoice("A-1", 15000, 600))
     assert answer.status_code == 200, answer.text
