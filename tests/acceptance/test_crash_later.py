@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.crash_lane import AtCommit, AtFrame, Lane
+from support.crash_lane import AtCommit, AtFrame, Lane, every_commit
 from support.crashing import Nursery
 from support.shop import NIM, invoice, wait_for
 
@@ -76,3 +76,20 @@ def test_a_credit_note_that_takes_its_time_is_certified_once(lane: Lane, style: 
     lane.check()
     assert [entry["number"] for entry in lane.certified] == ["F-1", "A-1"]
     assert lane.certified[-1]["code"] == answer.json()["codeSecef"]
+
+
+def test_a_kill_in_the_sandbox_loses_nothing_either(tmp_path: Path, nursery: Nursery) -> None:
+    """Its machine is in the daemon's own memory, and begins again with what the test book holds (decision 23)."""
+    with Lane(tmp_path / "sandbox", nursery, sandbox=True) as lane:
+        shop = lane.shop
+        for each, point in enumerate(every_commit(3), 1):
+            body, key = lane.next_invoice()
+            assert lane.die_at(point, lambda body=body, key=key: shop.certify(body, key=key, mode="test"))
+            lane.start()
+            wait_for(lambda: shop.get("info", mode="test").is_success, "the sandbox")
+            answer = shop.certify(body, key=key, mode="test").json()
+            assert answer["codeSecef"].startswith("TESTFACT")
+            assert (answer["tc"], answer["fvc"]) == (each, each)
+            assert shop.x_with(each, mode="test")["fvc_end"] == each
+        assert lane.mcfd("verify")[0] == 0
+        assert not lane.machine.certified()

@@ -71,7 +71,13 @@ def every_commit(count: int) -> list[AtCommit]:
 
 class Lane:
     def __init__(
-        self, folder: Path, nursery: Nursery, *, storage: Mapping[str, Any] | None = None, **configured: Any
+        self,
+        folder: Path,
+        nursery: Nursery,
+        *,
+        sandbox: bool = False,
+        storage: Mapping[str, Any] | None = None,
+        **configured: Any,
     ) -> None:
         """`storage` is that section of the configuration; `configured` goes to the shop."""
         folder.mkdir()
@@ -82,7 +88,7 @@ class Lane:
             folder,
             machines=(self.machine,),
             config={
-                "sandbox": {"enabled": False},
+                "sandbox": {"enabled": sandbox},
                 "reports": {"aggregation_delay": 0.02},
                 "storage": storage or {},
             },
