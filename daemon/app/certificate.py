@@ -11,7 +11,7 @@ import structlog
 from daemon.api.server import BadCertificate, HttpServer
 from daemon.app.reload import BringIntoForce
 from daemon.settings import Settings, secret_path
-from daemon.tls.authority import SERVER, AuthorityError, renew_if_due
+from daemon.tls.home import SERVER, AuthorityError
 from daemon.tls.names import box_names
 
 log = structlog.get_logger(__name__)
@@ -42,6 +42,8 @@ class Certificate:
         server = self._settings.server
         if not server.tls:
             return
+        from daemon.tls.authority import renew_if_due  # noqa: PLC0415  # 8 MB that a box without its own TLS is spared
+
         folder = self._settings.tls_home
         try:
             renewed = renew_if_due(folder, box_names(server.host, server.allowed_hosts), datetime.now(UTC))

@@ -28,7 +28,7 @@ from daemon.app.status import report
 from daemon.app.webhooks import Webhooks, posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
-from daemon.tls.authority import AuthorityError
+from daemon.tls.home import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.desk import Desks
 

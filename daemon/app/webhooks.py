@@ -15,9 +15,8 @@ from daemon.app.reload import BringIntoForce
 from daemon.core.delivery import Posting
 from daemon.settings import Settings, secret_path
 from daemon.settings.model import Webhook
-from daemon.upstream.https import HttpsReceiver
+from daemon.upstream.kinds import Receiver
 from daemon.upstream.options import BadOptions, Options
-from daemon.upstream.webhook import open_webhook
 from daemon.usecases.desk import DeskEvent
 from daemon.usecases.notices import Notices, compose
 from daemon.usecases.replicate import Backoff, Replicator
@@ -28,7 +27,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True)
 class Sender:
     replicator: Replicator[Posting]
-    receiver: HttpsReceiver
+    receiver: Receiver
     task: asyncio.Task[None]
 
 
@@ -78,7 +77,7 @@ class Webhooks:
                 await sender.task
             await sender.receiver.aclose()
 
-    def _start(self, webhook: Webhook, receiver: HttpsReceiver) -> None:
+    def _start(self, webhook: Webhook, receiver: Receiver) -> None:
         replicator = Replicator[Posting](
             Notices(self._store.outbox_for(webhook.url), self._store, self._store.books),
             receiver,
@@ -92,7 +91,9 @@ class Webhooks:
         self._senders.append(Sender(replicator, receiver, task))
 
 
-def _open(number: int, webhook: Webhook) -> HttpsReceiver:
+def _open(number: int, webhook: Webhook) -> Receiver:
+    from daemon.upstream.webhook import open_webhook  # noqa: PLC0415  # with its HTTP client: most boxes have no webhook
+
     options = Options(
         url=webhook.url,
         key_files=(secret_path(webhook.secret_file),),

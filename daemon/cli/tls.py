@@ -28,7 +28,8 @@ def command() -> None:
 @click.option("--force", is_flag=True, help=str(helps.HELP_TLS_FORCE))
 @json_option
 def init(config: Path | None, force: bool, as_json: bool) -> None:
-    from daemon.tls.authority import AuthorityError, create
+    from daemon.tls.authority import create
+    from daemon.tls.home import AuthorityError
 
     settings = load(config)
     try:
@@ -53,7 +54,8 @@ def init(config: Path | None, force: bool, as_json: bool) -> None:
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=str(helps.FILE))
 def export_ca(config: Path | None, file: Path | None) -> None:
     from daemon.settings.check import AUTHORITY
-    from daemon.tls.authority import AuthorityError, read, shown
+    from daemon.tls.authority import read, shown
+    from daemon.tls.home import AuthorityError
 
     home = load(config).tls_home
     root = home / AUTHORITY
@@ -74,7 +76,8 @@ def export_ca(config: Path | None, file: Path | None) -> None:
 @config_option
 @json_option
 def show(config: Path | None, as_json: bool) -> None:
-    from daemon.tls.authority import SERVER, AuthorityError, read, shown
+    from daemon.tls.authority import read, shown
+    from daemon.tls.home import SERVER, AuthorityError
 
     settings = load(config)
     file = settings.server.tls_cert or settings.tls_home / SERVER
@@ -91,7 +94,8 @@ def show(config: Path | None, as_json: bool) -> None:
 def ensure(settings: Settings, now: datetime) -> Path:
     """The authority's certificate; made, or its server certificate renewed, where that is needed."""
     from daemon.settings.check import AUTHORITY
-    from daemon.tls.authority import AuthorityError, create, renew_if_due
+    from daemon.tls.authority import create, renew_if_due
+    from daemon.tls.home import AuthorityError
 
     root = settings.tls_home / AUTHORITY
     try:

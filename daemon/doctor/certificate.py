@@ -8,7 +8,8 @@ from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.settings import Settings
 from daemon.settings.check import is_loopback
-from daemon.tls.authority import RENEWED_BEFORE, SERVER, AuthorityError, Shown, read, shown
+from daemon.tls.authority import RENEWED_BEFORE, Shown, read, shown
+from daemon.tls.home import SERVER, AuthorityError
 
 
 def check_certificate(settings: Settings, now: datetime | None = None) -> Finding:

@@ -26,10 +26,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from daemon import texts
 from daemon.files import write_whole
 from daemon.settings.check import AUTHORITY
+from daemon.tls.home import KEY, SERVER, AuthorityError
 from daemon.tls.names import address_of
-
-KEY = "ca.key"
-SERVER = "server.pem"
 
 ROOT_LASTS = timedelta(days=20 * 365)
 SERVER_LASTS = timedelta(days=397)
@@ -44,10 +42,6 @@ OWN_NETWORKS = (
     *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"),
     *("::1/128", "fc00::/7", "fe80::/10"),
 )
-
-
-class AuthorityError(Exception):
-    """One line that says what is wrong with the authority, and what to do."""
 
 
 class Shown(msgspec.Struct, frozen=True):

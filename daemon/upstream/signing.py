@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from daemon.upstream.options import BadOptions, read_file
 
 SHARED = "whsec_"
@@ -37,6 +35,9 @@ class SharedKey:
 
 class PrivateKey:
     def __init__(self, seed: bytes) -> None:
+        # Where only shared secrets sign, a box is spared the 6 MB of it.
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
+
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
 
     def sign(self, content: bytes) -> str:

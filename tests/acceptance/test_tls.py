@@ -26,7 +26,8 @@ from daemon.app import certificate
 from daemon.app.certificate import Certificate
 from daemon.settings import load
 from daemon.tls import authority
-from daemon.tls.authority import AuthorityError, create, read, renew, renew_if_due, shown
+from daemon.tls.authority import create, read, renew, renew_if_due, shown
+from daemon.tls.home import AuthorityError
 from daemon.tls.names import box_addresses, box_names
 
 NAMES = ("localhost", "caisse.lan", "127.0.0.1")
