@@ -28,7 +28,8 @@ MAX_Z_NUMBER = 999_999_999
 certifications de cet intervalle.
 
 The open period; it closes nothing and may be asked for at will. With `from` or `to`: a periodic X over the
-certifications of that range. A certification enters about two seconds after its answer.""",
+certifications of that range. A certification enters about two seconds after its answer. Totals are net of credit notes;
+`by_type` and `by_type_and_group` are positive.""",
         answer=XReport,
         query=RANGE,
         problems=(InvalidRequest,),
@@ -52,7 +53,8 @@ async def x_report(request: ApiRequest) -> Answer:
 période, sauf répétition avec le même `Idempotency-Key`.
 
 Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
-repeat with the same `Idempotency-Key`, which gets the same Z. A period without certifications may be closed too.""",
+repeat with the same `Idempotency-Key`, which gets the same Z. A period without certifications may be closed too. Totals are
+net of credit notes; `by_type` and `by_type_and_group` are positive.""",
         answer=ZReport,
         status=201,
         answer_text="Clôturée · Closed",
@@ -77,7 +79,7 @@ async def z_report(request: ApiRequest) -> Answer:
         text="""Les certifications d'un intervalle et les clôtures Z qui y tombent ; par défaut les 31 derniers jours.
 
 The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
-days.""",
+days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
         answer=AReport,
         query=RANGE,
         problems=(InvalidRequest,),
