@@ -45,7 +45,8 @@ async def enter(desk: Desk, machine: FiscalMachine, attempt_id: int, invoice: In
             raise LineLost("the machine went away before 38h")
     except (MachineRefused, MachineNonsense, StorageError):
         was_open = await _cancel(desk, machine)
-        if opened and was_open is False:
+        if opened and not was_open:
+            # What it said against a command of an invoice that it no longer has, or may no longer have, says nothing.
             raise LineLost("the machine lost the invoice in the middle") from None
         raise
     return agreed

@@ -226,6 +226,17 @@ async def test_a_machine_that_lost_the_invoice_before_38h_has_nothing_against_it
         assert (await shop.certify("A", key="k")).value.code == shop.on_machine[0].code
 
 
+async def test_a_machine_that_lost_the_invoice_and_then_the_line_has_nothing_against_it(tmp_path: Path) -> None:
+    """It refuses 33h because it restarted, and the cable is pulled before it can be asked whether an invoice is open."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("lose-invoice@33#1,unplug:0.02@38#1")
+        with pytest.raises(LineLost):
+            await shop.certify("A", key="k")
+        await shop.connected()
+        assert (await shop.certify("A", key="k")).value.code == shop.on_machine[0].code
+
+
 async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) -> None:
     """A credit note that the tax server cannot check: refused, cancelled, and its number free."""
     async with MemoryShop(tmp_path / "ledger") as shop:

@@ -93,6 +93,8 @@ class Machine:
             self._process = None
 
     def kill(self) -> None:
+        """As pulled out: the port is gone, before another machine's gets its number."""
+        self.link.unlink(missing_ok=True)
         self.stop(signal.SIGKILL)
 
     def order(self, do: str, **fields: Any) -> dict[str, Any]:
