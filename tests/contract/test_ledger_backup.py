@@ -18,11 +18,6 @@ from daemon.store.verify import verify
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
-
-
-@pytest.fixture
 def copy(tmp_path: Path) -> Path:
     return tmp_path / "copies" / "ledger.backup"
 

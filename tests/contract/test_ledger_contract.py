@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,22 +15,6 @@ from daemon.store import Store
 from daemon.usecases import ports
 
 KEY, BODY = b"k" * 16, b"f" * 16
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
-
-
-@pytest.fixture
-async def store(path: Path) -> AsyncIterator[Store]:
-    async with opened(path) as store:
-        yield store
-
-
-@pytest.fixture
-async def till(store: Store) -> Till:
-    return await Till.of(store)
 
 
 async def test_fits_the_port(store: Store) -> None:

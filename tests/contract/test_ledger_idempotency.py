@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-from support.ledger import MINUTE, START, Till, invoice, opened
+from support.ledger import MINUTE, START, Till, invoice
 
 from daemon.core.errors import KeyReused
 from daemon.store import Store
 
 KEY, BODY = b"k" * 16, b"f" * 16
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
-
-
-@pytest.fixture
-async def store(path: Path) -> AsyncIterator[Store]:
-    async with opened(path) as store:
-        yield store
-
-
-@pytest.fixture
-async def till(store: Store) -> Till:
-    return await Till.of(store)
 
 
 @pytest.mark.parametrize("state", ["refused", "abandoned"])

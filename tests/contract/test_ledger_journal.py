@@ -24,11 +24,6 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
         yield store
 
 
-@pytest.fixture
-async def till(store: Store) -> Till:
-    return await Till.of(store)
-
-
 async def sold(till: Till, count: int) -> list[Record]:
     return [await till.sell(100 + at) for at in range(count)]
 

@@ -18,11 +18,6 @@ from daemon.store import health, migrations
 from daemon.store.migrations import Migration
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
-
-
 async def fill(path: Path, count: int = 3) -> None:
     async with opened(path) as store:
         till = await Till.of(store)

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.ledger import IFU, Till, code_of, invoice, opened
+from support.ledger import IFU, Till, code_of, invoice
 
 from daemon.core.certification import Certified, Counters
 from daemon.core.errors import DuplicateInvoice, NotFound
 from daemon.store import Store
 from daemon.store.verify import verify
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
-
-
-@pytest.fixture
-async def store(path: Path) -> AsyncIterator[Store]:
-    async with opened(path) as store:
-        yield store
-
-
-@pytest.fixture
-async def till(store: Store) -> Till:
-    return await Till.of(store)
 
 
 async def disputed(till: Till, number: str = "F-1") -> int:
