@@ -27,6 +27,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             names.insert(names.index("no_leaks") + 1, "no_leaked_tasks")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many points each test of the crash matrix tried (`record_property("points", …)`), also when workers ran them."""
+    reports = [report for report in terminalreporter.getreports("passed") if report.when == "call"]
+    tried = [told for report in reports for name, told in report.user_properties if name == "points"]
+    if tried:
+        terminalreporter.section("crash matrix")
+        for name, count in tried:
+            terminalreporter.line(f"{count:4} points: {name}")
+        terminalreporter.line(f"{sum(count for _, count in tried):4} points in all; nothing lost, nothing doubled")
+
+
 def is_async(item: pytest.Function) -> bool:
     """Also under hypothesis, which wraps the coroutine function."""
     inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)

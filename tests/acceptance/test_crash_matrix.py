@@ -4,7 +4,6 @@ Two lanes, each a machine with its ledger, share the points; a lane goes through
 also begins with what the one before left behind.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,8 +33,8 @@ def lanes(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterato
 
 
 @pytest.fixture
-def tried(lanes: list[Lane], capsys: pytest.CaptureFixture[str]) -> Tried:
-    """Runs every point on one of the lanes, and prints how many there were."""
+def tried(lanes: list[Lane], record_property: Callable[[str, object], None]) -> Tried:
+    """Runs every point on one of the lanes, and has it printed how many there were."""
 
     def run(name: str, points: Sequence[Point], through: Callable[[Lane, Point], object]) -> int:
         def go(at: int) -> int:
@@ -53,8 +52,7 @@ def tried(lanes: list[Lane], capsys: pytest.CaptureFixture[str]) -> Tried:
 
         with ThreadPoolExecutor(LANES) as threads:
             count = sum(threads.map(go, range(LANES)))
-        with capsys.disabled():
-            sys.stdout.write(f"\ncrash matrix: {name}: {count} points ")
+        record_property("points", (name, count))
         return count
 
     return run
