@@ -77,8 +77,7 @@ async def frames(items: int) -> list[list[int]]:
     tap.frames.clear()
     await machine.set_customer(sale.customer)
     await machine.open_invoice(sale, "00084440Y")
-    for item in sale.items:
-        await machine.add_item(item)
+    await machine.add_items(sale.items)
     agreed = agree(sale, await machine.subtotal())
     for payment in agreed.payments:
         await machine.pay(payment)

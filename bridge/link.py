@@ -12,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MAX_SEQ, MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
+
+T = TypeVar("T")
 
 
 class Port(Protocol):
@@ -68,17 +70,26 @@ class Counters:
     stale: int = 0
 
 
+Talk = Generator[tuple[int, bytes], Reply, T]
+"""Yields a command and its data, is sent the reply, and so on; what it returns is what came of it all."""
+
+
 @dataclass(slots=True)
 class _Exchange:
-    request: Request
-    raw: bytes
+    """The command under way and how long to wait for its reply; in a talk, one after the other."""
+
+    answer: asyncio.Future[Any]
     first_byte: float
-    tries_left: int
-    answer_by: float
-    give_up_at: float
-    answer: asyncio.Future[Reply]
-    is_probe: bool
-    is_spoiled: bool = field(default=False)
+    limit: float
+    tries: int
+    is_probe: bool = False
+    talk: Talk[Any] | None = None
+    request: Request = field(init=False)
+    raw: bytes = field(init=False)
+    tries_left: int = field(init=False)
+    answer_by: float = field(init=False)
+    give_up_at: float = field(init=False)
+    is_spoiled: bool = field(init=False)
 
     def is_answered_by(self, reply: Reply) -> bool:
         return reply.seq == self.request.seq and reply.cmd == self.request.cmd
@@ -127,16 +138,33 @@ class Link:
         self, cmd: int, data: bytes = b"", *, first_byte: float | None = None, overall: float | None = None
     ) -> Reply:
         """The machine's reply; callers at the same time take turns. LineDown or PortVanished when the link is over."""
-        return await self._run(cmd, data, self.timers.tries, first_byte, overall)
+        reply: Reply = await self._run((cmd, data), self._exchange(first_byte, overall))
+        return reply
+
+    async def converse(self, talk: Talk[T]) -> T:
+        """Exchange after exchange, each reply answered with the next command in the same moment: to wake a task for each would
+        cost as much as all the rest of it. What `talk` raises is raised here, and nothing more is sent."""
+        current = self._exchange()
+        current.talk = talk
+        try:
+            first = next(talk)
+        except StopIteration as end:
+            nothing: T = end.value
+            return nothing
+        result: T = await self._run(first, current)
+        return result
 
     async def probe(self, cmd: int, data: bytes = b"") -> Reply | None:
         """One try, whose silence does not end the link: None."""
+        current = self._exchange()
+        current.tries, current.is_probe = 1, True
         try:
-            return await self._run(cmd, data, 1, None, None, is_probe=True)
+            reply: Reply = await self._run((cmd, data), current)
         except LineDown:
             if self.is_over:
                 raise
             return None
+        return reply
 
     def give_up(self, detail: str) -> LineDown:
         """End the link in the middle of something whose effect is unknown; the error to raise is returned."""
@@ -147,49 +175,40 @@ class Link:
     def close(self) -> None:
         self._on_lost(LineDown("the link was closed"))
 
-    async def _run(
-        self,
-        cmd: int,
-        data: bytes,
-        tries: int,
-        first_byte: float | None,
-        overall: float | None,
-        *,
-        is_probe: bool = False,
-    ) -> Reply:
+    def _exchange(self, first_byte: float | None = None, overall: float | None = None) -> _Exchange:
+        timers = self.timers
+        return _Exchange(
+            answer=self._loop.create_future(),
+            first_byte=timers.first_byte if first_byte is None else first_byte,
+            limit=timers.overall if overall is None else overall,
+            tries=timers.tries,
+        )
+
+    async def _run(self, command: tuple[int, bytes], current: _Exchange) -> Any:
         async with self._turn:
             if self._end.done():
                 error = self._end.result()
                 raise type(error)(error.detail)
-            request = Request(self._next_seq, cmd, data)
-            patience = self.timers.first_byte if first_byte is None else first_byte
-            limit = self.timers.overall if overall is None else overall
-            now = self._loop.time()
-            current = self._current = _Exchange(
-                request=request,
-                raw=encode(request),
-                first_byte=patience,
-                tries_left=tries,
-                answer_by=now + patience,
-                give_up_at=now + limit,
-                answer=self._loop.create_future(),
-                is_probe=is_probe,
-            )
-            self.last_seq = request.seq
-            self._next_seq = request.seq + 1 if request.seq < MAX_SEQ else MIN_SEQ
-            self.counters.exchanges += 1
-            return await self._answer(current)
+            self._current = current
+            try:
+                self._begin(current, *command)
+                self._arm(current)
+                return await current.answer
+            except asyncio.CancelledError:
+                self._finish(LineDown("given up by the caller in the middle of a command", sent=True))
+                raise
+            finally:
+                self._current = None
 
-    async def _answer(self, current: _Exchange) -> Reply:
-        try:
-            self._send(current)
-            self._arm(current)
-            return await current.answer
-        except asyncio.CancelledError:
-            self._finish(LineDown("given up by the caller in the middle of a command", sent=True))
-            raise
-        finally:
-            self._current = None
+    def _begin(self, current: _Exchange, cmd: int, data: bytes) -> None:
+        request = Request(self._next_seq, cmd, data)
+        current.request, current.raw = request, encode(request)
+        current.tries_left = current.tries
+        current.give_up_at = self._loop.time() + current.limit
+        self.last_seq = request.seq
+        self._next_seq = request.seq + 1 if request.seq < MAX_SEQ else MIN_SEQ
+        self.counters.exchanges += 1
+        self._send(current)
 
     def _send(self, current: _Exchange) -> None:
         current.tries_left -= 1
@@ -218,7 +237,7 @@ class Link:
     def _on_event(self, current: _Exchange, event: Event) -> None:
         match event:
             case Reply() if current.is_answered_by(event):
-                current.answer.set_result(event)
+                self._on_answer(current, event)
             case Reply():
                 self._drop(event)
                 current.extend(self._loop.time() + self.timers.syn_gap)  # late, but alive
@@ -231,6 +250,17 @@ class Link:
                 current.is_spoiled = True
             case _:
                 self._drop(event)  # a NAK after the last try: an answer may be on its way; or our own echo
+
+    def _on_answer(self, current: _Exchange, reply: Reply) -> None:
+        if current.talk is None:
+            current.answer.set_result(reply)
+            return
+        try:
+            self._begin(current, *current.talk.send(reply))
+        except StopIteration as end:
+            current.answer.set_result(end.value)
+        except Exception as error:  # noqa: BLE001  # a refusal, nonsense, or a mistake of the caller's: it is told there
+            current.answer.set_exception(error)
 
     def _drop(self, event: Event) -> None:
         match event:

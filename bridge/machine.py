@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TypeVar
 
 from bridge.commands import (
@@ -21,7 +22,7 @@ from bridge.commands import (
     understand,
 )
 from bridge.errors import Refused
-from bridge.link import Link
+from bridge.link import Link, Talk
 from bridge.replies import Balance, Closed, LineTotals, Opened, ServerLink, State, Subtotal
 
 T = TypeVar("T")
@@ -48,8 +49,9 @@ class Machine:
     async def open_invoice(self, invoice: OpenInvoice) -> Opened:
         return await _ask(self.link, invoice)
 
-    async def add_item(self, item: AddItem) -> LineTotals:
-        return await _ask(self.link, item)
+    async def add_items(self, items: Iterable[AddItem]) -> list[LineTotals]:
+        """31h for each; the first that is not taken raises, and those after it are not sent."""
+        return await self.link.converse(_add(items))
 
     async def add_comment(self, comment: AddComment) -> None:
         await _ask(self.link, comment)
@@ -98,6 +100,14 @@ class Machine:
         except Refused:
             return False
         return True
+
+
+def _add(items: Iterable[AddItem]) -> Talk[list[LineTotals]]:
+    totals = []
+    for item in items:
+        reply = yield item.cmd, item.encode()
+        totals.append(understand(item, reply.data))
+    return totals
 
 
 async def handshake(link: Link) -> State:

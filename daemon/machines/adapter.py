@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, SetCustomer
@@ -118,23 +119,9 @@ class ConnectedMachine:
                 )
             )
 
-    async def add_item(self, item: Item) -> None:
+    async def add_items(self, items: Iterable[Item]) -> None:
         with translated():
-            await self._machine.add_item(
-                AddItem(
-                    name=item.name,
-                    group=item.group,
-                    rate=item.rate,
-                    amount=item.line_amount,
-                    price=item.price,
-                    quantity=item.quantity,
-                    item_type=item.item_type,
-                    code=item.code,
-                    specific_rate=item.specific_rate,
-                    specific_tax=item.specific_tax,
-                    specific_name=item.specific_name,
-                )
-            )
+            await self._machine.add_items(_line(item) for item in items)
 
     async def add_comment(self, comment: Comment) -> None:
         with translated():
@@ -190,4 +177,20 @@ def machine_state(state: State) -> MachineState:
         counters=Counters(state.tc, state.fvc, state.frc),
         rates=dict(zip(GROUPS, state.rates, strict=True)),
         last=None if last is None else LastInvoice(last.number, last.code, last.time, last.type, last.total),
+    )
+
+
+def _line(item: Item) -> AddItem:
+    return AddItem(
+        name=item.name,
+        group=item.group,
+        rate=item.rate,
+        amount=item.line_amount,
+        price=item.price,
+        quantity=item.quantity,
+        item_type=item.item_type,
+        code=item.code,
+        specific_rate=item.specific_rate,
+        specific_tax=item.specific_tax,
+        specific_name=item.specific_name,
     )

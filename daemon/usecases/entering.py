@@ -31,8 +31,7 @@ async def enter(desk: Desk, machine: FiscalMachine, attempt_id: int, invoice: In
         await machine.set_customer(invoice.customer)
         await machine.open_invoice(invoice, desk.ifu)
         opened = True
-        for item in invoice.items:
-            await machine.add_item(item)
+        await machine.add_items(invoice.items)
         for comment in invoice.comments:
             await machine.add_comment(comment)
         agreed = agree(invoice, await machine.subtotal())

@@ -36,7 +36,7 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     machine = machine_over(port)
     await machine.set_customer(SetCustomer())
     assert await machine.open_invoice(OPEN) == Opened(8, 13)
-    assert await machine.add_item(ITEM) == LineTotals(59000, 50000, 9000, 0)
+    assert await machine.add_items([ITEM]) == [LineTotals(59000, 50000, 9000, 0)]
     await machine.add_comment(AddComment("A", "Merci"))
     assert await machine.subtotal() == Subtotal(590, (0, 590, *[0] * 14), (0, 90, *[0] * 14), 0)
     assert await machine.pay(Pay("E", 590)) == Balance(0, 0)
@@ -66,7 +66,7 @@ async def test_a_refusal_keeps_the_line() -> None:
     """Refused with the machine's text, and the next command is answered."""
     machine = machine_over(ScriptedPort(answer(b"E:No amount!"), answer(b"")))
     with pytest.raises(Refused) as refused:
-        await machine.add_item(ITEM)
+        await machine.add_items([ITEM])
     assert refused.value.text == "No amount!"
     assert await machine.cancel()
 

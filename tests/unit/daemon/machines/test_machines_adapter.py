@@ -102,7 +102,7 @@ async def entered(machine: ConnectedMachine) -> Invoice:
     own = invoice()
     await machine.set_customer(own.customer)
     await machine.open_invoice(own, "00084440Y")
-    await machine.add_item(own.items[0])
+    await machine.add_items(own.items)
     await machine.add_comment(own.comments[0])
     assert (await machine.subtotal()).taxes == own.taxes
     await machine.pay(own.payments[0])
