@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import structlog
 
 from daemon import logs, notify
 from daemon.api.server import BadCertificate
-from daemon.settings import Settings, SettingsError, changes, check_files, load
+from daemon.settings import Settings, SettingsError, changes, check_files, load, secret_path
 from daemon.upstream.options import BadOptions
 
 log = structlog.get_logger(__name__)
 
 BringIntoForce: TypeAlias = Callable[[], Awaitable[None]]
-Part: TypeAlias = Callable[[Settings], BringIntoForce]
+Take: TypeAlias = Callable[[Settings], BringIntoForce]
 """Looks at new settings, raises (`REFUSALS`) if it cannot work with them, and changes nothing before it is called back."""
 
 REFUSALS = (SettingsError, BadOptions, BadCertificate)
+
+
+@dataclass
+class Part:
+    """`sections` is what it is made from: as long as nothing in them and in the files they name has changed, it is left alone.
+    Without any it is always taken."""
+
+    take: Take
+    sections: tuple[str, ...] = ()
+    made_from: bytes = field(default=b"", init=False)
 
 
 class Reloader:
     def __init__(self, settings: Settings, parts: Sequence[Part]) -> None:
         self._settings = settings
         self._parts = parts
+        for part in parts:
+            part.made_from = fingerprint(settings, part.sections)
 
     async def run(self, asked: asyncio.Event) -> None:
         while True:
@@ -43,14 +59,38 @@ class Reloader:
             new = load(self._settings.file)
             check_files(new)
             found = changes(self._settings, new)
-            steps = [part(found.in_force) for part in self._parts]
+            steps = [(part, part.take(found.in_force)) for part in self._parts if self._concerned(part, found.in_force)]
         except REFUSALS as error:
             log.error("reload.refused", reason=str(error))  # noqa: TRY400  one line, not a traceback
             return
         self._settings = found.in_force
         logs.set_level(found.in_force.logs.level)
-        for step in steps:
-            await step()
-        log.info("reloaded", changed=found.reloaded)
+        for part, bring_into_force in steps:
+            await bring_into_force()
+            part.made_from = fingerprint(found.in_force, part.sections)
+        log.info("reloaded", changed=found.reloaded, taken_up=[part.sections[-1] for part, _ in steps if part.sections])
         if found.restart:
             log.warning("reload.needs_restart", keys=found.restart)
+
+    def _concerned(self, part: Part, settings: Settings) -> bool:
+        return not part.sections or part.made_from != fingerprint(settings, part.sections)
+
+
+def fingerprint(settings: Settings, sections: tuple[str, ...]) -> bytes:
+    """Of the values of those sections and of what is in the files that they name."""
+    made_from = hashlib.sha256()
+    for name in sections:
+        value = getattr(settings, name)
+        made_from.update(msgspec.json.encode(value, enc_hook=str))
+        for table in value if isinstance(value, tuple) else filter(None, (value,)):
+            for path in (getattr(table, key) for key in table.__struct_fields__):
+                if isinstance(path, Path):
+                    made_from.update(_content(path))
+    return made_from.digest()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return secret_path(path).read_bytes()
+    except OSError:  # whoever needs it will say so
+        return b""

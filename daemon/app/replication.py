@@ -53,9 +53,7 @@ class Replication:
             self._replicator.wake(event.book.nim, event.book.mode)
 
     def take(self, settings: Settings) -> BringIntoForce:
-        """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called.
-
-        The files of keys and certificates are read again even when no key of the configuration has changed."""
+        """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
         receiver = None if upstream is None else open_receiver(upstream.kind, _options(upstream))
 

@@ -22,7 +22,7 @@ from daemon.app.certificate import Certificate
 from daemon.app.figures import box
 from daemon.app.house import House, build, now_millis
 from daemon.app.housekeeping import keep_tidy
-from daemon.app.reload import Reloader
+from daemon.app.reload import Part, Reloader
 from daemon.app.replication import Replication, replicating
 from daemon.app.status import report
 from daemon.app.webhooks import Webhooks, posting
@@ -87,7 +87,14 @@ async def _serve(settings: Settings) -> int:
         await server.start()
         stack.push_async_callback(server.stop)
         address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
-        reloader = Reloader(settings, (lambda _: certificate.reloading(server), replication.take, webhooks.take))
+        reloader = Reloader(
+            settings,
+            (
+                Part(lambda _: certificate.reloading(server)),
+                Part(replication.take, ("upstream",)),
+                Part(webhooks.take, ("upstream", "webhook")),
+            ),
+        )
         _beside(stack, report(house, address), "status")
         _beside(stack, reloader.run(signals.reload), "reload")
         _beside(stack, certificate.keep(server), "certificate")

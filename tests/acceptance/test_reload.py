@@ -19,6 +19,7 @@ from support.headquarters import HttpHeadquarters, upstream_section, z_numbers
 from support.shop import NIM, Shop, invoice, wait_for
 
 OK = httpx.codes.OK
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 class Reloaded:
@@ -53,7 +54,8 @@ def reloaded(shop: Shop) -> Iterator[Reloaded]:
 
 
 async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloaded, tmp_path: Path) -> None:
-    """`[upstream]` added: the closure from before is delivered. Taken out again: the next one stays in the outbox."""
+    """`[upstream]` added: the closure from before is delivered. Another secret in the same file counts too. Taken out
+    again: the next closure stays in the outbox."""
     shop, file = reloaded.shop, reloaded.shop.config_file.read_text()
     headquarters = HttpHeadquarters(tmp_path)
     await headquarters.up()
@@ -62,6 +64,9 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
         reloaded.append(upstream_section(headquarters, retry_max=1))
         assert reloaded.hup("reloaded")["changed"] == ["upstream"]
         wait_for(lambda: z_numbers(arrived(headquarters), NIM) == [1], "Z 1 upstream")
+        assert reloaded.hup("reloaded")["taken_up"] == []  # all as it was: what is on its way is left alone
+        headquarters.keys.file.write_text(SECRET)
+        assert "upstream" in reloaded.hup("reloaded")["taken_up"]
         shop.config_file.write_text(file)
         assert reloaded.hup("reloaded")["changed"] == ["upstream"]
         assert shop.close_period().status_code == httpx.codes.CREATED
