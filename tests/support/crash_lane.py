@@ -290,11 +290,12 @@ class Lane:
 
 
 def insist(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:
-    """Asks until that is the answer. What is not an answer is a problem of the machine or its line, or no connection at all."""
+    """Asks until that is the answer. What is not an answer is a problem of the machine or its line, or no connection at all; a
+    machine that answers rubbish may also seem to refuse."""
     deadline = time.monotonic() + INSISTENCE
     while (answer := _ask(ask)) is None or answer.status_code != status:
         told = "no connection" if answer is None else answer.text
-        assert answer is None or answer.status_code in (502, 503, 507), told
+        assert answer is None or answer.status_code in (502, 503, 507) or "MACHINE_REFUSED" in told, told
         assert time.monotonic() < deadline, told
         time.sleep(0.1)
     return answer
