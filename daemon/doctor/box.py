@@ -22,10 +22,10 @@ def check_disk(settings: Settings) -> Finding:
         free = shutil.disk_usage(folder).free // MEGABYTE
         read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
     except OSError as error:
-        return fail("disk", wording.NO_FOLDER(folder=folder, why=error.strerror), wording.NO_FOLDER_TODO)
+        return fail("disk", wording.NO_FOLDER(folder=folder, why=error.strerror), wording.NO_FOLDER_ADVICE)
     reserve = settings.storage.reserve_mb
     if read_only:
-        return fail("disk", wording.READ_ONLY(folder=folder), wording.READ_ONLY_TODO)
+        return fail("disk", wording.READ_ONLY(folder=folder), wording.READ_ONLY_ADVICE)
     if free < reserve:
         return fail("disk", wording.DISK_FULL(folder=folder, free=free, reserve=reserve), wording.MAKE_ROOM)
     if free < ROOM_FOR_YEARS * reserve:

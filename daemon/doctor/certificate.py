@@ -17,12 +17,12 @@ def check_certificate(settings: Settings, now: datetime | None = None) -> Findin
     if not (server.tls or server.tls_cert):
         if is_loopback(server.host):
             return ok("certificate", wording.LOOPBACK_ONLY)
-        return warn("certificate", wording.PLAIN_LAN(host=server.host), wording.PLAIN_LAN_TODO)
+        return warn("certificate", wording.PLAIN_LAN(host=server.host), wording.PLAIN_LAN_ADVICE)
     file = server.tls_cert or settings.tls_home / SERVER
     try:
         found = shown(read(file))
     except AuthorityError as error:
-        return fail("certificate", error, wording.NO_CERTIFICATE_TODO)
+        return fail("certificate", error, wording.NO_CERTIFICATE_ADVICE)
     return _dated(found, now or datetime.now(UTC), internal=bool(server.tls))
 
 

@@ -20,7 +20,7 @@ def check_secrets(settings: Settings) -> Iterator[Finding]:
     for at, path in secret_files(settings):
         file = secret_path(path)
         if file.stat().st_mode & OTHERS:
-            found.append(warn("secrets", wording.SECRET_OPEN(file=file, key=at), wording.SECRET_TODO(file=file)))
+            found.append(warn("secrets", wording.SECRET_OPEN(file=file, key=at), wording.SECRET_ADVICE(file=file)))
     upstream = settings.upstream
     if upstream is not None and upstream.kind == "https":
         try:

@@ -22,7 +22,7 @@ from daemon.store.verify import glance_over
 async def check_ledger(settings: Settings, now: int) -> list[Finding]:
     path = settings.storage.path
     if not path.exists():
-        return [warn("ledger", wording.NO_LEDGER(path=path), wording.NO_LEDGER_TODO)]
+        return [warn("ledger", wording.NO_LEDGER(path=path), wording.NO_LEDGER_ADVICE)]
     try:
         glance_over(path)
         store = await Store.open(
@@ -33,7 +33,7 @@ async def check_ledger(settings: Settings, now: int) -> list[Finding]:
             exclusive=False,
         )
     except StorageError as error:
-        return [fail("ledger", error, wording.LEDGER_TODO)]
+        return [fail("ledger", error, wording.LEDGER_ADVICE)]
     async with store:
         return [check_owner(path, daemon_user(settings)), *await _look_in(store, settings, now)]
 
@@ -81,7 +81,7 @@ async def _last_outcome(store: Store, book: Book, now: int) -> Finding:
     if refused and (not certified or refused[0].seq > certified[0].seq):
         last = refused[0]
         found = wording.LAST_REFUSED(number=last.number, reason=last.reason)
-        return warn("last_invoice", found, wording.REFUSED_TODO, nim=book.nim)
+        return warn("last_invoice", found, wording.REFUSED_ADVICE, nim=book.nim)
     return ok("last_invoice", wording.NOT_REFUSED, nim=book.nim)
 
 
@@ -103,8 +103,8 @@ def _judge(backlog: Backlog, now: int) -> Finding:
     if backlog.last_error and (backlog.waiting or backlog.parked):
         told = f"{told} ({backlog.last_error})"
     if backlog.parked:
-        return fail("upstream", told, wording.PARKED_TODO, nim=backlog.nim)
+        return fail("upstream", told, wording.PARKED_ADVICE, nim=backlog.nim)
     if backlog.waiting and age >= HOUR:
         judge = fail if age >= DAY else warn
-        return judge("upstream", told, wording.BACKLOG_TODO, nim=backlog.nim)
+        return judge("upstream", told, wording.BACKLOG_ADVICE, nim=backlog.nim)
     return ok("upstream", told, nim=backlog.nim)

@@ -74,7 +74,7 @@ def ask(server: Server) -> Service:
 
 def check_service(service: Service, version: str) -> Finding:
     if service.stranger:
-        return fail("daemon", wording.STRANGER(address=service.address, why=service.problem), wording.STRANGER_TODO)
+        return fail("daemon", wording.STRANGER(address=service.address, why=service.problem), wording.STRANGER_ADVICE)
     if not service.running:
         return fail("daemon", wording.NOT_RUNNING(address=service.address, why=service.problem), wording.START_IT)
     if service.version != version:

@@ -39,7 +39,7 @@ CORRECT_CONFIG = Text(
 )
 SECRETS_FINE = Text("lisibles par leur seul propriétaire", "readable by their owner alone")
 SECRET_OPEN = Text("{file} ({key}) est lisible par d'autres", "{file} ({key}) can be read by others")
-SECRET_TODO = Text("sudo chmod 600 {file}", "sudo chmod 600 {file}")
+SECRET_ADVICE = Text("sudo chmod 600 {file}", "sudo chmod 600 {file}")
 SECRET_BAD = Text(
     "remettre le secret que le siège a donné (une ligne whsec_…), ou mcfd upstream keygen",
     "put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen",
@@ -56,7 +56,7 @@ START_IT = Text(
 STRANGER = Text(
     "à {address} répond autre chose que mcfd ({why})", "something else than mcfd answers at {address} ({why})"
 )
-STRANGER_TODO = Text(
+STRANGER_ADVICE = Text(
     "arrêter cet autre programme, ou changer port dans [server] (sudo ss -ltnp montre qui écoute)",
     "stop that other program, or change port in [server] (sudo ss -ltnp shows who listens)",
 )
@@ -84,12 +84,12 @@ MAKE_ROOM = Text(
     "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never the ledger",
 )
 READ_ONLY = Text("{folder} est en lecture seule", "{folder} is read-only")
-READ_ONLY_TODO = Text(
+READ_ONLY_ADVICE = Text(
     "la carte ou le disque s'use : dmesg | tail, copier le registre, changer le support",
     "the card or disk is wearing out: dmesg | tail, copy the ledger, replace the medium",
 )
 NO_FOLDER = Text("{folder} : {why}", "{folder}: {why}")
-NO_FOLDER_TODO = Text(
+NO_FOLDER_ADVICE = Text(
     "sudo systemd-tmpfiles --create mcfd.conf le remet", "sudo systemd-tmpfiles --create mcfd.conf puts it back"
 )
 
@@ -173,11 +173,11 @@ LEDGER_SOUND = Text(
     "{path}, {megabytes} MB, in order (to recompute all of it: mcfd verify)",
 )
 NO_LEDGER = Text("pas encore de registre à {path}", "no ledger yet at {path}")
-NO_LEDGER_TODO = Text(
+NO_LEDGER_ADVICE = Text(
     "normal avant le premier démarrage ; sinon mcfd restore COPIE",
     "as it should be before the first start; otherwise mcfd restore COPY",
 )
-LEDGER_TODO = Text(
+LEDGER_ADVICE = Text(
     "mcfd verify dit ce qui ne va pas ; remettre une copie : sudo systemctl stop mcfd, sudo mcfd restore COPIE",
     "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore COPY",
 )
@@ -191,7 +191,7 @@ LAST_REFUSED = Text(
     "la machine a refusé la dernière facture, {number} : {reason}",
     "the machine refused the last invoice, {number}: {reason}",
 )
-REFUSED_TODO = Text(
+REFUSED_ADVICE = Text(
     "machine non activée, bloquée ou désactivée : appeler la DGI ; un montant ou un texte : corriger à la caisse",
     "machine not activated, blocked or deactivated: call the tax authority; an amount or a text: correct it at the till",
 )
@@ -204,11 +204,11 @@ BACKLOG = Text(
     "{waiting} clôture(s) en attente, {parked} mise(s) de côté, la plus ancienne depuis {hours} h",
     "{waiting} closure(s) waiting, {parked} parked, the oldest for {hours} h",
 )
-BACKLOG_TODO = Text(
+BACKLOG_ADVICE = Text(
     "vérifier internet et l'adresse du siège ; rien n'est perdu : mcfd upstream status",
     "check the internet and headquarters' address; nothing is lost: mcfd upstream status",
 )
-PARKED_TODO = Text(
+PARKED_ADVICE = Text(
     "le siège les a refusées : régler avec lui, puis sudo mcfd upstream replay",
     "headquarters refused them: settle it with them, then sudo mcfd upstream replay",
 )
@@ -216,11 +216,11 @@ LOOPBACK_ONLY = Text("pas nécessaire : cette boîte seule", "not needed: this b
 PLAIN_LAN = Text(
     "{host} en clair : les clés passent en clair sur le réseau", "{host} in clear: keys cross the network in clear"
 )
-PLAIN_LAN_TODO = Text(
+PLAIN_LAN_ADVICE = Text(
     'sudo mcfd tls init, puis tls = "internal" dans [server]', 'sudo mcfd tls init, then tls = "internal" in [server]'
 )
 CERTIFICATE_UNTIL = Text("jusqu'au {until} ({days} j) pour {names}", "until {until} ({days} days) for {names}")
-NO_CERTIFICATE_TODO = Text(
+NO_CERTIFICATE_ADVICE = Text(
     "sudo mcfd tls init, ou corriger tls_cert dans [server]", "sudo mcfd tls init, or correct tls_cert in [server]"
 )
 RENEWED_BY_DAEMON = Text(
