@@ -32,7 +32,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
 def identify(deps: ApiDeps, headers: Headers, address: str) -> KeyOwner:
     """Only wrong keys are counted, and only requests without a valid key are held back: the tills behind the same address
     go on working while one of them guesses."""
-    sent = [value for name, value in headers if name == b"authorization"]
+    sent = _sent(headers)
     owner, fault = _look_up(deps, sent)
     if owner is not None:
         return owner
@@ -41,6 +41,15 @@ def identify(deps: ApiDeps, headers: Headers, address: str) -> KeyOwner:
     if sent:
         deps.wrong_keys.note(address)
     raise Unauthenticated(fault, challenge="invalid_token" if sent else "")
+
+
+def in_force(deps: ApiDeps, headers: Headers) -> bool:
+    """Whether the key that opened an answer which goes on has not been revoked since (decision 22)."""
+    return _look_up(deps, _sent(headers))[0] is not None
+
+
+def _sent(headers: Headers) -> list[bytes]:
+    return [value for name, value in headers if name == b"authorization"]
 
 
 def _look_up(deps: ApiDeps, sent: list[bytes]) -> tuple[KeyOwner | None, str]:

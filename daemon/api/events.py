@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import Final
 
 from litestar import get
 
 from daemon.api.answers import Header
+from daemon.api.auth import in_force
 from daemon.api.deps import ApiRequest, deps_of
 from daemon.api.describe import Doc, Media, Parameter
 from daemon.api.refusals import TooManyRequests
@@ -62,7 +64,7 @@ _DATA: Final = {
 Server-sent events: `cert.issued` (its data is the receipt), `closure.created` (the Z report), `mcf.connected`,
 `mcf.disconnected`, `mcf.attention` and `taxserver.alert` (once a day while the tax server has not been reached for more than 7 days).
 Without `Last-Event-ID` the stream begins now; with it, after that event: nothing is missed within a week. A comment comes every
-10 seconds. A key may have 8 streams open; a client that does not read is cut.""",
+10 seconds. A key may have 8 streams open; a client that does not read is cut, and so is one whose key is revoked.""",
         answer=None,
         answer_text="Un flux · A stream",
         media=(Media("text/event-stream", {"type": "string", "x-event-data": _DATA}),),
@@ -81,7 +83,12 @@ async def events(request: ApiRequest) -> Stream:
     deps, desk = deps_of(request), request.auth.desk
     last_seen = _last_seen(request)
     return Stream(
-        _frames(desk, deps.bells, await starting_point(desk.ledger, last_seen)),
+        _frames(
+            desk,
+            deps.bells,
+            await starting_point(desk.ledger, last_seen),
+            partial(in_force, deps, request.scope["headers"]),
+        ),
         media_type=b"text/event-stream; charset=utf-8",
         headers=(UNBUFFERED,),
         place=deps.event_places.take(request.auth.key.id),
@@ -90,12 +97,14 @@ async def events(request: ApiRequest) -> Stream:
     )
 
 
-async def _frames(desk: Desk, bells: Bells, after: int) -> AsyncGenerator[bytes, None]:
+async def _frames(desk: Desk, bells: Bells, after: int, is_welcome: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
     with bells.hung(desk.book) as bell:
         yield OPENING
         while True:
             bell.clear()
             told = await told_after(desk.ledger, desk.book, after)
+            if not is_welcome():
+                return
             if told:
                 after = told[-1].id
                 yield b"".join(frame(event) for event in told)

@@ -100,6 +100,18 @@ def test_decision_22_a_nim_has_several_keys_each_for_one_nim(shop: Shop) -> None
         problem(answer, 403, "NIM_NOT_IN_SCOPE")
 
 
+def test_decision_22_a_screen_whose_key_is_revoked_hears_nothing_more(shop: Shop) -> None:
+    """A stream of events may have been open for days; the next event ends it instead of being told."""
+    key = another(shop)
+    watching = {"Authorization": f"Bearer {key}"}
+    with shop.http.stream("GET", f"/v1/mcf/{NIM}/events", headers=watching) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        revoke(shop, key)
+        certified(shop.certify(invoice(fresh())))
+        assert not [line for line in lines if line.startswith("event:")]
+
+
 def test_decision_22_keys_made_and_revoked_beside_the_daemon_count_at_once(shop: Shop) -> None:
     """A key works with the first request after `keys create`, and not with the first after `keys revoke`; others go on."""
     key, other = create(shop), another(shop)
