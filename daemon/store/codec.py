@@ -40,6 +40,7 @@ _EMPTY = {
 }
 
 _UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
+_NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
 
 _invoices = msgspec.msgpack.Decoder(Invoice)
 _tallies = msgspec.msgpack.Decoder(Tally)
@@ -85,7 +86,10 @@ def tally_bytes(tally: Tally) -> bytes:
 
 
 def read_tally(content: bytes) -> Tally:
-    return _tallies.decode(content)
+    try:
+        return _tallies.decode(content)
+    except msgspec.MsgspecError as error:
+        raise LedgerUnusable(_NO_TALLY) from error
 
 
 def read_rates(text: str) -> dict[str, int]:

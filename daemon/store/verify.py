@@ -81,7 +81,7 @@ def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
             walk.run()
             records += walk.records
             closures += walk.z_number
-    except (sqlite3.DatabaseError, LedgerUnusable) as error:
+    except (sqlite3.DatabaseError, LedgerUnusable, msgspec.MsgspecError) as error:
         note(f"the file cannot be read to its end: {error}")
     return Findings(tuple(problems), books, records, closures)
 
