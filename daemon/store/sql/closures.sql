@@ -14,7 +14,7 @@ SELECT {columns} FROM closure WHERE book_id = ? AND z_number = ?;
 
 -- name: between
 SELECT {columns} FROM closure
-WHERE book_id = ? AND created_at >= ? AND created_at < ? AND z_number > ? ORDER BY z_number LIMIT ?;
+WHERE book_id = ? AND created_at >= ? AND created_at < ? AND z_number > ? ORDER BY created_at, id LIMIT ?;
 
 -- name: holding
 SELECT z_number FROM closure WHERE book_id = ? AND first_seq <= ? AND last_seq >= ? ORDER BY z_number DESC LIMIT 1;
