@@ -97,7 +97,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self.transport = Cork(transport, self.loop)
+        self.transport = self._cork = Cork(transport, self.loop)
         address = self.client[0] if self.client else ""
         if self._census.enter(address, self.loop.time()):
             self._counted = address
@@ -110,6 +110,11 @@ class Connection(H11Protocol):
         if self._counted is not None:
             self._census.leave(self._counted)
             self._counted = None
+
+    def on_response_complete(self) -> None:
+        """The answer leaves before anything else is done: the next request's turn, the access line."""
+        self._cork.flush()
+        super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
         self._received_at = self.loop.time()

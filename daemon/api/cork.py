@@ -23,24 +23,24 @@ class Cork(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if len(self._held) + len(data) > LARGE:
-            self._flush()
+            self.flush()
             self._transport.write(data)
         elif data:
             if not self._held:
-                self._loop.call_soon(self._flush)
+                self._loop.call_soon(self.flush)
             self._held += data
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         if self._held and not self._transport.is_closing():
             self._transport.write(bytes(self._held))
         self._held.clear()
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._transport.close()
 
     def write_eof(self) -> None:
-        self._flush()
+        self.flush()
         self._transport.write_eof()
 
     def abort(self) -> None:
