@@ -11,7 +11,7 @@ from daemon.core.errors import LineLost, NothingDone
 from daemon.core.idempotency import KeyUse
 from daemon.core.settlement import went_down
 from daemon.usecases.call import Answered, Call
-from daemon.usecases.desk import Desk
+from daemon.usecases.desk import COUNTERS_WENT_DOWN, Desk
 from daemon.usecases.once import once
 from daemon.usecases.ports import FiscalMachine
 
@@ -62,8 +62,8 @@ async def _freeze(desk: Desk, machine: FiscalMachine, call: Call) -> Closure:
     desk.take_machine_time(state)
     now, known = state.counters, desk.known
     if went_down(known, now):
-        desk.drop(machine, "the machine's counters went down")  # `recover` tells an operator what was found
-        raise LineLost("the machine's counters went down")
+        desk.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
+        raise LineLost(COUNTERS_WENT_DOWN)
     moved = (now.fvc - known.fvc) + (now.frc - known.frc)
     if moved:
         log.warning("machine.unexplained", nim=desk.book.nim, mode=desk.book.mode, invoices=moved)

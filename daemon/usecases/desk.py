@@ -27,6 +27,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 STOPPING = "mcfd is stopping; nothing was sent"
+COUNTERS_WENT_DOWN = "the machine's counters went down"
 NO_COUNTERS = Counters(0, 0, 0)
 DRIFT_ALERT = 120.0
 """Seconds between the box's clock and the machine's beyond which the operator is told."""

@@ -11,7 +11,8 @@ from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import MachineBusy, MachineError, MachineNonsense, MachineRefused, StorageError
 from daemon.core.events import TAX_SERVER
 from daemon.core.machine_info import tax_server
-from daemon.usecases.desk import Desk
+from daemon.core.settlement import went_down
+from daemon.usecases.desk import COUNTERS_WENT_DOWN, Desk
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.recover import recover
 
@@ -45,7 +46,11 @@ class DeskKeeper:
             with desk.turns.join() as ticket:
                 await ticket.wait_turn(asyncio.get_running_loop().time() + desk.limits.patience)
                 machine = desk.present()
-                self._notice(await machine.state())
+                state = await machine.state()
+                if not desk.attention and went_down(desk.known, state.counters):
+                    desk.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
+                    return
+                self._notice(state)
                 await self._check_server(machine)
         except MachineBusy:
             return  # the desk is closing

@@ -248,3 +248,18 @@ async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) ->
         shop.session.machine.fiscal.reachable = True
         await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1")
         assert [entry.number for entry in shop.on_machine] == ["F-1", "A-1"]
+
+
+async def test_counters_that_went_down_are_noticed_before_the_next_invoice(tmp_path: Path) -> None:
+    """An idle machine was reset or exchanged under the same NIM: attention at the next look, and nothing is certified on it."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        before = shop.session.machine.snapshot()
+        await shop.certify("F-1")
+        shop.session.machine.restore(before)
+        await shop.until(lambda: shop.desk.attention, "attention")
+        assert "went down" in shop.desk.attention
+        await shop.connected()
+        with pytest.raises(MachineAttention):
+            await shop.certify("F-2")
+        assert [entry.number for entry in shop.on_machine] == ["F-1"]
