@@ -40,6 +40,7 @@ _EMPTY = {
 }
 
 _UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
+_NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore`"
 _NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
 
 _invoices = msgspec.msgpack.Decoder(Invoice)
@@ -93,7 +94,10 @@ def read_tally(content: bytes) -> Tally:
 
 
 def read_rates(text: str) -> dict[str, int]:
-    rates: dict[str, int] = json.loads(text)
+    try:
+        rates: dict[str, int] = json.loads(text)
+    except ValueError as error:
+        raise LedgerUnusable(_NO_RATES) from error
     return rates
 
 

@@ -117,3 +117,12 @@ def test_any_bytes_give_an_invoice_or_damage(rubbish: bytes) -> None:
 def test_a_tally_survives_its_row(tally: dict[str, int]) -> None:
     """So do the totals."""
     assert codec.read_tally(codec.tally_bytes(tally)) == tally
+
+
+@pytest.mark.parametrize(
+    ("read", "content"), [(codec.read_tally, b"\x00"), (codec.read_tally, b"\xc1"), (codec.read_rates, "x")]
+)
+def test_damaged_totals_and_rates_are_told_with_a_way_out(read, content) -> None:
+    """No traceback for an operator: LedgerUnusable, which says what to do."""
+    with pytest.raises(LedgerUnusable, match="mcfd restore"):
+        read(content)
