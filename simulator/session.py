@@ -155,13 +155,17 @@ class Session:
         self.held = None
         self._last = None
         self.machine.reboot(nim)
-        self._deaf_until = now + seconds
+        self._be_deaf(now, seconds)
 
     def silence(self, now: float, seconds: float) -> None:
         self._inbox.clear()
-        self._deaf_until = now + seconds
+        self._be_deaf(now, seconds)
 
     # --- inside ----------------------------------------------------------------------------------------------
+
+    def _be_deaf(self, now: float, seconds: float) -> None:
+        """No time at all is no deafness: a host that makes up for its lateness tells of bytes a little before their time."""
+        self._deaf_until = now + seconds if seconds else _NEVER
 
     def _drop_line(self) -> None:
         self._inbox.clear()

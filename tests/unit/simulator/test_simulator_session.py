@@ -219,6 +219,14 @@ def test_power_cut_in_the_middle_of_a_command():
     assert wire.look(after=5.0) == []
 
 
+def test_no_time_of_darkness_or_silence_swallows_nothing():
+    """What a host reports a moment early, because it makes up for its own lateness, is heard all the same."""
+    wire = Wire()
+    for quiet in (wire.session.cut_power, wire.session.silence):
+        quiet(wire.now + 0.01, 0.0)
+        assert len(wire.send(0x20, 0xC1)) == 1
+
+
 def test_silence_ends():
     """Neither hears nor answers, then both."""
     wire = Wire()
