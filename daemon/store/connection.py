@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiosqlite
 
@@ -40,6 +41,14 @@ _READER_PRAGMAS = (
 
 class Connection(aiosqlite.Connection):
     """One connection on a thread of its own."""
+
+    stopped: asyncio.Future[Any] | None = None
+
+    def stop(self) -> asyncio.Future[Any] | None:
+        """A connection that cannot be opened is stopped by aiosqlite without waiting for its thread, whose last word then
+        meets a loop that may be closed: `_connect` waits."""
+        self.stopped = super().stop()
+        return self.stopped
 
     async def run(self, job: Job[T]) -> T:
         """`job` on the connection's thread: many statements for one hop between threads.
@@ -91,6 +100,8 @@ async def _connect(path: Path, mode: str, pragmas: tuple[str, ...]) -> Connectio
     try:
         await connection
     except sqlite3.Error as error:
+        if connection.stopped is not None:
+            await connection.stopped
         raise (storage_error(error) or error) from error
     try:
         await connection.run(partial(configure, pragmas=pragmas))
