@@ -35,7 +35,7 @@ def test_a_certification_is_told_at_once(shop: Shop) -> None:
         for screen in (one, other):
             (told,) = screen.wait_for("cert.issued")
             assert told.data == receipt
-        assert time.monotonic() - answered < 1
+        assert time.monotonic() - answered < 5
 
 
 def test_a_closure_is_told_with_its_report(shop: Shop) -> None:

@@ -76,7 +76,7 @@ def test_a_dead_machine_is_its_own_trouble(shop: Shop) -> None:
     began = time.monotonic()
     certified(shop.certify(invoice(fresh()), nim=ONE))
     assert shop.close_period(nim=THREE).status_code == 201
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     dead.start()
     wait_for(lambda: ready(shop, TWO))
     certified(shop.certify(invoice(fresh()), nim=TWO))

@@ -53,10 +53,10 @@ def test_numbers_are_exact(text: str, value: object) -> None:
 )
 def test_a_number_nobody_can_mean_costs_nothing(text: str) -> None:
     """It reaches the core as a number out of every bound, at once: refused where it counts, folded in a specific tax."""
-    began = time.perf_counter()
+    began = time.process_time()
     found = parse(f'{{"a": {text}}}'.encode())["a"]
     assert isinstance(found, Decimal)
-    assert time.perf_counter() - began < 0.1
+    assert time.process_time() - began < 0.1
 
 
 def test_an_absurd_exponent_is_out_of_every_bound() -> None:

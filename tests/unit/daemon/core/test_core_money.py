@@ -84,11 +84,11 @@ def test_what_is_no_number_is_refused(value):
 def test_huge_exponents_and_long_numbers_cost_nothing():
     """They are judged by their size, not written out first."""
     values = [Decimal(text) for text in ("1e999999999", "1e-999999999", "9" * 500_000, "1." + "3" * 500_000)]
-    start = time.perf_counter()
+    start = time.process_time()
     for value in values:
         with pytest.raises(ValueError, match="JSON"):
             money.scaled(value, 2)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_digits_of_a_double_are_kept_exactly():

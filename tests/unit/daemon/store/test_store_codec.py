@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import zlib
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,7 +98,7 @@ def test_a_receipt_is_small() -> None:
 def test_a_dictionary_never_changes() -> None:
     """Rows are kept for ten years: a change of the words is a new dictionary with a new number."""
     digests = {number: hashlib.sha256(words).hexdigest()[:16] for number, words in codec._DICTIONARIES.items()}
-    assert digests == {1: "689371f553dda9d5"}
+    assert digests == {1: "689371f553dda9d5", 2: "095a8f13423de2cb"}
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x00abc", b"\x63abc", b"\x01", b"\x01\xff\xff\xff", b"\x01\x00"])
@@ -119,8 +121,36 @@ def test_a_tally_survives_its_row(tally: dict[str, int]) -> None:
     assert codec.read_tally(codec.tally_bytes(tally)) == tally
 
 
+def test_the_numbers_of_a_tallys_keys_never_change() -> None:
+    """Nor for the totals: a new key gets a number at the end. Every key that the core counts by has one."""
+    names = "\n".join(codec._NAMES.values()).encode()
+    assert hashlib.sha256(names).hexdigest()[:16] == "802f406d5dc59670"
+    known = {"FV.n", "EA.P.ttc", "pay.A", "specific", "incomplete", "psvb.D.amount"}
+    assert codec._NUMBERS.keys() >= known
+    assert (
+        len(codec.tally_bytes({"FV.n": 1, "FV.ttc": 15000, "FV.B.ht": 12712, "FV.B.tva": 2288, "FV.B.ttc": 15000}))
+        <= 20
+    )
+
+
+def test_what_an_older_program_wrote_is_read() -> None:
+    """Keys by name and the first dictionary, as rows had them before."""
+    tally = {"FV.n": 1, "FV.B.ttc": 15000, "pay.E": 15000}
+    assert codec.read_tally(msgspec.msgpack.encode(tally)) == tally
+    deflater = zlib.compressobj(6, zlib.DEFLATED, -12, 5, zlib.Z_DEFAULT_STRATEGY, codec._DICTIONARIES[1])
+    content = codec.invoice_bytes(invoice("F-1"))
+    assert codec.unpack(b"\x01" + deflater.compress(content) + deflater.flush()) == content
+
+
 @pytest.mark.parametrize(
-    ("read", "content"), [(codec.read_tally, b"\x00"), (codec.read_tally, b"\xc1"), (codec.read_rates, "x")]
+    ("read", "content"),
+    [
+        (codec.read_tally, b"\x00"),
+        (codec.read_tally, b"\xc1"),
+        (codec.read_tally, b"\x81\xcd\x27\x10\x01"),  # the number 10 000 has no name
+        (codec.read_tally, b"\x81\xff\x01"),
+        (codec.read_rates, "x"),
+    ],
 )
 def test_damaged_totals_and_rates_are_told_with_a_way_out(read, content) -> None:
     """No traceback for an operator: LedgerUnusable, which says what to do."""
