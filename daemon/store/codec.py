@@ -2,13 +2,15 @@
 
 An invoice is MessagePack (structs as arrays), deflated without header against a preset dictionary: a ten-line receipt takes
 about 250 bytes. One byte in front tells which dictionary. Old dictionaries stay here for ever; a field that is added to `Invoice`
-goes to its end and has a default, so that old rows can still be read.
+goes to its end and has a default, so that old rows can still be read. A tally's keys are numbers on disk: a fifth of a row
+would otherwise be names.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,7 +18,7 @@ import msgspec
 from daemon.core.certification import Counters, Record
 from daemon.core.closure import Tally
 from daemon.core.errors import LedgerUnusable
-from daemon.core.invoice import Invoice
+from daemon.core.invoice import GROUPS, Invoice
 
 _WINDOW = -12
 """Raw deflate with a window of 4 KiB: receipts are small, and a small window is quicker to set up."""
@@ -33,6 +35,13 @@ _DICTIONARIES = {
         b"\x91\x92\xa1E\xcd\x3a\x98\x91\x95\xa1B\xcd\x07\x08\xcd1\xa8\xcd\x08\xf0\xcd:\x98\xcd:\x98\x90\xa0\xa0\xc0\x90"
     ),
 }
+# What business customers write in Burkina Faso, and units of goods; then all of the first.
+_DICTIONARIES[2] = (
+    "Zone industrielle Station Société Coopérative Quincaillerie Alimentation Restaurant Hôtel Pharmacie Ets & Frères SA SARL "
+    "Boulevard Avenue Rue Secteur 15, BP Bobo-Dioulasso 01, 01 BP Ouagadougou 01, info@compta@contact@gmail.com@yahoo.fr "
+    "BF-BBD-01-BF-OUA-01-2018-A10-BF-OUA-01-2022-M-BF-OUA-01-2024-B12-+226 50 +226 60 +226 71 +226 78 +226 25 +226 70 +226 76 "
+    " kg 5 kg 10 kg 50 kg 400 g 200 g 33 cl 65 cl 1,5 L ×6 ×12 en poudre sucré parfumé blanc complet "
+).encode() + _DICTIONARIES[1]
 _NEWEST = max(_DICTIONARIES)
 _EMPTY = {
     number: zlib.compressobj(6, zlib.DEFLATED, _WINDOW, 5, zlib.Z_DEFAULT_STRATEGY, words)
@@ -44,7 +53,24 @@ _NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup
 _NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
 
 _invoices = msgspec.msgpack.Decoder(Invoice)
-_tallies = msgspec.msgpack.Decoder(Tally)
+_tallies = msgspec.msgpack.Decoder(dict[int | str, int])
+
+
+def _tally_keys() -> Iterator[str]:
+    """In the order of their numbers on disk, for ever: the commonest first, a new one at the end."""
+    parts = [f"{group}.{part}" for group in GROUPS for part in ("ht", "tva", "ttc")]
+    totals = {
+        kind: [f"{kind}.{part}" for part in ("n", "ttc", *parts)] for kind in ("FV", "FA", "FT", "EV", "ET", "EA")
+    }
+    yield from totals.pop("FV")
+    yield from (f"pay.{method}" for method in "EVCMBA")
+    yield from ("specific", "incomplete", *(f"psvb.{group}.{part}" for group in "ABCD" for part in ("base", "amount")))
+    for keys in totals.values():
+        yield from keys
+
+
+_NAMES = dict(enumerate(_tally_keys()))
+_NUMBERS = {name: number for number, name in _NAMES.items()}
 
 RECORD_COLUMNS = (
     "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
@@ -83,13 +109,13 @@ def unpack(payload: bytes) -> bytes:
 
 
 def tally_bytes(tally: Tally) -> bytes:
-    return msgspec.msgpack.encode(tally)
+    return msgspec.msgpack.encode({_NUMBERS.get(name, name): value for name, value in tally.items()})
 
 
 def read_tally(content: bytes) -> Tally:
     try:
-        return _tallies.decode(content)
-    except msgspec.MsgspecError as error:
+        return {_NAMES[key] if isinstance(key, int) else key: value for key, value in _tallies.decode(content).items()}
+    except (msgspec.MsgspecError, KeyError) as error:
         raise LedgerUnusable(_NO_TALLY) from error
 
 
