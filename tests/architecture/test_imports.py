@@ -26,7 +26,6 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.api": frozenset({"daemon.core", "daemon.usecases"}),
     "daemon.texts": frozenset(),
     "daemon.logs": frozenset(),
-    "daemon.memory": frozenset(),
     "daemon.notify": frozenset(),
     "daemon.rotation": frozenset(),
     "daemon.demo": frozenset(),
