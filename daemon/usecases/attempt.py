@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 
@@ -26,7 +25,7 @@ from daemon.core.errors import (
 )
 from daemon.core.invoice import Invoice
 from daemon.usecases import credit, entering, recover
-from daemon.usecases.announce import announce
+from daemon.usecases.announce import announce, announce_soon
 from daemon.usecases.call import Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import outcome_of
@@ -190,7 +189,7 @@ async def _store(job: Job, invoice: Invoice, certified: Certified) -> Record:
             _give_up(job)
             raise
     desk.settled(job.id)
-    desk.after_answers(partial(announce, desk, record))
+    desk.spawn(announce_soon(desk, record), "announce")
     return record
 
 
