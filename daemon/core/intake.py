@@ -42,6 +42,7 @@ SHORT_LENGTH = 40
 _REFERENCE = re.compile(r"[A-Z]{2}[0-9]+-[0-9]+-[0-9]+")
 _ESCAPE_SEQUENCE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _ESCAPED_LENGTHS = {",": 5, "<": 4, ">": 4, "&": 5}
+_ESCAPED = re.compile("[,<>&]")
 
 
 ClientType = Literal["CC", "PP", "PM", "PC"]
@@ -125,7 +126,10 @@ def _short(fields: Fields, name: str, *, required: bool = False) -> str:
 
 def escaped_length(text: str) -> int:
     """Bytes of a text without control characters as it goes over the line: UTF-8, some characters escaped (protocol 2)."""
-    return len(text.encode()) + sum(text.count(char) * (long - 1) for char, long in _ESCAPED_LENGTHS.items())
+    size = len(text.encode())
+    if _ESCAPED.search(text):
+        size += sum(text.count(char) * (long - 1) for char, long in _ESCAPED_LENGTHS.items())
+    return size
 
 
 def _operator_id(fields: Fields) -> str:

@@ -52,8 +52,8 @@ def settle(paid: Sequence[Paid], due: Due, errors: list[FieldError]) -> tuple[tu
     """Payments that come to `due.total` exactly; with a fault in `errors` they mean nothing."""
     if not due.rounded:
         errors.extend(FieldError(p.place, "must be a whole number") for p in paid if not isinstance(p.amount, int))
-    given = sum((Fraction(p.amount) for p in paid), start=Fraction())
-    if min(abs(given - due.total), abs(given - due.asked)) > due.rounded:
+    given = sum(p.amount for p in paid)
+    if all(abs(given - sum_) > due.rounded for sum_ in (due.total, due.asked)):
         errors.append(FieldError("payments", f"come to {_text(given)}, the total is {due.total}"))
     amounts = [round_half_up(p.amount) for p in paid]
     largest = max(range(len(amounts)), key=amounts.__getitem__)
@@ -66,5 +66,5 @@ def settle(paid: Sequence[Paid], due: Due, errors: list[FieldError]) -> tuple[tu
     return payments, (Warn("PAYMENT_ADJUSTED", f"the largest payment is adjusted to the total {due.total}"),)
 
 
-def _text(amount: Fraction) -> str:
+def _text(amount: int | Fraction) -> str:
     return f"{Decimal(amount.numerator) / Decimal(amount.denominator):f}"
