@@ -53,7 +53,7 @@ def settle(paid: Sequence[Paid], due: Due, errors: list[FieldError]) -> tuple[tu
     if not due.rounded:
         errors.extend(FieldError(p.place, "must be a whole number") for p in paid if not isinstance(p.amount, int))
     given = sum(p.amount for p in paid)
-    if all(abs(given - sum_) > due.rounded for sum_ in (due.total, due.asked)):
+    if not any(wanted - due.rounded <= given <= wanted + due.rounded for wanted in (due.total, due.asked)):
         errors.append(FieldError("payments", f"come to {_text(given)}, the total is {due.total}"))
     amounts = [round_half_up(p.amount) for p in paid]
     largest = max(range(len(amounts)), key=amounts.__getitem__)
