@@ -103,9 +103,10 @@ class Machine:
 
 
 def _add(items: Iterable[AddItem]) -> Talk[list[LineTotals]]:
+    """Everything is put into words before the first is sent: what cannot be is known at once, and no reply waits for it."""
     totals = []
-    for item in items:
-        reply = yield item.cmd, item.encode()
+    for item, data in [(item, item.encode()) for item in items]:
+        reply = yield item.cmd, data
         totals.append(understand(item, reply.data))
     return totals
 

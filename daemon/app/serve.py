@@ -38,11 +38,11 @@ EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_UNUSABLE = 3
 STOP_GRACE = 10.0
-GC_THRESHOLD = 20_000
-"""Objects more than at the last look; Python's own 700 is for small programs."""
 """For what is on the line."""
 ANSWER_GRACE = 1.0
 """And then for the answers, which say what became of it."""
+GC_THRESHOLD = 20_000
+"""Objects more than at the last look; Python's own 700 is for small programs."""
 
 
 def serve(settings: Settings) -> int:
