@@ -75,12 +75,9 @@ async def frames(items: int) -> list[list[int]]:
     )
     await machine.state()
     tap.frames.clear()
-    await machine.set_customer(sale.customer)
     await machine.open_invoice(sale, "00084440Y")
-    await machine.add_items(sale.items)
-    agreed = agree(sale, await machine.subtotal())
-    for payment in agreed.payments:
-        await machine.pay(payment)
+    agreed = agree(sale, await machine.add_lines(sale))
+    await machine.pay(agreed.payments)
     await machine.certify(agreed, agreed.total_ttc, Counters(0, 0, 0))
     link.close()
     return tap.frames

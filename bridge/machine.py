@@ -1,29 +1,15 @@
-"""The typed face of one machine: each method is one command; Refused carries the machine's own text."""
+"""The typed face of one machine; Refused carries the machine's own text."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from bridge.commands import (
-    AddComment,
-    AddItem,
-    CancelInvoice,
-    CloseInvoice,
-    Command,
-    OpenInvoice,
-    Pay,
-    ReadServerLink,
-    ReadState,
-    ReadSubtotal,
-    ReadTaxpayer,
-    SetCustomer,
-    understand,
-)
+from bridge.commands import CancelInvoice, CloseInvoice, Command, ReadServerLink, ReadState, ReadTaxpayer, understand
 from bridge.errors import Refused
 from bridge.link import Link, Talk
-from bridge.replies import Balance, Closed, LineTotals, Opened, ServerLink, State, Subtotal
+from bridge.replies import Closed, ServerLink, State
 
 T = TypeVar("T")
 
@@ -43,24 +29,11 @@ class Machine:
     async def taxpayer(self, line: int) -> str:
         return await _ask(self.link, ReadTaxpayer(line))
 
-    async def set_customer(self, customer: SetCustomer) -> None:
-        await _ask(self.link, customer)
+    async def tell(self, before: Iterable[Command[Any]], last: Command[T]) -> T:
+        """What `last` is answered, once each of those `before` it has been taken; of an invoice from C3h to 35h (protocol 3).
 
-    async def open_invoice(self, invoice: OpenInvoice) -> Opened:
-        return await _ask(self.link, invoice)
-
-    async def add_items(self, items: Iterable[AddItem]) -> list[LineTotals]:
-        """31h for each; the first that is not taken raises, and those after it are not sent."""
-        return await self.link.converse(_add(items))
-
-    async def add_comment(self, comment: AddComment) -> None:
-        await _ask(self.link, comment)
-
-    async def subtotal(self) -> Subtotal:
-        return await _ask(self.link, ReadSubtotal())
-
-    async def pay(self, payment: Pay) -> Balance:
-        return await _ask(self.link, payment)
+        The first that is not taken raises, and those after it are not sent. One talk: no task is woken between two of them."""
+        return await self.link.converse(_say(before, last))
 
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.
@@ -102,13 +75,15 @@ class Machine:
         return True
 
 
-def _add(items: Iterable[AddItem]) -> Talk[list[LineTotals]]:
+def _say(before: Iterable[Command[Any]], last: Command[T]) -> Talk[T]:
     """Everything is put into words before the first is sent: what cannot be is known at once, and no reply waits for it."""
-    totals = []
-    for item, data in [(item, item.encode()) for item in items]:
-        reply = yield item.cmd, data
-        totals.append(understand(item, reply.data))
-    return totals
+    worded = [(command, command.encode()) for command in before]
+    last_data = last.encode()
+    for command, data in worded:
+        reply = yield command.cmd, data
+        understand(command, reply.data)
+    reply = yield last.cmd, last_data
+    return understand(last, reply.data)
 
 
 async def handshake(link: Link) -> State:

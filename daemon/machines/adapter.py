@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from types import TracebackType
 
-from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, SetCustomer
+from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
 from bridge.machine import Machine
 from bridge.replies import State
@@ -89,50 +89,17 @@ class ConnectedMachine:
         with translated():
             return await self._machine.taxpayer(line)
 
-    async def set_customer(self, customer: Customer) -> None:
-        with translated():
-            await self._machine.set_customer(
-                SetCustomer(
-                    type=customer.client_type,
-                    ifu=customer.ifu,
-                    name=customer.name,
-                    address=customer.address,
-                    phone=customer.phone,
-                    email=customer.email,
-                    rccm=customer.rccm,
-                )
-            )
-
     async def open_invoice(self, invoice: Invoice, ifu: str) -> None:
         with translated():
-            await self._machine.open_invoice(
-                OpenInvoice(
-                    type=invoice.type,
-                    number=invoice.number,
-                    ifu=ifu,
-                    price_mode=invoice.price_mode,
-                    isf=invoice.isf,
-                    operator_id=invoice.operator_id,
-                    operator_name=invoice.operator_name,
-                    nature=invoice.nature,
-                    reference=invoice.reference,
-                )
-            )
+            await self._machine.tell((_customer(invoice.customer),), _opening(invoice, ifu))
 
-    async def add_items(self, items: Iterable[Item]) -> None:
-        with translated():
-            await self._machine.add_items(_line(item) for item in items)
-
-    async def add_comment(self, comment: Comment) -> None:
-        with translated():
-            await self._machine.add_comment(AddComment(comment.label, comment.text))
-
-    async def subtotal(self) -> Subtotal:
+    async def add_lines(self, invoice: Invoice) -> Subtotal:
         """The rates of the tax lines are the machine's own.
 
         The page does not say whether a group's total carries its VAT; the total of all, which does, tells."""
+        lines: list[AddItem | AddComment] = [*map(_line, invoice.items), *map(_comment, invoice.comments)]
         with translated():
-            subtotal = await self._machine.subtotal()
+            subtotal = await self._machine.tell(lines, ReadSubtotal())
         groups = subtotal.groups
         if sum(groups) != subtotal.total == sum(groups) + sum(subtotal.vat):
             groups = tuple(ht + vat for ht, vat in zip(groups, subtotal.vat, strict=True))
@@ -143,9 +110,10 @@ class ConnectedMachine:
         )
         return Subtotal(subtotal.total, taxes, subtotal.specific)
 
-    async def pay(self, payment: Payment) -> None:
+    async def pay(self, payments: Sequence[Payment]) -> None:
+        *before, last = (Pay(payment.method, payment.amount) for payment in payments)
         with translated():
-            await self._machine.pay(Pay(payment.method, payment.amount))
+            await self._machine.tell(before, last)
 
     async def certify(self, invoice: Invoice, total_ttc: int, known: Counters) -> Certified:
         with translated():
@@ -178,6 +146,36 @@ def machine_state(state: State) -> MachineState:
         rates=dict(zip(GROUPS, state.rates, strict=True)),
         last=None if last is None else LastInvoice(last.number, last.code, last.time, last.type, last.total),
     )
+
+
+def _customer(customer: Customer) -> SetCustomer:
+    return SetCustomer(
+        type=customer.client_type,
+        ifu=customer.ifu,
+        name=customer.name,
+        address=customer.address,
+        phone=customer.phone,
+        email=customer.email,
+        rccm=customer.rccm,
+    )
+
+
+def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:
+    return OpenInvoice(
+        type=invoice.type,
+        number=invoice.number,
+        ifu=ifu,
+        price_mode=invoice.price_mode,
+        isf=invoice.isf,
+        operator_id=invoice.operator_id,
+        operator_name=invoice.operator_name,
+        nature=invoice.nature,
+        reference=invoice.reference,
+    )
+
+
+def _comment(comment: Comment) -> AddComment:
+    return AddComment(comment.label, comment.text)
 
 
 def _line(item: Item) -> AddItem:

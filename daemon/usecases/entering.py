@@ -28,17 +28,12 @@ async def enter(desk: Desk, machine: FiscalMachine, attempt_id: int, invoice: In
     When anything goes wrong the open invoice is cancelled, and nothing has been certified."""
     opened = False
     try:
-        await machine.set_customer(invoice.customer)
         await machine.open_invoice(invoice, desk.ifu)
         opened = True
-        await machine.add_items(invoice.items)
-        for comment in invoice.comments:
-            await machine.add_comment(comment)
-        agreed = agree(invoice, await machine.subtotal())
+        agreed = agree(invoice, await machine.add_lines(invoice))
         if agreed is not invoice:
             await desk.ledger.amend(desk.book, attempt_id, agreed)
-        for payment in agreed.payments:
-            await machine.pay(payment)
+        await machine.pay(agreed.payments)
         await desk.outcome_durable()
         if desk.machine is not machine:
             raise LineLost("the machine went away before 38h")

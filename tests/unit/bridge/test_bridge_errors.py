@@ -71,9 +71,9 @@ async def test_what_cannot_be_sent_is_told_before_anything_is_sent() -> None:
     port = ScriptedPort(answer(b""))
     link = Link(port, QUICK, Journal())
     with pytest.raises(Unsendable):
-        await Machine(link).set_customer(SetCustomer("PM", "9" * 250, "x"))
+        await Machine(link).tell([SetCustomer()], SetCustomer("PM", "9" * 250, "x"))
     assert (port.written, link.last_seq) == ([], None)
-    await Machine(link).set_customer(SetCustomer())
+    await Machine(link).tell([], SetCustomer())
 
 
 def test_errors_tell_what_happened_in_a_sentence() -> None:

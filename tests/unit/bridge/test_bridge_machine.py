@@ -9,7 +9,7 @@ import pytest
 from support.naive_frames import naive_encode
 from support.scripted_line import IDLE, QUICK, Journal, ScriptedPort, answer
 
-from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, SetCustomer
+from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
 from bridge.machine import Machine, handshake
@@ -34,12 +34,11 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     replies = [b"", b"8,13", b"590,500,90,0", b"", subtotal, b"R0", CLOSED]
     port = ScriptedPort(*map(answer, replies))
     machine = machine_over(port)
-    await machine.set_customer(SetCustomer())
-    assert await machine.open_invoice(OPEN) == Opened(8, 13)
-    assert await machine.add_items([ITEM]) == [LineTotals(59000, 50000, 9000, 0)]
-    await machine.add_comment(AddComment("A", "Merci"))
-    assert await machine.subtotal() == Subtotal(590, (0, 590, *[0] * 14), (0, 90, *[0] * 14), 0)
-    assert await machine.pay(Pay("E", 590)) == Balance(0, 0)
+    assert await machine.tell([SetCustomer()], OPEN) == Opened(8, 13)
+    assert await machine.tell([], ITEM) == LineTotals(59000, 50000, 9000, 0)
+    told = await machine.tell([AddComment("A", "Merci")], ReadSubtotal())
+    assert told == Subtotal(590, (0, 590, *[0] * 14), (0, 90, *[0] * 14), 0)
+    assert await machine.tell([], Pay("E", 590)) == Balance(0, 0)
     closed = await machine.close_invoice(590)
     assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")
     assert port.requests == [
@@ -63,12 +62,14 @@ async def test_what_is_asked_between_invoices() -> None:
 
 
 async def test_a_refusal_keeps_the_line() -> None:
-    """Refused with the machine's text, and the next command is answered."""
-    machine = machine_over(ScriptedPort(answer(b"E:No amount!"), answer(b"")))
+    """Refused with the machine's text, nothing after it is sent, and the next command is answered."""
+    port = ScriptedPort(answer(b"E:No amount!"), answer(b""))
+    machine = machine_over(port)
     with pytest.raises(Refused) as refused:
-        await machine.add_items([ITEM])
+        await machine.tell([ITEM, ITEM], ReadSubtotal())
     assert refused.value.text == "No amount!"
     assert await machine.cancel()
+    assert [cmd for _, cmd, _ in port.requests] == [0x31, 0x38]
 
 
 async def test_cancelling_tells_whether_an_invoice_was_open() -> None:
