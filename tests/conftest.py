@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 
 PATIENCE_SECONDS = 3.0
 WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
@@ -25,6 +26,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and is_async(item):
             names = item.fixturenames
             names.insert(names.index("no_leaks") + 1, "no_leaked_tasks")
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop that the daemon runs on."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 import structlog
+import uvloop
 
 from daemon import notify
 from daemon.api.deps import ApiDeps
@@ -48,7 +49,7 @@ GC_THRESHOLD = 20_000
 def serve(settings: Settings) -> int:
     """Runs until SIGTERM or SIGINT; the exit code. What stops the start is one line in the log."""
     try:
-        return asyncio.run(_serve(settings))
+        return uvloop.run(_serve(settings))
     except (BadOptions, BadCertificate, AuthorityError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE
