@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import math
 import socket
 import ssl
 from collections.abc import Generator
@@ -223,6 +222,4 @@ def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
         server_header=False,
         ssl_certfile=config.tls_cert,
         ssl_keyfile=config.tls_key,
-        timeout_keep_alive=math.ceil(limits.idle_seconds),
-        h11_max_incomplete_event_size=limits.header_bytes,
     )
