@@ -145,14 +145,15 @@ class Connection(HttpToolsProtocol):
         self._at = len(self._buffer)
 
     def _next_piece(self) -> bytes:
-        """What surely belongs to one request: up to the next place where it may be at its end."""
+        """What surely belongs to one request: up to the next place where it may be at its end. Of a head and of chunks never
+        more than a head may have, as they are counted by the piece."""
         start, end = self._at, len(self._buffer)
         if self._arriving is Phase.BODY and self._missing is not None:
             end = min(end, start + self._missing)
             self._missing -= end - start
         else:
             blank = self._buffer.find(BLANK_LINE, max(start - 3, 0))
-            end = blank + len(BLANK_LINE) if blank >= 0 else end
+            end = min(blank + len(BLANK_LINE) if blank >= 0 else end, start + self._limits.header_bytes)
             self._loose += end - start
         self._at = end
         return self._buffer[start:end]

@@ -25,7 +25,18 @@ def walk(command, context):
 
 print("=====".join(walk(root, click.Context(root, info_name="mcfd"))))
 """
-HEAVY = ("litestar", "uvicorn", "h11", "httptools", "httpx", "nats", "cryptography", "serial", "prometheus_client", "segno")
+HEAVY = (
+    "litestar",
+    "uvicorn",
+    "h11",
+    "httptools",
+    "httpx",
+    "nats",
+    "cryptography",
+    "serial",
+    "prometheus_client",
+    "segno",
+)
 LOOK = f"""
 import sys
 from daemon.cli import main

@@ -1,40 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases, until
+from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
+from support.wire import BODY, BRIEF, LAST, REQUEST, WHOLE, connections, problem
 
 from daemon.api.connection import Census, ConnectionLimits
 from daemon.api.server import bind
-
-BRIEF = ConnectionLimits(
-    idle_seconds=0.5, header_seconds=0.2, stall_seconds=0.2, body_seconds=0.5, write_seconds=0.3, linger_seconds=0.2
-)
-REQUEST = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\nContent-Type: application/json\r\n".encode()
-BODY = json.dumps(INVOICE).encode()
-WHOLE = REQUEST + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
-
-LAST = WHOLE.replace(b"Host", b"Connection: close\r\nHost")
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-@asynccontextmanager
-async def connections(served: Served, count: int) -> AsyncIterator[list[Streams]]:
-    async with AsyncExitStack() as stack:
-        opened = []
-        for _ in range(count):
-            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-            stack.callback(writer.close)
-            opened.append((reader, writer))
-        yield opened
 
 
 async def drip(served: Served, head: bytes, drops: bytes, pause: float) -> tuple[bytes, float]:
@@ -50,14 +26,6 @@ async def drip(served: Served, head: bytes, drops: bytes, pause: float) -> tuple
             await asyncio.wait([answer], timeout=pause)
         async with asyncio.timeout(5):
             return await answer, time.monotonic() - began
-
-
-def problem(raw: bytes) -> dict:
-    head, _, body = raw.partition(b"\r\n\r\n")
-    assert b"application/problem+json" in head
-    assert b"x-request-id:" in head.lower()
-    assert b"connection: close" in head.lower()
-    return json.loads(body)
 
 
 async def test_headers_that_never_end_meet_their_deadline(serve: Serve, usecases: UseCases) -> None:
