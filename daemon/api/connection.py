@@ -192,21 +192,14 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._arriving is Phase.HEADERS:
+        if self._arriving is Phase.HEADERS:  # trailers are nobody's headers
             super().on_header(name, value.rstrip(b" \t"))
-            return
-        self._loose += len(name) + len(value)  # trailers: nobody asks for them
-        try:
-            self._check_loose()
-        except Unreadable as fault:
-            self._fault = fault  # the parser tells only that a callback failed
-            raise
 
     def on_headers_complete(self) -> None:
         try:
             self._begin(self.parser.get_method().decode(), self.parser.get_http_version())
         except Unreadable as fault:
-            self._fault = fault
+            self._fault = fault  # the parser tells only that a callback failed
             raise
 
     def _begin(self, method: str, version: str) -> None:
