@@ -66,6 +66,24 @@ async def test_a_quiet_stream_beats(serve: Serve, deps: dict[str, Any], monkeypa
         writer.close()
 
 
+async def test_a_client_of_http_1_0_gets_no_chunks(
+    serve: Serve, deps: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take their lengths for text: the stream follows the head as it is, and ends with the connection."""
+    monkeypatch.setattr(events, "BEAT", 0.02)
+    served = await serve(**deps)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    try:
+        writer.write(REQUEST.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Host", b"Connection: keep-alive\r\nHost"))
+        async with asyncio.timeout(5):
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            assert b"transfer-encoding" not in head
+            assert b"connection: close" in head
+            assert (await reader.readuntil(b"\n:\n\n")).startswith(b"retry: ")
+    finally:
+        writer.close()
+
+
 async def test_what_was_written_without_ringing_is_found(
     serve: Serve, deps: dict[str, Any], till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:

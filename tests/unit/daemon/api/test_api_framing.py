@@ -172,14 +172,6 @@ async def test_what_comes_too_early_waits_unread(serve: Serve, usecases: UseCase
             assert statuses(await reader.read()) == [200] * 2000 + [408]
 
 
-async def test_http_1_0_gets_no_chunks(served: Served) -> None:
-    """An answer whose length nobody knows ends with the connection; with `keep-alive` too."""
-    raw = await served.send(b"GET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-    assert raw.startswith(b"HTTP/1.1 200")
-    assert b"transfer-encoding" not in raw.lower()
-    assert b"connection: close" in raw.lower()
-
-
 async def test_a_head_alone(served: Served) -> None:
     """HEAD (which is not allowed there): no body, and the next answer follows at once."""
     raw = await served.send(GET.replace(b"GET", b"HEAD") + b"\r\n" + BYE)
