@@ -100,7 +100,7 @@ class FiscalMemory:
 
     def tick(self, now: datetime, *, idle: bool) -> None:
         """What the machine does by itself: the report of a day that is over, and its talk with the tax server."""
-        if idle and self.active_day and self.active_day != f"{now:%Y%m%d}":
+        if idle and self.active_day and self.active_day != digits14(now)[:8]:
             self.tc += 1
             self.active_day = ""
             self.revision += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 
 from daemon.core.certification import Record
@@ -11,16 +9,6 @@ from daemon.usecases.aggregate import tick
 from daemon.usecases.desk import Desk
 
 log = structlog.get_logger(__name__)
-
-
-ANSWER_FIRST = 0.002
-"""Seconds; the till's answer leaves in half of that."""
-
-
-async def announce_soon(desk: Desk, record: Record) -> None:
-    """The same once the answer is out: nobody at the till waits for a log line."""
-    await asyncio.sleep(ANSWER_FIRST)
-    announce(desk, record)
 
 
 def announce(desk: Desk, record: Record) -> None:

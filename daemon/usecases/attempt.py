@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -25,7 +26,7 @@ from daemon.core.errors import (
 )
 from daemon.core.invoice import Invoice
 from daemon.usecases import credit, entering, recover
-from daemon.usecases.announce import announce, announce_soon
+from daemon.usecases.announce import announce
 from daemon.usecases.call import Call
 from daemon.usecases.desk import Desk
 from daemon.usecases.once import outcome_of
@@ -189,7 +190,7 @@ async def _store(job: Job, invoice: Invoice, certified: Certified) -> Record:
             _give_up(job)
             raise
     desk.settled(job.id)
-    desk.spawn(announce_soon(desk, record), "announce")
+    desk.after_answers(partial(announce, desk, record))
     return record
 
 
