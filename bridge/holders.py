@@ -23,19 +23,33 @@ class Holder:
 def find_holders(device: Path, proc: Path = PROC) -> list[Holder]:
     """Without this process; a link stands for what it leads to."""
     target = os.path.realpath(device)
+    identity = _identity(target)
     others = (process for process in proc.glob("[0-9]*") if int(process.name) != os.getpid())
-    found = [Holder(int(process.name), _name(process)) for process in others if _holds(process, target)]
+    found = [Holder(int(process.name), _name(process)) for process in others if _holds(process, target, identity)]
     return sorted(found, key=lambda holder: holder.pid)
 
 
-def _holds(process: Path, target: str) -> bool:
-    leads_to = set()
+def _holds(process: Path, target: str, identity: tuple[int, int] | None) -> bool:
+    """The name alone does not tell: a container has a /dev/pts/0 of its own."""
+    holds = False
     try:
-        for descriptor in os.scandir(process / "fd"):
-            leads_to.add(_link(descriptor.path))
+        with os.scandir(process / "fd") as descriptors:
+            for descriptor in descriptors:
+                leads_to = _link(descriptor.path)
+                if leads_to.endswith(FAR_END):
+                    return False
+                holds = holds or (leads_to == target and _identity(descriptor.path) == identity)
     except OSError:  # not ours to see, or gone meanwhile
         return False
-    return target in leads_to and not any(path.endswith(FAR_END) for path in leads_to)
+    return holds
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116  as below
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _link(path: str) -> str:

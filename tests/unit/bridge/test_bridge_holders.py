@@ -1,7 +1,9 @@
 import os
 import subprocess
+from pathlib import Path
 
 from support.lines import held_by_another_program, silent_line
+from support.shop import wait_for
 
 from bridge.holders import Holder, find_holders
 
@@ -28,6 +30,21 @@ def test_the_far_end_of_a_pseudo_terminal_is_the_machine(tmp_path):
     finally:
         os.close(leader)
         os.close(follower)
+
+
+def test_a_device_of_the_same_name_in_a_container_is_another_one(tmp_path):
+    """A container's programs are seen in /proc, and their /dev is not ours: the name of what they hold proves nothing."""
+    device = tmp_path / "dev" / "line"
+    device.parent.mkdir()
+    device.touch()
+    inside = f"mount -t tmpfs none {device.parent} && exec sleep 60 3>{device}"
+    with subprocess.Popen(["unshare", "--map-root-user", "--mount", "sh", "-c", inside]) as container:
+        held = Path(f"/proc/{container.pid}/fd/3")
+        wait_for(lambda: held.is_symlink() and held.readlink() == device, "the container's device")
+        with held_by_another_program(device) as pid:
+            found = find_holders(device)
+        container.kill()
+    assert found == [Holder(pid, "sleep")]
 
 
 def test_a_box_that_does_not_tell(tmp_path):
