@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.debian import Debian, debian, need_debian
-from support.package import LIB, built_twice, other_version
+from support.package import LIB, built, other_version
 
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
@@ -123,7 +123,7 @@ def shop() -> Iterator[Shop]:
     need_debian()
     with debian() as box:
         box.boot()
-        shop = Shop(box, built_twice()[0])
+        shop = Shop(box, built())
         box.install(shop.package)
         box.path("/etc/systemd/system/machine.service").write_text(MACHINE)
         box.run("systemctl", "daemon-reload")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.debian import Debian, debian, need_debian
-from support.package import LIB, TREE, built_twice, scratch
+from support.package import LIB, TREE, built, built_twice, scratch
 from support.tools import need
 
 BYTE_CODE_UNCHECKED = 0b01  # PEP 552: by hash, and not compared with the source
@@ -17,7 +17,7 @@ DPKGS_OWN = ("/root", "/var/cache", "/var/log", "/var/lib/apt", "/var/lib/dpkg",
 
 @pytest.fixture(scope="module")
 def package() -> Path:
-    return built_twice()[0]
+    return built()
 
 
 @pytest.fixture(scope="module")

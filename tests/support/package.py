@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import functools
 import os
 import shutil
@@ -21,43 +23,66 @@ LIB = Path("opt/mcfd/lib")
 
 @functools.cache
 def scratch() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="mcfd-package-"))
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    """One for all processes of a run of the tests; the last to end removes it."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+    path = Path(tempfile.gettempdir()) / f"mcfd-package-{run}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(path / "users", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    atexit.register(_leave, path, descriptor)
     return path
 
 
-@functools.cache
+def _leave(path: Path, descriptor: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    os.close(descriptor)
+
+
+def built() -> Path:
+    return _built_by(0)
+
+
 def built_twice() -> tuple[Path, Path]:
     """By two builders who agree on nothing but the tree: directory, umask, time zone, language, hash seed."""
+    another = _built_by(1)  # first: somebody else may be at the other one
+    return _built_by(0), another
+
+
+@functools.cache
+def _built_by(number: int) -> Path:
     need("dpkg-deb", "git")
     if sys.version_info[:2] != (3, 11):
         cannot("the package is built by Python 3.11, Debian 12's")
-    first, second = scratch() / "a", scratch() / "another builder's/and a longer way"
+    tree = scratch() / ("a", "another builder's/and a longer way")[number]
+    with (scratch() / f"builder-{number}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (tree / "dist").is_dir():
+            _copy_tree(tree)
+            _build(tree, number)
+    return next((tree / "dist").glob("mcfd_*.deb"))
+
+
+def _copy_tree(target: Path) -> None:
     files = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=TREE, check=True, text=True, stdout=subprocess.PIPE
     ).stdout.split("\0")
     for name in files:
         if name and (TREE / name).is_file():
-            (first / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(TREE / name, first / name)
-    shutil.copytree(first, second)
-    builders = [
-        _builder(first, 0o022, TZ="UTC", LC_ALL="C.UTF-8", PYTHONHASHSEED="1"),
-        _builder(second, 0o077, TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="2"),
-    ]
-    for builder in builders:
-        output, _ = builder.communicate()
-        assert builder.returncode == 0, output
-    one, two = (next((tree / "dist").glob("mcfd_*.deb")) for tree in (first, second))
-    return one, two
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(TREE / name, target / name)
 
 
-def _builder(tree: Path, umask: int, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def _build(tree: Path, number: int) -> None:
+    own = ({"TZ": "UTC", "LC_ALL": "C.UTF-8"}, {"TZ": "Asia/Tokyo", "LC_ALL": "C"})[number]
+    seed = {"PYTHONHASHSEED": str(number + 1), "SOURCE_DATE_EPOCH": EPOCH}
+    done = subprocess.run(
         [sys.executable, tree / "packaging/build_deb.py"],
-        cwd=tree, umask=umask, env={**os.environ, **environment, "SOURCE_DATE_EPOCH": EPOCH},
-        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        cwd=tree, umask=(0o022, 0o077)[number], env={**os.environ, **own, **seed},
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout
 
 
 def other_version(package: Path, version: str, change: Callable[[Path], None] = lambda _: None) -> Path:
