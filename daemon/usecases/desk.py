@@ -277,8 +277,8 @@ class Desk:
             asyncio.get_running_loop().call_soon(work)  # each for itself, should one of them fail
 
     def schedule_tick(self, tick: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """One tick, `aggregation_delay` after the first thing it will bring in."""
-        if self._tick is None:
+        """One tick, `aggregation_delay` after the first thing it will bring in; none once the daemon stops: the next start sees to it."""
+        if self._tick is None and not self.closing:
             loop = asyncio.get_running_loop()
             self._tick = loop.call_later(self.limits.aggregation_delay, self._run_tick, tick)
 

@@ -17,11 +17,12 @@ async def one_line(ledger: Path, line: str, plan: str, seed: int) -> None:
     try:
         async with MemoryShop(ledger, faults=plan, seed=seed) as shop:
             answers = await sell(shop, INVOICES, TILLS)
-            assert await close_stubbornly(shop) == (INVOICES, 0, sum(r.total_ttc for r in answers.values()))
+            while not shop.session.plan.struck:  # the dice of a rare fault may spare so few invoices
+                answers |= await sell(shop, INVOICES, TILLS, first=len(answers))
+            assert await close_stubbornly(shop) == (len(answers), 0, sum(r.total_ttc for r in answers.values()))
             await shop.connected()
             await nothing_lost_nothing_doubled(shop, answers)
         assert verify(ledger).clean
-        assert shop.session.plan.struck
     except BaseException as error:
         error.add_note(f"over the line {line!r}, seed {seed}")
         raise

@@ -57,12 +57,12 @@ async def certify_stubbornly(shop: MemoryShop, number: str, *prices: int) -> Rec
             await asyncio.sleep(RETRY)
 
 
-async def sell(shop: MemoryShop, count: int, tills: int) -> dict[str, Record]:
-    """`tills` at once, `count` invoices together, of four items each."""
+async def sell(shop: MemoryShop, count: int, tills: int, first: int = 0) -> dict[str, Record]:
+    """`tills` at once, `count` invoices together, of four items each, numbered from `first`."""
     answers: dict[str, Record] = {}
 
     async def till(at: int) -> None:
-        for each in range(at, count, tills):
+        for each in range(first + at, first + count, tills):
             answers[f"F-{each}"] = await certify_stubbornly(shop, f"F-{each}", *range(100 + each, 104 + each))
 
     await asyncio.gather(*(till(at) for at in range(tills)))
