@@ -1,9 +1,8 @@
 """The one writer: callers that wait at the same moment share one commit, and are told only after it.
 
-A job is a function on the connection that does nothing but SQL, since it may be run twice: when one of a batch fails, all of them are
-undone and run again, each in a savepoint of its own, so that its exception undoes and fails only itself. (A savepoint for
-each job of every batch would be two statements more, and for each statement two threads wait for one another.) A commit that fails,
-fails every job of its batch. A job that was submitted runs, whether or not its caller is still there.
+A job is a function on the connection. Each runs in a savepoint of its own, so that its exception undoes and fails only
+itself; a commit that fails, fails every job of its batch. A job that was submitted runs, whether or not its caller is
+still there.
 
 **Gathering.** With a fast disk a commit is over before the next caller comes, and each would pay for an fsync of its own.
 So while many callers come and go (`SIBLINGS` of them within `WINDOW`), the writer waits up to `DELAY` for those
@@ -157,21 +156,13 @@ def checkpoint(connection: sqlite3.Connection) -> None:
 
 def _transact(jobs: list[Job[Any]], connection: sqlite3.Connection) -> tuple[list[_Outcome], bool]:
     """One transaction; what came of each job, and whether anything was written."""
-    try:
-        return _commit_all(_run, jobs, connection)
-    except Exception as error:
-        if len(jobs) == 1 or _is_the_disk(error):
-            raise  # nothing of this transaction can be kept
-    return _commit_all(_attempt, jobs, connection)
-
-
-def _commit_all(
-    do: Callable[[Job[Any], sqlite3.Connection], _Outcome], jobs: list[Job[Any]], connection: sqlite3.Connection
-) -> tuple[list[_Outcome], bool]:
     before = connection.total_changes
     connection.execute("BEGIN IMMEDIATE")
     try:
-        outcomes = [do(job, connection) for job in jobs]
+        if len(jobs) == 1:
+            outcomes = [_Outcome(jobs[0](connection), None)]
+        else:
+            outcomes = [_attempt(job, connection) for job in jobs]
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # SQLite itself has ended it after some faults
@@ -180,23 +171,14 @@ def _commit_all(
     return outcomes, connection.total_changes != before
 
 
-def _run(job: Job[Any], connection: sqlite3.Connection) -> _Outcome:
-    return _Outcome(job(connection), None)
-
-
 def _attempt(job: Job[Any], connection: sqlite3.Connection) -> _Outcome:
     connection.execute("SAVEPOINT job")
     try:
-        outcome = _run(job, connection)
+        outcome = _Outcome(job(connection), None)
     except Exception as error:
-        if _is_the_disk(error):
-            raise
+        if isinstance(error, sqlite3.Error) and storage_error(error) is not None:
+            raise  # the disk, not the job: nothing of this transaction can be kept
         connection.execute("ROLLBACK TO job")
         outcome = _Outcome(None, error)
     connection.execute("RELEASE job")
     return outcome
-
-
-def _is_the_disk(error: Exception) -> bool:
-    """And not the job."""
-    return isinstance(error, sqlite3.Error) and storage_error(error) is not None

@@ -63,25 +63,6 @@ async def test_a_failing_job_fails_alone(writer: Writer, connection: Connection)
     assert await words(connection) == ["a", "b"]
 
 
-async def test_beside_a_failing_job_everybody_else_s_is_done_once(writer: Writer, connection: Connection) -> None:
-    """The batch is undone and run again: what the others had written the first time has left no trace, in numbers neither."""
-    runs: list[str] = []
-
-    def seen(c: sqlite3.Connection) -> int:
-        runs.append("seen")
-        return put("seen")(c)
-
-    def bad(_: sqlite3.Connection) -> None:
-        raise ValueError
-
-    first, _, last = await asyncio.gather(
-        writer.submit(seen), writer.submit(bad), writer.submit(put("last")), return_exceptions=True
-    )
-    assert (first, last, runs) == (1, 2, ["seen", "seen"])
-    assert await words(connection) == ["seen", "last"]
-    assert writer.commits == 1
-
-
 async def test_a_lone_failing_job_leaves_nothing(writer: Writer, connection: Connection) -> None:
     """Alone it has no savepoint; the transaction itself is undone."""
 
