@@ -74,10 +74,9 @@ async def attempt(job: Job, ticket: Ticket) -> Record:
         if outcome is not None:
             # The machine is free for the next one while this outcome is being stored (`Desk.outcome_durable`).
             job.desk.begin_storing(job.id)
-            storing = job.desk.spawn(_store(job, *outcome), "store outcome")
     if outcome is None:
         return await _settled(job)
-    return await _stored(storing)
+    return await _stored(job, *outcome)
 
 
 async def _intend(job: Job) -> None:
@@ -163,11 +162,23 @@ async def _settled(job: Job) -> Record:
     raise NothingDone(LineLost(record.reason), "nothing was certified, and the invoice may be sent again")
 
 
-async def _store(job: Job, invoice: Invoice, certified: Certified) -> Record:
-    """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
+async def _stored(job: Job, invoice: Invoice, certified: Certified) -> Record:
+    """The outcome once it is durable; OutcomeNotStored when the till has waited long enough, while it is tried on and on."""
     desk = job.desk
     unexplained = _unexplained(desk.known, certified.counters, invoice)
     desk.known = certified.counters
+    try:
+        async with asyncio.timeout(STORE_PATIENCE):
+            return await _store(job, invoice, certified, unexplained)
+    except TimeoutError:
+        # Should it have been at the writer: what is told twice is written once.
+        desk.spawn(_store(job, invoice, certified, unexplained), "store outcome")
+        raise OutcomeNotStored from None
+
+
+async def _store(job: Job, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
+    """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
+    desk = job.desk
     while True:
         elapsed = asyncio.get_running_loop().time() - job.arrived
         try:
@@ -192,13 +203,6 @@ async def _store(job: Job, invoice: Invoice, certified: Certified) -> Record:
     desk.settled(job.id)
     desk.after_answers(partial(announce, desk, record))
     return record
-
-
-async def _stored(storing: asyncio.Task[Record]) -> Record:
-    done, _ = await asyncio.wait([storing], timeout=STORE_PATIENCE)
-    if not done:
-        raise OutcomeNotStored
-    return storing.result()
 
 
 async def _end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
