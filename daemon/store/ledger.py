@@ -70,8 +70,10 @@ class Ledger(Base):
         outcome = attempts.Outcome(certified, invoice, total_ttc, at, line_ms, duration_ms, unexplained)
 
         def job(connection: sqlite3.Connection) -> Record:
+            before = connection.total_changes
             record = attempts.certify(connection, book, attempt_id, outcome)
-            self._parts.teller.tell(connection, book, CERTIFIED, record.ended_at, ref=record.id)
+            if connection.total_changes != before:  # told twice, it is no news
+                self._parts.teller.tell(connection, book, CERTIFIED, record.ended_at, ref=record.id)
             return record
 
         return await self._write(job, caller=book.id)

@@ -89,13 +89,15 @@ async def test_an_intent_can_be_amended_until_it_ends(store: Store, till: Till) 
 
 
 async def test_told_twice_an_outcome_is_written_once(store: Store, till: Till) -> None:
-    """A caller that did not hear that its outcome was stored may say it again."""
+    """A caller that did not hear that its outcome was stored may say it again; those who listen hear of it once."""
     sale = invoice()
     attempt_id = await till.begin(sale)
     first = await till.finish(attempt_id, sale)
+    told = await store.newest_event()
     till.counters = Counters(0, 0, 0)
     again = await till.finish(attempt_id, sale)
     assert again == first
+    assert await store.newest_event() == told > 0
     assert (await store.state(till.book)).last_seq == 1
 
 
