@@ -13,26 +13,15 @@ _MACHINE_DIGITS = 14
 _ALWAYS_UTC = frozenset({"UTC", "Africa/Ouagadougou"})
 
 
-def bounded(now: int, last_at: int, machine_now: int | None) -> int:
-    """The time to write down.
-
-    It is the box's `now`, or the machine's when the two are more than an hour apart (a box without a clock battery
-    wakes up in 1970), and never before `last_at`, the youngest time in the book.
-    """
-    if machine_now is not None and abs(now - machine_now) > HOUR:
-        now = machine_now
-    return max(now, last_at)
-
-
-def machine_millis(text: str) -> int | None:
-    """The machine's 14 digits `YYYYMMDDhhmmss` (UTC all year in Burkina Faso); None when they are no time."""
+def machine_millis(text: str, place: tzinfo = UTC) -> int | None:
+    """The machine's 14 digits `YYYYMMDDhhmmss` (UTC all year in Burkina Faso, else in its zone); None when they are no time."""
     if len(text) != _MACHINE_DIGITS or not (text.isascii() and text.isdigit()):
         return None
     year = int(text[:4])
     month, day, hour, minute, second = (int(text[at : at + 2]) for at in range(4, _MACHINE_DIGITS, 2))
     try:
-        return millis(datetime(year, month, day, hour, minute, second, tzinfo=UTC))
-    except ValueError:
+        return millis(datetime(year, month, day, hour, minute, second, tzinfo=place).astimezone(UTC))
+    except (ValueError, OverflowError):
         return None
 
 

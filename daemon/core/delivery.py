@@ -4,12 +4,43 @@ from __future__ import annotations
 
 import msgspec
 
-from daemon.core.certification import Mode
+from daemon.core.ledger.attempt import Mode
+from daemon.core.machine.state import FiscalCounters
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """What lets whoever has the closures see that none is missing, altered, or from a ledger that was put back."""
+
+    ledger_id: str
+    epoch: int
+    """Of when the closure was made."""
+    first_seq: int
+    last_seq: int
+    previous_report_id: str | None
+    """None for the first closure of its book."""
+    previous_head: bytes
+    opening: tuple[int, int, int] | None
+    """tc, fvc, frc at the closure before; None when there is none."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How a book stands: its last closure and entry with the chain's hashes there (empty before the first), what the ledger knows
+    of the machine's counters, when something was last certified (ms, 0 for never)."""
+
+    ledger_id: str
+    epoch: int
+    z_number: int
+    z_head: bytes
+    seq: int
+    head: bytes
+    counters: FiscalCounters | None
+    certified_at: int
 
 
 class Outgoing(msgspec.Struct, frozen=True):
     """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it; `chain` is the hash
-    of the closure in its book; `created_at` in milliseconds since 1970 UTC.
+    of the closure in its book; `created_at` in milliseconds since 1970 UTC. `last_sent` is when it was delivered before (ms), 0 for
+    never: what is replayed is sent anew on purpose.
     """
 
     id: int
@@ -20,6 +51,8 @@ class Outgoing(msgspec.Struct, frozen=True):
     created_at: int
     body: bytes
     chain: bytes = b""
+    last_sent: int = 0
+    proof: Proof | None = None
 
     @property
     def names(self) -> dict[str, str | int]:
@@ -28,7 +61,8 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class Posting(msgspec.Struct, frozen=True):
-    """One event for one webhook. `report_id` is what the receiver knows it by; an empty `body` is one that cannot be made."""
+    """One event for one webhook. `report_id` is what the receiver knows it by; an empty `body` is one that cannot be made, and
+    `missing` says why."""
 
     id: int
     nim: str
@@ -36,6 +70,10 @@ class Posting(msgspec.Struct, frozen=True):
     type: str
     report_id: str
     body: bytes
+    created_at: int = 0
+    """ms"""
+    last_sent: int = 0
+    missing: str = ""
 
     @property
     def names(self) -> dict[str, str | int]:

@@ -4,6 +4,7 @@ McfdError
 ├── InvalidRequest        the till sent something that cannot be certified (422)
 ├── DuplicateInvoice      this NIM has certified that number already (409)
 ├── KeyReused             the Idempotency-Key came with another request (409)
+├── ZNumberUnknown        nobody remembers the last Z number of this machine (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
 ├── NotFound              no such record in this book (404)
 ├── MachineError          the machine or its line
@@ -14,6 +15,7 @@ McfdError
 │   │   └── NothingDone   … and it is known that nothing came of it (503)
 │   ├── MachineNonsense   the machine answers, but not as the protocol says (502)
 │   └── MachineAttention  an operator has to settle what was found (503)
+├── PrinterFailed         the receipt printer is gone, out of paper or too slow (503)
 └── StorageError
     ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
     │   └── OutcomeNotStored  the machine certified, and the ledger does not take it at the moment (507)
@@ -22,12 +24,11 @@ McfdError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
 
 import msgspec
 
-if TYPE_CHECKING:
-    from daemon.core.certification import Record
+from daemon.language import Text
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -47,15 +48,18 @@ class InvalidRequest(McfdError):
         super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors))
 
 
-class DuplicateInvoice(McfdError):
-    def __init__(self, record: Record) -> None:
-        self.record = record
-        super().__init__(f"invoice number {record.number!r} is already certified")
-
-
 class KeyReused(McfdError):
     def __init__(self) -> None:
-        super().__init__("this Idempotency-Key was used for another request")
+        super().__init__(Text("this Idempotency-Key was used for another request"))
+
+
+class ZNumberUnknown(McfdError):
+    """A ledger was put back where nothing remembers what was given since (decision 30); an operator says the last Z on paper."""
+
+    def __init__(self, nim: str) -> None:
+        super().__init__(
+            f"the last Z number is not known after a restore: `mcfd machine last-z {nim} NUMBER`, from the last Z on paper"
+        )
 
 
 class CreditExceedsOriginal(McfdError):
@@ -65,7 +69,14 @@ class CreditExceedsOriginal(McfdError):
         self.reference = reference
         self.original_ttc = original_ttc
         self.credited_ttc = credited_ttc
-        super().__init__(f"credits of {reference} would come to {credited_ttc}, the original is {original_ttc}")
+        super().__init__(
+            Text(
+                "credits of {reference} would come to {credited_ttc}, the original is {original_ttc}",
+                reference=reference,
+                credited_ttc=credited_ttc,
+                original_ttc=original_ttc,
+            )
+        )
 
 
 class NotFound(McfdError):
@@ -79,7 +90,7 @@ class MachineError(McfdError):
 class MachineRefused(MachineError):
     def __init__(self, text: str) -> None:
         self.text = text
-        super().__init__(f"the machine refused: {text}")
+        super().__init__(Text("the machine refused: {text}", text=text))
 
 
 class MachineOffline(MachineError):
@@ -102,7 +113,7 @@ class NothingDone(LineLost):
     """`detail` says what did not happen."""
 
     def __init__(self, cause: Exception, detail: str) -> None:
-        super().__init__(f"the line to the machine was lost ({cause}); {detail}")
+        super().__init__(Text("the line to the machine was lost ({cause}); {detail}", cause=cause, detail=detail))
 
 
 class MachineNonsense(MachineError):
@@ -117,6 +128,10 @@ class MachineAttention(MachineError):
         super().__init__(found)
 
 
+class PrinterFailed(McfdError):
+    """Why nothing, or not all, came out of the receipt printer; what was to be printed can be asked for again."""
+
+
 class StorageError(McfdError):
     pass
 
@@ -127,8 +142,16 @@ class StorageFull(StorageError):
 
 class OutcomeNotStored(StorageFull):
     def __init__(self) -> None:
-        super().__init__("the machine certified the invoice, but it cannot be stored at the moment")
+        super().__init__(Text("the machine certified the invoice, but it cannot be stored at the moment"))
 
 
 class LedgerUnusable(StorageError):
     pass
+
+
+_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")
+
+
+def without_paths(text: str) -> str:
+    """No path of the box leaves in a body (decision 11)."""
+    return _PATH.sub("the port", str(text))

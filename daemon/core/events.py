@@ -6,14 +6,18 @@ from typing import Final
 
 import msgspec
 
-from daemon.core.certification import Mode
+from daemon.core.ledger.attempt import Mode
 
 CERTIFIED: Final = "cert.issued"
 CONNECTED: Final = "mcf.connected"
 DISCONNECTED: Final = "mcf.disconnected"
+SLOW: Final = "mcf.slow"
 CLOSURE: Final = "closure.created"
 ATTENTION: Final = "mcf.attention"
 TAX_SERVER: Final = "taxserver.alert"
+PRINTER: Final = "printer.failed"
+RESET: Final = "reset"
+"""Of a stream alone: what came between is not there any more."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -28,6 +32,15 @@ class Event(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class EventSpan(msgspec.Struct, frozen=True):
+    """The ids of the oldest and the newest event kept, 0 for none, and the ledger's epoch: another one after each restore, since ids
+    are then given again."""
+
+    oldest: int
+    newest: int
+    epoch: int
+
+
 class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The `data` of everything that is neither a receipt nor a closure."""
 
@@ -35,7 +48,7 @@ class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     mode: Mode
     at: str
     reason: str | None = None
-    """mcf.disconnected: why"""
+    """mcf.disconnected, mcf.slow, printer.failed: why; reset: restored or expired"""
     found: str | None = None
     """mcf.attention: what an operator has to settle"""
     days_since_contact: int | None = None

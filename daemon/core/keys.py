@@ -13,7 +13,7 @@ import zlib
 from string import ascii_letters, digits
 from typing import cast
 
-from daemon.core.certification import Mode
+from daemon.core.ledger.attempt import Mode
 
 _ALPHABET = digits + ascii_letters
 _RANDOM_CHARACTERS = 32

@@ -9,6 +9,8 @@ from __future__ import annotations
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
 
+from daemon.language import Text
+
 MAX_AMOUNT = 10**12
 """The largest amount, price or total, in francs."""
 
@@ -37,9 +39,9 @@ def number(value: object) -> Number:
     if isinstance(value, int) and not isinstance(value, bool):
         if -EXACT_INTEGERS <= value <= EXACT_INTEGERS:
             return value
-        raise ValueError("is a number that JSON cannot carry exactly")
+        raise ValueError(Text("is a number that JSON cannot carry exactly"))
     if not isinstance(value, Decimal) or not value.is_finite():
-        raise ValueError("must be a number")
+        raise ValueError(Text("must be a number"))
     if value.is_zero():
         return 0
     return _bounded(value)
@@ -47,13 +49,13 @@ def number(value: object) -> Number:
 
 def _bounded(value: Decimal) -> Decimal:
     if value.adjusted() > _SIGNIFICANT_DIGITS or value.adjusted() < _SMALLEST_EXPONENT:
-        raise ValueError("is a number that JSON cannot carry exactly")
+        raise ValueError(Text("is a number that JSON cannot carry exactly"))
     try:
         exact = _EXACTLY.plus(value)
     except (Inexact, Overflow, InvalidOperation):
-        raise ValueError("is a number that JSON cannot carry exactly") from None
+        raise ValueError(Text("is a number that JSON cannot carry exactly")) from None
     if abs(exact) > EXACT_INTEGERS:
-        raise ValueError("is a number that JSON cannot carry exactly")
+        raise ValueError(Text("is a number that JSON cannot carry exactly"))
     return exact
 
 
@@ -70,7 +72,9 @@ def scaled(value: object, decimals: int) -> int:
 
 
 def _too_fine(decimals: int) -> str:
-    return "must be a whole number" if decimals == 0 else f"has more than {decimals} decimals"
+    if decimals == 0:
+        return Text("must be a whole number")
+    return Text("has more than {decimals} decimals", decimals=decimals)
 
 
 def fraction(value: object) -> int | Fraction:

@@ -1,81 +1,40 @@
-"""The electronic journal: what ended, newest first or as a stream; what a code or a number stands for; what was credited.
-
-A range of time becomes a range of seq by the checkpoints, since time never goes back in a book."""
+"""What ended, as screens and auditors read it."""
 
 from __future__ import annotations
 
-import sqlite3
-import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
-from daemon.core.certification import Record
-from daemon.core.closure import Book
-from daemon.core.journal import Page
-from daemon.store import attempts
-from daemon.store.codec import RECORD_COLUMNS, record_of
-from daemon.store.queries import load
-from daemon.store.totals import bracket
-
-_SQL = load("journal", columns=RECORD_COLUMNS)
-
-CHUNK = 128
-"""Records read at a time by a stream: flat memory, and no read transaction that would keep the WAL from being reused."""
-
-_LAST = sys.maxsize
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.core.report.journal import Page
+from daemon.store.access import LedgerAccess
+from daemon.store.tables import books, closures, journal
 
 
-def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
-    """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
-    if page.state in attempts.OPEN:
-        return list(_open_ones(connection, book, page))
-    if page.number:
-        return _of_number(connection, book, page)
-    after, upto = bracket(connection, book, page.start, page.end)
-    last = _LAST if upto is None else upto
-    if page.before_seq:
-        last = min(last, page.before_seq - 1)
-    state = page.state or ""
-    values = (book.id, after, last, page.start, page.end, state, state, page.limit)
-    return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
+class Journal(LedgerAccess):
+    async def books(self) -> Sequence[Book]:
+        return await self._read(books.all_books)
 
+    async def page(self, book: Book, page: Page) -> Sequence[Record]:
+        """Newest first; go on with `before_seq` = the seq of the last one."""
+        return await self._read(partial(journal.journal, book=book, page=page))
 
-def chunk(connection: sqlite3.Connection, book: Book, start: int, end: int, after_seq: int) -> list[Record]:
-    """The next records of a stream, oldest first: those after the seq `after_seq`."""
-    after, upto = bracket(connection, book, start, end)
-    last = _LAST if upto is None else upto
-    values = (book.id, max(after, after_seq), last, start, end, CHUNK)
-    return [record_of(row) for row in connection.execute(_SQL["oldest_first"], values)]
+    async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:
+        """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
+        after = 0
+        while records := await self._read(partial(journal.chunk, book=book, start=start, end=end, after_seq=after)):
+            for record in records:
+                yield record
+            after = records[-1].seq
 
+    async def by_code(self, book: Book, code: str) -> Record | None:
+        return await self._read(partial(journal.by_code, book=book, code=code))
 
-def by_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | None:
-    row = connection.execute(_SQL["by_code"], (book.id, code)).fetchone()
-    return None if row is None else record_of(row)
+    async def credits_on(self, book: Book, sale: Record) -> Sequence[Record]:
+        """The certified credit notes on that sale, oldest first, a hundred at the most."""
+        return await self._read(partial(journal.credits_on, book=book, sale_id=sale.id))
 
-
-def credited(connection: sqlite3.Connection, book: Book, fvc: int) -> tuple[int | None, int]:
-    """The total of the sale that the machine counted as `fvc`, and the sum of the credit notes that refer to it."""
-    original = connection.execute(_SQL["original"], (book.id, fvc)).fetchone()
-    (total,) = connection.execute(_SQL["credited"], (book.id, fvc)).fetchone()
-    return (original[0] if original else None), total
-
-
-def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:
-    state: attempts.OpenState = "begun" if page.state == "begun" else "disputed"
-    for record in reversed(attempts.unfinished(connection, book, state)):
-        if page.start <= record.begun_at < page.end and page.number in ("", record.number):
-            yield record
-
-
-def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
-    found = attempts.failed_attempts(connection, book, page.number)
-    holder = attempts.find_number(connection, book, page.number)
-    if holder is not None and holder.state == "certified":
-        found.append(holder)
-    found = [
-        record
-        for record in found
-        if page.start <= record.ended_at < page.end
-        and page.state in (None, record.state)
-        and (not page.before_seq or record.seq < page.before_seq)
-    ]
-    return sorted(found, key=lambda record: -record.seq)[: page.limit]
+    async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
+        """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""
+        return await self._read(partial(closures.periods, book=book, records=records))

@@ -2,49 +2,68 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from daemon.core.certification import Attempt, Certified, Counters, MachineState, Mode, Record
-from daemon.core.closure import Aggregate, Book, BookState, Closure, Tally
+from daemon.core.audit import DAEMON, Actor
+from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
-from daemon.core.idempotency import KeyUse
-from daemon.core.invoice import Invoice
-from daemon.core.settlement import Evidence
-from daemon.store import attempts, books, closures, journal, settlement, totals
-from daemon.store.base import Base
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.attempt import NOT_SENT, Attempt, Mode, Record
+from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
+from daemon.core.ledger.closure import Closure, KeyUse
+from daemon.core.ledger.verdict import Evidence
+from daemon.core.machine.state import Certified, FiscalCounters, MachineState
+from daemon.store.access import LedgerAccess
+from daemon.store.maintenance.numbers import catch_up, name_of
+from daemon.store.sqlite.high_water import book_name
+from daemon.store.tables import attempts, audit, books, closures, epochs, journal, settlements, totals
 
 
-class Ledger(Base):
+class Ledger(LedgerAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:
         return await self._write(partial(books.open_book, nim=nim, mode=mode))
 
     async def state(self, book: Book) -> BookState:
-        return self._look(partial(books.book_state, book=book))
+        return self._snapshot(partial(books.book_state, book=book))
 
-    async def check_room(self) -> None:
-        await self._parts.room.check()
+    async def check_free_space(self) -> None:
+        await self._open.free_space.check()
 
     async def set_attention(self, book: Book, found: str, *, at: int) -> None:
         def job(connection: sqlite3.Connection) -> None:
             books.attend(connection, book, found, at)
-            self._parts.teller.tell(connection, book, ATTENTION, at, detail=found)
+            self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
 
         await self._write(job)
 
     async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
-        await self._write(partial(settlement.keep_evidence, book=book, evidence=Evidence(at, state)))
+        await self._write(partial(settlements.keep_evidence, book=book, evidence=Evidence(at, state)))
 
     async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
-        await self._write(partial(books.reconcile, book=book, state=state, unexplained=unexplained, at=at))
+        """From here on the book's taxpayer is known, so the numbers that are remembered for it are brought in."""
+        water, name = self._open.high_water, book_name(book.nim, book.mode, state.ifu)
 
-    async def restored_at(self, book: Book) -> int:
-        """When the book was put back from a backup (ms), until it has been reconciled with its machine; else 0."""
-        return self._look(partial(books.restored_at, book=book))
+        def job(connection: sqlite3.Connection) -> None:
+            books.reconcile(connection, book, state, unexplained, at)
+            if water is not None:
+                catch_up(connection, book, water)
+
+        await self._write(job)
+        if water is not None and not water.knows(name):
+            # After the commit: a name without its book is a ledger that vanished.
+            with contextlib.suppress(StorageError):  # the next start, or the first Z, writes it
+                await asyncio.to_thread(water.meet, name)
+
+    async def is_remembered(self, book: Book, ifu: str) -> bool:
+        water = self._open.high_water
+        return water is not None and water.knows(book_name(book.nim, book.mode, ifu))
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -73,7 +92,7 @@ class Ledger(Base):
             before = connection.total_changes
             record = attempts.certify(connection, book, attempt_id, outcome)
             if connection.total_changes != before:  # told twice, it is no news
-                self._parts.teller.tell(connection, book, CERTIFIED, record.ended_at, ref=record.id)
+                self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
             return record
 
         return await self._write(job, caller=book.id)
@@ -88,77 +107,121 @@ class Ledger(Base):
         def job(connection: sqlite3.Connection) -> None:
             attempts.dispute(connection, book, attempt_id, found)
             books.attend(connection, book, found, at)
-            self._parts.teller.tell(connection, book, ATTENTION, at, ref=attempt_id, detail=found)
+            self._open.event_writer.write(connection, book, ATTENTION, at, ref=attempt_id, detail=found)
 
         await self._write(job)
 
+    async def failed_before(self, book: Book, number: str) -> list[Record]:
+        failed = self._snapshot(partial(attempts.failed_attempts, book=book, number=number))
+        return [record for record in failed if record.reason != NOT_SENT]
+
     async def unfinished(self, book: Book) -> list[Record]:
-        return self._look(partial(attempts.unfinished, book=book))
+        return self._snapshot(partial(attempts.unfinished, book=book))
 
     async def find_number(self, book: Book, number: str) -> Record | None:
-        return self._look(partial(attempts.find_number, book=book, number=number))
+        return self._snapshot(partial(attempts.find_number, book=book, number=number))
 
     async def record(self, book: Book, attempt_id: int) -> Record:
-        return self._look(partial(attempts.find_record, book=book, attempt_id=attempt_id))
+        return self._snapshot(partial(attempts.find_record, book=book, attempt_id=attempt_id))
 
-    async def credited(self, book: Book, fvc: int) -> tuple[int | None, int]:
-        return self._look(partial(journal.credited, book=book, fvc=fvc))
+    async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
+        return await self._write(partial(epochs.begin_epoch, book=book, state=state, nim=nim, at=at))
+
+    async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
+        return await self._write(partial(epochs.book_of_taxpayer, book=book, nim=nim, ifu=ifu))
+
+    async def credited(self, book: Book, machine: str, fvc: int) -> tuple[int | None, int]:
+        def job(connection: sqlite3.Connection) -> tuple[int | None, int]:
+            return journal.credited(connection, book, epochs.epoch_of(connection, book, machine), fvc)
+
+        return self._snapshot(job)
 
     # -- keys of requests ---------------------------------------------------------------------------------------------
 
     async def find_key(self, book: Book, key_hash: bytes) -> KeyUse | None:
         """None also when what the key stood for failed without changing anything (decision 6)."""
-        return self._look(partial(_key_use, book=book, key_hash=key_hash))
+        return self._snapshot(partial(_key_use, book=book, key_hash=key_hash))
 
     async def keep_answer(self, book: Book, key_hash: bytes, fingerprint: bytes, answer: bytes, *, at: int) -> None:
         keep = partial(attempts.keep_key, book=book, key_hash=key_hash, fingerprint=fingerprint)
         await self._write(partial(keep, at=at, answer=answer))
 
+    async def note_cancelled(self, book: Book, *, at: int, by: Actor) -> None:
+        if book.mode == "live":
+            note = partial(audit.add, action="pending.cancelled", subject=f"{book.nim} live", at=at, by=by)
+            await self._write(note)
+
     # -- totals and closures ------------------------------------------------------------------------------------------
 
     async def aggregate(self, book: Book) -> Aggregate:
-        complete = not self._look(partial(totals.is_behind, book=book))
+        complete = not self._snapshot(partial(totals.is_behind, book=book))
         while not complete:
-            job = partial(totals.bring_in, book=book, zone=self._parts.zone, limit=totals.BATCH)
+            job = partial(totals.bring_in, book=book, zone=self._open.zone, limit=totals.BATCH)
             _, complete = await self._write(job)
         return await self.aggregated(book)
 
     async def aggregated(self, book: Book) -> Aggregate:
-        return self._look(lambda connection: totals.read_totals(connection, book.id).aggregate())
+        return self._snapshot(lambda connection: totals.read_totals(connection, book.id).aggregate())
 
     async def close_period(
         self,
         book: Book,
         *,
-        counters: Counters,
+        counters: FiscalCounters,
         unexplained: int,
         at: int,
         key_hash: bytes = b"",
         fingerprint: bytes = b"",
+        by: Actor = DAEMON,
     ) -> Closure:
+        """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
+        water, name = self._open.high_water, ""
+
         def job(connection: sqlite3.Connection) -> Closure:
+            nonlocal name
+            state = books.book_state(connection, book)
+            if state.z_asked:
+                raise ZNumberUnknown(book.nim)
+            if water is not None:
+                state, name = catch_up(connection, book, water), name_of(state)
+                water.reserve(name, state.z_number + 1)
             closure = closures.close_period(
                 connection,
                 book,
                 counters=counters,
                 unexplained=unexplained,
                 at=at,
-                zone=self._parts.zone,
-                labels=self._parts.labels,
+                zone=self._open.zone,
+                labels=self._open.labels,
             )
             z_number, created_at = closure.z_number, closure.created_at
             if key_hash:
                 attempts.keep_key(connection, book, key_hash, fingerprint, at=created_at, z_number=z_number)
-            self._parts.teller.tell(connection, book, CLOSURE, created_at, ref=z_number)
+            self._open.event_writer.write(connection, book, CLOSURE, created_at, ref=z_number)
+            if book.mode == "live":
+                subject, detail = f"{book.nim} live", {"z_number": str(z_number), "total_ttc": str(closure.total_ttc)}
+                audit.add(connection, "closure.created", subject, at=created_at, by=by, detail=detail)
             return closure
 
-        return await self._write(job)
+        closure = await self._write(job)
+        if water is not None:
+            with contextlib.suppress(
+                StorageError
+            ):  # it is reserved, which says the same as long as this ledger is here
+                await asyncio.to_thread(water.give, name, closure.z_number)
+        return closure
 
     async def tally_between(self, book: Book, start: int, end: int) -> Tally:
         return await self._read(partial(totals.tally_between, book=book, start=start, end=end))
 
     async def aggregate_between(self, book: Book, start: int, end: int) -> Aggregate:
         return await self._read(partial(totals.aggregate_between, book=book, start=start, end=end))
+
+    async def closure(self, book: Book, z_number: int) -> Closure:
+        return await self._read(partial(closures.find_closure, book=book, z_number=z_number))
+
+    async def closure_by_id(self, book: Book, report_id: str) -> Closure:
+        return await self._read(partial(closures.find_closure_by_id, book=book, report_id=report_id))
 
     async def closures(
         self, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
-from daemon.core.certification import Mode
-from daemon.core.closure import Book
-from daemon.core.delivery import Backlog, Outgoing
-from daemon.store.connection import Connection
-from daemon.store.events import UPSTREAM
-from daemon.store.queries import load
-from daemon.store.writer import Writer
+from daemon.core.audit import DAEMON, Actor
+from daemon.core.delivery import Backlog, Outgoing, Proof
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.chain import GENESIS
+from daemon.store.sqlite.connection import Connection
+from daemon.store.sqlite.queries import OUTBOX, load
+from daemon.store.sqlite.writer import Writer
+from daemon.store.tables import audit
+from daemon.store.tables.events import UPSTREAM
+from daemon.store.tables.lineage import Lineage, read_lineage
+from daemon.store.tables.meta import read_meta, write_meta
 
-_SQL = load("outbox")
+_SQL = load(OUTBOX)
 
 
-class Notice(msgspec.Struct, frozen=True):
+class WaitingEvent(msgspec.Struct, frozen=True):
     """An event on its way to a webhook; `ref_id` is the attempt or the z_number that it is about, for other types the event's
-    id; `at` in ms."""
+    id; `at` and `last_sent` in ms."""
 
     id: int
     book_id: int
@@ -29,6 +35,7 @@ class Notice(msgspec.Struct, frozen=True):
     ref_id: int
     at: int
     tries: int
+    last_sent: int = 0
 
 
 class Outbox:
@@ -44,15 +51,12 @@ class Outbox:
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Outgoing]:
         """Closures that are neither sent nor parked, by z_number."""
-        values = (self._destination, nim, mode, limit)
-        return await self._reads.run(
-            lambda connection: [Outgoing(*row) for row in connection.execute(_SQL["waiting_closures"], values)]
-        )
+        return await self._reads.run(partial(_waiting, values=(self._destination, nim, mode, limit)))
 
-    async def waiting_events(self, book: Book, limit: int) -> Sequence[Notice]:
+    async def waiting_events(self, book: Book, limit: int) -> Sequence[WaitingEvent]:
         values = (self._destination, book.id, limit)
         return await self._reads.run(
-            lambda connection: [Notice(*row) for row in connection.execute(_SQL["waiting_events"], values)]
+            lambda connection: [WaitingEvent(*row) for row in connection.execute(_SQL["waiting_events"], values)]
         )
 
     async def mark_sent(self, outgoing_id: int, *, at: int) -> None:
@@ -64,11 +68,30 @@ class Outbox:
     async def park(self, outgoing_id: int, error: str, *, at: int) -> None:
         await self._write("park", error, at, outgoing_id)
 
-    async def replay(self, *, nim: str | None, from_z: int | None) -> int:
-        """Parked closures, or all from a Z number on, wait again; how many."""
-        if from_z is None:
-            return await self._write("replay_parked", self._destination, nim, nim)
-        return await self._write("replay_from", self._destination, from_z, nim, nim)
+    async def offer_again(self, nim: str, mode: Mode, *, before: int) -> int:
+        """What was parked before then (ms) waits again; how many. Nothing is written when there is nothing."""
+        values = (self._destination, nim, mode, before)
+        if not await self._reads.run(lambda connection: connection.execute(_SQL["count_parked"], values).fetchone()[0]):
+            return 0
+        return await self._write("offer_again", *values)
+
+    async def replay(self, *, nim: str | None, from_z: int | None, at: int, by: Actor = DAEMON) -> int:
+        """What is parked, or all closures from a Z number on, wait again; how many. Any are an entry of the audit log."""
+        name, values = ("replay_parked", ()) if from_z is None else ("replay_from", (from_z,))
+        detail = ({"nim": nim} if nim else {}) | ({"from_z": str(from_z)} if from_z else {})
+
+        def job(connection: sqlite3.Connection) -> int:
+            again = connection.execute(_SQL[name], (self._destination, *values, nim, nim)).rowcount
+            if again:
+                told = {"count": str(again), **detail}
+                audit.add(connection, "outbox.replayed", self._destination, at=at, by=by, detail=told)
+            return again
+
+        return await self._writer.submit(job)
+
+    async def resend(self, nim: str, mode: Mode, from_z: int) -> int:
+        """The same of one book, as headquarters asks for it."""
+        return await self._write("resend", self._destination, nim, mode, from_z)
 
     async def _write(self, name: str, *values: object) -> int:
         return await self._writer.submit(
@@ -76,13 +99,53 @@ class Outbox:
         )
 
 
-def forget_destinations(connection: sqlite3.Connection, but: Collection[str]) -> int:
+WEBHOOKS = "webhooks"
+
+
+class Resettled(msgspec.Struct, frozen=True):
+    """Rows that go to a receiver under its new name, and rows never sent of receivers that are gone."""
+
+    moved: int
+    gone: int
+
+
+def resettle(connection: sqlite3.Connection, webhooks: Mapping[str, str]) -> Resettled:
+    """`webhooks` are the receivers that are configured now, by their names, with their addresses. One that had another name at the
+    same address keeps what waits for it; what waits for none that is left is let go of. What goes upstream stays."""
+    before = msgspec.json.decode(read_meta(connection, WEBHOOKS) or "{}", type=dict[str, str])
+    moved = 0
+    for name, url in webhooks.items():
+        # Before there were names, the address was one.
+        for old in {url, *(known for known, address in before.items() if address == url)} - {*webhooks, UPSTREAM}:
+            moved += connection.execute(_SQL["move"], (name, old)).rowcount
     known = [row[0] for row in connection.execute(_SQL["destinations"])]
-    gone = [destination for destination in known if destination not in {UPSTREAM, *but}]
+    gone = [destination for destination in known if destination not in {UPSTREAM, *webhooks}]
     unsent = sum(connection.execute(_SQL["forget_unsent"], (destination,)).rowcount for destination in gone)
     for destination in gone:
         connection.execute(_SQL["forget_sent"], (destination,))
-    return unsent
+    if before != webhooks:
+        write_meta(connection, WEBHOOKS, msgspec.json.encode(dict(webhooks)).decode())
+    return Resettled(moved, unsent)
+
+
+def _waiting(connection: sqlite3.Connection, values: tuple[str, str, Mode, int]) -> list[Outgoing]:
+    lineage = read_lineage(connection)
+    return [_outgoing(row, lineage) for row in connection.execute(_SQL["waiting_closures"], values)]
+
+
+def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
+    """`row` as `waiting_closures` has it."""
+    closure_row, first_seq, last_seq, previous_id, previous_hash, *opening = row[9:]
+    proof = Proof(
+        ledger_id=lineage.ledger_id,
+        epoch=lineage.epoch_of(closure_row),
+        first_seq=first_seq,
+        last_seq=last_seq,
+        previous_report_id=previous_id,
+        previous_head=GENESIS if previous_hash is None else previous_hash,
+        opening=None if previous_id is None else (opening[0], opening[1], opening[2]),
+    )
+    return msgspec.structs.replace(Outgoing(*row[:9]), proof=proof)
 
 
 def _backlog(connection: sqlite3.Connection, destination: str) -> list[Backlog]:

@@ -12,29 +12,48 @@ from types import TracebackType
 from typing import Self
 
 from daemon.core.errors import LedgerUnusable, StorageError
-from daemon.core.reports import PAYMENT_LABELS
-from daemon.store import housekeeping
-from daemon.store.base import Parts
-from daemon.store.connection import Connection, connect_reader, connect_writer, glance
-from daemon.store.events import DEFAULT_LANES, UPSTREAM, Lanes, Teller
-from daemon.store.health import examine
-from daemon.store.keys import KeyRing
+from daemon.core.report.fiscal_reports import PAYMENT_LABELS
+from daemon.store.access import OpenLedger
+from daemon.store.api_keys import ApiKeys
+from daemon.store.audit_log import AuditLog
+from daemon.store.decisions import OperatorDecisions
+from daemon.store.event_log import EventLog
+from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
-from daemon.store.lock import LedgerLock
-from daemon.store.migrations import is_current, migrate, migrations
-from daemon.store.office import Office
+from daemon.store.maintenance import housekeeping
+from daemon.store.maintenance.health import examine
+from daemon.store.maintenance.numbers import bring_back
 from daemon.store.outbox import Outbox
-from daemon.store.room import RESERVE_BYTES, Room
-from daemon.store.writer import Writer
+from daemon.store.people import People
+from daemon.store.retention import Retention
+from daemon.store.sqlite.connection import Connection, connect_reader, connect_snapshot, connect_writer
+from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
+from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.sqlite.migrations import is_current, migrate, migrations
+from daemon.store.sqlite.writer import Writer
+from daemon.store.standing import Standings
+from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
+from daemon.store.tables.keys import KeyRing
+from daemon.store.tables.lineage import identify
 
 
-class Store(Ledger, Office):
-    """One open ledger. `key_ring` looks up API keys, `outbox` holds what goes upstream."""
+class Store:
+    """One open ledger: `ledger` is what a certification and a Z write, the others are what stands around it; `key_ring` looks up
+    API keys for each request, `outbox` holds what goes upstream."""
 
-    def __init__(self, parts: Parts, cleanup: AsyncExitStack) -> None:
-        super().__init__(parts)
+    def __init__(self, parts: OpenLedger, cleanup: AsyncExitStack) -> None:
+        self._open = parts
         self._cleanup = cleanup
-        self.key_ring = KeyRing(parts.glance)
+        self.ledger = Ledger(parts)
+        self.journal = Journal(parts)
+        self.events = EventLog(parts)
+        self.api_keys = ApiKeys(parts)
+        self.decisions = OperatorDecisions(parts)
+        self.retention = Retention(parts)
+        self.key_ring = KeyRing(parts.snapshot)
+        self.people = People(parts)
+        self.audit = AuditLog(parts)
+        self.standing = Standings(parts)
         self.outbox = self.outbox_for(UPSTREAM)
 
     @classmethod
@@ -58,27 +77,29 @@ class Store(Ledger, Office):
             writes = await stack.enter_async_context(_opened(path, exclusive, max_pages))
             reads = await connect_reader(path)
             stack.push_async_callback(reads.close)
-            looks = glance(path)
-            stack.callback(looks.close)
+            snapshot = connect_snapshot(path)
+            stack.callback(snapshot.close)
             writer = Writer(writes)
             stack.push_async_callback(writer.close)
-            room = Room(
+            free_space = FreeSpace(
                 path,
                 reserve_bytes=reserve_bytes,
                 limit=max_pages or 0,
-                connection=looks,
+                connection=snapshot,
                 probe=partial(writer.submit, housekeeping.probe),
             )
-            writer.on_fault = room.note
-            parts = Parts(writer, reads, looks, room, Teller(lanes, live_only), timezone, labels)
+            writer.on_fault = free_space.note
+            high_water = await writes.run(partial(bring_back, ledger=path)) if exclusive else None
+            event_writer = EventWriter(lanes, live_only)
+            parts = OpenLedger(writer, reads, snapshot, free_space, event_writer, timezone, labels, high_water)
             return cls(parts, stack.pop_all())
 
     def send_to(self, lanes: Lanes, live_only: Collection[str]) -> None:
         """Other destinations, from the next event on (see `open`)."""
-        self._parts.teller.take(lanes, live_only)
+        self._open.event_writer.take(lanes, live_only)
 
     def outbox_for(self, destination: str) -> Outbox:
-        return Outbox(self._parts.writer, self._parts.reads, destination)
+        return Outbox(self._open.writer, self._open.reads, destination)
 
     async def close(self) -> None:
         """Everything submitted is written; then the file and its lock are let go."""
@@ -95,8 +116,8 @@ class Store(Ledger, Office):
 
 @asynccontextmanager
 async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIterator[Connection]:
-    """The writing connection to a file that is locked, of the newest schema, and looks sound."""
-    _make_room_for(path)
+    """The writing connection to a file that is locked, of the newest schema, and snapshot sound."""
+    _add_free_space(path)
     lock = LedgerLock.acquire(path) if exclusive else None
     connection = None
     try:
@@ -118,6 +139,7 @@ async def _prepare(connection: Connection, path: Path, exclusive: bool) -> None:
     if exclusive:
         await connection.run(partial(migrate, steps=steps))
         await connection.run(examine)
+        await connection.run(identify)
     elif not await connection.run(partial(is_current, steps=steps)):
         lock = LedgerLock.acquire(path)  # never under a running daemon of another version
         try:
@@ -126,7 +148,7 @@ async def _prepare(connection: Connection, path: Path, exclusive: bool) -> None:
             lock.release()
 
 
-def _make_room_for(path: Path) -> None:
+def _add_free_space(path: Path) -> None:
     """A new ledger is for its owner and group alone; SQLite gives what lies beside it the same rights."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

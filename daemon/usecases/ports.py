@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
-from daemon.core.certification import (
-    Attempt,
-    Certified,
-    Counters,
-    MachineState,
-    Mode,
-    Record,
-    ServerLink,
-    Subtotal,
-)
-from daemon.core.closure import Aggregate, Book, BookState, Closure, Tally
-from daemon.core.events import Event
-from daemon.core.idempotency import KeyUse
-from daemon.core.invoice import Invoice, Payment
-from daemon.core.journal import Page
+from daemon.core.audit import DAEMON, Actor
+from daemon.core.events import Event, EventSpan
+from daemon.core.invoice.invoice import Invoice, Payment
+from daemon.core.ledger.attempt import Attempt, Record
+from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
+from daemon.core.ledger.closure import Closure, KeyUse
+from daemon.core.machine.state import Certified, FiscalCounters, MachineState, ServerLink, Subtotal
+from daemon.core.report.journal import Page
 
 
 class FiscalMachine(Protocol):
@@ -43,7 +36,7 @@ class FiscalMachine(Protocol):
         """35h for each, at least one."""
         ...
 
-    async def certify(self, invoice: Invoice, total_ttc: int, known: Counters) -> Certified: ...
+    async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified: ...
     async def cancel(self) -> bool:
         """38h C; True when an invoice was open."""
         ...
@@ -53,14 +46,13 @@ class FiscalMachine(Protocol):
         ...
 
 
-class Ledger(Protocol):
-    """The store, as the use cases see it. A method that writes returns once its change is durable, and raises StorageFull
+class Attempts(Protocol):
+    """What a certification writes and asks. A method that writes returns once its change is durable, and raises StorageFull
     when it cannot be; one call is one transaction, and concurrent calls may share one commit."""
 
-    async def open_book(self, nim: str, mode: Mode) -> Book: ...
     async def state(self, book: Book) -> BookState: ...
 
-    async def check_room(self) -> None:
+    async def check_free_space(self) -> None:
         """StorageFull unless there is room for what a certification needs (the reserve untouched)."""
         ...
 
@@ -106,6 +98,14 @@ class Ledger(Protocol):
         """Take the machine's counters, rates and IFU as known; `unexplained` is added to the book's."""
         ...
 
+    async def is_remembered(self, book: Book, ifu: str) -> bool:
+        """Whether a ledger at this place has worked with that book's machine for that taxpayer, this one or one that is gone (decision 30)."""
+        ...
+
+    async def failed_before(self, book: Book, number: str) -> Sequence[Record]:
+        """Attempts of that number that were at the machine and ended refused or abandoned."""
+        ...
+
     async def unfinished(self, book: Book) -> list[Record]:
         """Attempts in state begun, oldest first."""
         ...
@@ -114,7 +114,16 @@ class Ledger(Protocol):
         """The certified (or disputed) record of that number."""
         ...
 
-    async def credited(self, book: Book, fvc: int) -> tuple[int | None, int]:
+    async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
+        """The machine was activated anew for the same taxpayer (decision 33): an entry in the chain; the book under its name of now. Counters
+        that began again are taken over, and whatever they count is unexplained."""
+        ...
+
+    async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
+        """The machine has another taxpayer: that one's book, made if there is none. Keys of the one before do not see it."""
+        ...
+
+    async def credited(self, book: Book, machine: str, fvc: int) -> tuple[int | None, int]:
         """Of the sale that the machine counted as `fvc`: its total, None when this book does not have it, and the sum of
         the credit notes that refer to it (certified and disputed), whole XOF."""
         ...
@@ -122,6 +131,14 @@ class Ledger(Protocol):
     async def record(self, book: Book, attempt_id: int) -> Record: ...
     async def find_key(self, book: Book, key_hash: bytes) -> KeyUse | None: ...
     async def keep_answer(self, book: Book, key_hash: bytes, fingerprint: bytes, answer: bytes, *, at: int) -> None: ...
+
+    async def note_cancelled(self, book: Book, *, at: int, by: Actor) -> None:
+        """An open invoice of the live machine was cancelled: an entry of the audit log."""
+        ...
+
+
+class Totals(Protocol):
+    """What reports are made of, and the closure; durable as in `Attempts`."""
 
     async def aggregate(self, book: Book) -> Aggregate:
         """The tick: fold in all that ended since the last one."""
@@ -135,11 +152,12 @@ class Ledger(Protocol):
         self,
         book: Book,
         *,
-        counters: Counters,
+        counters: FiscalCounters,
         unexplained: int,
         at: int,
         key_hash: bytes = b"",
         fingerprint: bytes = b"",
+        by: Actor = DAEMON,
     ) -> Closure:
         """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
         ...
@@ -159,9 +177,18 @@ class Ledger(Protocol):
         """Z closures with `start <= created_at < end`, by z_number, from the one after `after`; None: all of them."""
         ...
 
-    # -- what screens and auditors read -------------------------------------------------------------------------------
+    async def closure(self, book: Book, z_number: int) -> Closure: ...
+    async def closure_by_id(self, book: Book, report_id: str) -> Closure: ...
 
-    async def journal(self, book: Book, page: Page) -> Sequence[Record]:
+
+class Ledger(Attempts, Totals, Protocol):
+    """Both, as one worker has them of its book."""
+
+
+class Journal(Protocol):
+    """What ended, as screens and auditors read it."""
+
+    async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
         ...
 
@@ -171,23 +198,36 @@ class Ledger(Protocol):
 
     async def by_code(self, book: Book, code: str) -> Record | None: ...
 
+    async def credits_on(self, book: Book, sale: Record) -> Sequence[Record]:
+        """The certified credit notes on that sale, oldest first, a hundred at the most."""
+        ...
+
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
         """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""
         ...
 
-    async def closure(self, book: Book, z_number: int) -> Closure: ...
 
-    async def add_event(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None:
+class EventLog(Protocol):
+    """The events of a week, in the order in which they became durable."""
+
+    async def add(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None:
         """For what the ledger does not do itself: a machine that comes and goes, an alert."""
         ...
 
-    async def events_after(self, book: Book, event_id: int, limit: int = 100) -> Sequence[Event]: ...
-    async def find_event(self, book: Book, event_id: int) -> Event | None: ...
-    async def newest_event(self) -> int: ...
-
-    async def last_told(self, book: Book, kind: str) -> int:
+    async def last_at(self, book: Book, kind: str) -> int:
         """When an event of that kind was last written (ms), 0 when none is kept."""
         ...
+
+    async def after(self, book: Book, event_id: int, limit: int = 100) -> Sequence[Event]: ...
+    async def find(self, book: Book, event_id: int) -> Event | None: ...
+    async def span(self) -> EventSpan: ...
+
+
+class Receipts(Protocol):
+    """What an event of a certification or a closure is about."""
+
+    async def record(self, book: Book, attempt_id: int) -> Record: ...
+    async def closure(self, book: Book, z_number: int) -> Closure: ...
 
 
 Clock = Callable[[], int]

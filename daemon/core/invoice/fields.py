@@ -1,0 +1,134 @@
+"""Reading one JSON object field by field, strictly, going on after a fault, so that a till hears of all of them at once.
+
+JSON `null` stands for an absent field. `"2"` is not 2 and `true` is not 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from fractions import Fraction
+
+from daemon.core import money
+from daemon.core.errors import FieldError
+from daemon.language import Text, sentence
+
+# C0, DEL and C1, line and paragraph separator, and halves of surrogate pairs, which no UTF-8 can carry
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class Fields:
+    """`path` is what stands before a field's name in an error: empty, or as `items[2].`."""
+
+    __slots__ = ("errors", "path", "values")
+
+    def __init__(self, values: dict[str, object], path: str, errors: list[FieldError]) -> None:
+        self.values = values
+        self.path = path
+        self.errors = errors
+
+    def fault(self, name: str, message: str) -> None:
+        self.errors.append(FieldError(self.path + name, message))
+
+    def text(self, name: str, longest: int, *, required: bool = False) -> str:
+        """Empty when absent or faulty; a required one has to show something."""
+        value = self.values.get(name)
+        if value is None or value == "":
+            if required:
+                self.fault(name, Text("is required"))
+            return ""
+        if not isinstance(value, str):
+            self.fault(name, Text("must be a string"))
+            return ""
+        return self.checked(name, value, longest, required=required)
+
+    def checked(self, name: str, value: str, longest: int, *, required: bool = False) -> str:
+        if len(value) > longest:
+            self.fault(name, Text("must have at most {longest} characters", longest=longest))
+        elif not value.isprintable() and _UNPRINTABLE.search(value):
+            self.fault(name, Text("must not contain control characters"))
+        elif required and not value.strip():
+            self.fault(name, Text("must not be blank"))
+        else:
+            return value
+        return ""
+
+    def choice(self, name: str, allowed: Collection[str], default: str | None = None) -> str:
+        """One of `allowed`; without a default it is required. Empty when missing or faulty."""
+        value = self.values.get(name)
+        if isinstance(value, str) and value in allowed:
+            return value
+        if value is not None:
+            self.fault(name, Text("must be one of {choices}", choices=", ".join(allowed)))
+        elif default is None:
+            self.fault(name, Text("is required"))
+        else:
+            return default
+        return ""
+
+    def above_zero(self, name: str, decimals: int, most: int) -> int | None:
+        """In units of 10^-decimals; None when absent or faulty. `most` is in whole units."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        try:
+            result = money.scaled(value, decimals)
+        except ValueError as error:
+            self.fault(name, sentence(error))
+            return None
+        return result if self._in_bounds(name, result, most * 10**decimals, most) else None
+
+    def amount(self, name: str) -> int | Fraction | None:
+        """Exact francs above 0, an int when whole; None when absent or faulty."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        try:
+            result = money.fraction(value)
+        except ValueError as error:
+            self.fault(name, sentence(error))
+            return None
+        return result if self._in_bounds(name, result, money.MAX_AMOUNT, money.MAX_AMOUNT) else None
+
+    def _in_bounds(self, name: str, value: int | Fraction, limit: int, shown: int) -> bool:
+        if value <= 0:
+            self.fault(name, Text("must be above 0"))
+            return False
+        if value > limit:
+            self.fault(name, Text("must be at most {shown}", shown=shown))
+            return False
+        return True
+
+    def inside(self, name: str) -> Fields | None:
+        """The object in a field; None when absent or faulty."""
+        value = self.values.get(name)
+        if isinstance(value, dict):
+            return Fields(value, f"{self.path}{name}.", self.errors)
+        if value is not None:
+            self.fault(name, Text("must be an object"))
+        return None
+
+    def each(self, name: str, most: int, *, required: bool = True) -> list[object]:
+        """The elements of a list; empty when absent or faulty."""
+        value = self.values.get(name)
+        if value is None:
+            if required:
+                self.fault(name, Text("is required"))
+        elif not isinstance(value, list):
+            self.fault(name, Text("must be a list"))
+        elif required and not value:
+            self.fault(name, Text("must not be empty"))
+        elif len(value) > most:
+            self.fault(name, Text("must have at most {most} entries", most=most))
+        else:
+            return value
+        return []
+
+    def objects(self, name: str, most: int) -> Iterator[Fields]:
+        """Each element of a required list; one that is no object is a fault and is left out."""
+        for index, value in enumerate(self.each(name, most)):
+            place = f"{self.path}{name}[{index}]"
+            if isinstance(value, dict):
+                yield Fields(value, place + ".", self.errors)
+            else:
+                self.errors.append(FieldError(place, Text("must be an object")))

@@ -1,0 +1,232 @@
+"""The door: what a till sent becomes an `Invoice`, or InvalidRequest with every fault of it (decisions 1 to 4 and 24).
+
+`body` is what a JSON parser gave that keeps numbers exact: dict, list, str, int, Decimal, bool, None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Literal, NamedTuple, cast
+
+import msgspec
+
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.invoice.fields import Fields
+from daemon.core.invoice.invoice import CREDITS, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode
+from daemon.core.invoice.items import Line, read_item
+from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
+from daemon.core.invoice.taxes import PSVB_RATES, psvb, tax_lines
+from daemon.core.invoice.unknown import refusals_of, unknown_fields, warnings_of
+from daemon.core.money import MAX_AMOUNT, scaled
+from daemon.language import Text, sentence
+
+MAX_ITEMS = 1000
+MAX_COMMENTS = 8
+COMMENT_LABELS = tuple("ABCDEFGH")
+CLIENT_TYPES = ("CC", "PP", "PM", "PC")
+NATURES = ("COR", "RAN", "RAM", "RRR")
+PRICE_MODES = ("TTC", "HT")
+
+NAME_LENGTH = 200
+SHORT_LENGTH = 40
+"""Of numbers and identifiers: in characters, and for those that share the frame of C0h also in bytes as escaped."""
+
+_REFERENCE = re.compile(r"[A-Z]{2}[0-9]+-[0-9]+-[0-9]+")
+_ESCAPE_SEQUENCE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
+_ESCAPED_LENGTHS = {",": 5, "<": 4, ">": 4, "&": 5}
+_ESCAPED = re.compile("[,<>&]")
+
+
+ClientType = Literal["CC", "PP", "PM", "PC"]
+
+
+class Defaults(msgspec.Struct, frozen=True):
+    """What the machine's configuration says where the till is silent; `nim` as in the path."""
+
+    operator_id: str
+    operator_name: str
+    isf: str
+    nim: str
+    fold_in_ht: bool = False
+    """In HT mode no specific tax is certified as its own amount: the machine would have no VAT on it (decision 31)."""
+
+
+def read_invoice(
+    body: object, *, defaults: Defaults, rates: Mapping[str, int], credit: bool = False, strict: bool = False
+) -> Invoice:
+    """`rates` are the machine's, in hundredths of a percent by group letter; `credit` expects FA or EA; `strict` refuses fields
+    that nobody knows, which otherwise are told in `warnings` (decision 27)."""
+    errors: list[FieldError] = []
+    if not isinstance(body, dict):
+        raise InvalidRequest([FieldError("body", Text("must be a JSON object"))])
+    fields = Fields(body, "", errors)
+    head = _head(fields, defaults, credit=credit)
+    mode = cast("PriceMode", fields.choice("priceMode", PRICE_MODES, "TTC"))
+    lines = [
+        line
+        for index, item in enumerate(fields.objects("items", MAX_ITEMS))
+        if (line := read_item(item, index, mode, rates, fold=mode == "HT" and defaults.fold_in_ht)) is not None
+    ]
+    paid = read_payments(fields)
+    group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
+    unknown = unknown_fields(body, credit=credit)
+    if strict:
+        errors += refusals_of(unknown)
+    if errors:
+        raise InvalidRequest(errors)
+    invoice = _complete(head, mode, lines, paid, group)
+    if not unknown:
+        return invoice
+    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, *warnings_of(unknown)))
+
+
+class _Head(NamedTuple):
+    """What an invoice says beside its items and payments."""
+
+    number: str
+    type: InvoiceType
+    operator_id: str
+    operator_name: str
+    isf: str
+    customer: Customer
+    comments: tuple[Comment, ...]
+    nature: str
+    reference: str
+
+
+def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
+    types = CREDITS if credit else SALES
+    return _Head(
+        number=_number(fields),
+        type=cast("InvoiceType", fields.choice("invoiceType", types)),
+        operator_id=_operator_id(fields) or defaults.operator_id,
+        operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
+        isf=_short(fields, "isf") or defaults.isf,
+        customer=_customer(fields),
+        comments=_comments(fields),
+        nature=fields.choice("creditNoteNature", NATURES, "COR") if credit else "",
+        reference=_reference(fields, defaults.nim) if credit else "",
+    )
+
+
+def _number(fields: Fields) -> str:
+    """It has to come back from the machine whole (C1h), or nobody could tell which invoice was the last."""
+    number = _short(fields, "invoiceNumber", required=True)
+    if number != number.strip():
+        fields.fault("invoiceNumber", Text("must not begin or end with a space"))
+    if _ESCAPE_SEQUENCE.search(number):
+        fields.fault("invoiceNumber", Text("must not contain an escape sequence of the machine, as ^lt;"))
+    return number
+
+
+def _short(fields: Fields, name: str, *, required: bool = False) -> str:
+    text = fields.text(name, SHORT_LENGTH, required=required)
+    if escaped_length(text) <= SHORT_LENGTH:
+        return text
+    fields.fault(name, Text("is longer than {short_length} bytes as the machine stores it", short_length=SHORT_LENGTH))
+    return ""
+
+
+def escaped_length(text: str) -> int:
+    """Bytes of a text without control characters as it goes over the line: UTF-8, some characters escaped (protocol 2)."""
+    size = len(text.encode())
+    if _ESCAPED.search(text):
+        size += sum(text.count(char) * (long - 1) for char, long in _ESCAPED_LENGTHS.items())
+    return size
+
+
+def _operator_id(fields: Fields) -> str:
+    value = fields.values.get("operatorId")
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return _short(fields, "operatorId")
+    try:
+        return str(scaled(value, 0))
+    except ValueError as error:
+        fields.fault("operatorId", sentence(error))
+        return ""
+
+
+def _customer(body: Fields) -> Customer:
+    fields = body.inside("customer")
+    if fields is None:
+        return Customer()
+    kind = fields.choice("clientType", CLIENT_TYPES, "CC")
+    business = kind in ("PM", "PC")
+    return Customer(
+        client_type=cast("ClientType", kind),
+        ifu=fields.text("ifu", SHORT_LENGTH, required=business),
+        name=fields.text("name", NAME_LENGTH, required=business),
+        address=fields.text("address", NAME_LENGTH),
+        phone=fields.text("phone", SHORT_LENGTH),
+        email=fields.text("email", NAME_LENGTH),
+        rccm=fields.text("rccm", SHORT_LENGTH),
+    )
+
+
+def _comments(body: Fields) -> tuple[Comment, ...]:
+    """A text without a label takes the first label that no other comment asks for."""
+    given = [
+        _comment(body, index, value) for index, value in enumerate(body.each("comments", MAX_COMMENTS, required=False))
+    ]
+    taken = [label for label, _ in given if label]
+    if len(set(taken)) < len(taken):
+        body.fault("comments", Text("must not use a label twice"))
+    free = iter([label for label in COMMENT_LABELS if label not in taken])
+    return tuple(Comment(label or next(free, ""), text) for label, text in given)
+
+
+def _comment(body: Fields, index: int, value: object) -> tuple[str, str]:
+    place = f"comments[{index}]"
+    if isinstance(value, str):
+        return "", Fields({place: value}, body.path, body.errors).text(place, NAME_LENGTH, required=True)
+    if not isinstance(value, dict):
+        body.fault(place, Text("must be a string or an object"))
+        return "", ""
+    fields = Fields(value, f"{place}.", body.errors)
+    return fields.choice("label", COMMENT_LABELS, ""), fields.text("text", NAME_LENGTH, required=True)
+
+
+def _reference(fields: Fields, nim: str) -> str:
+    """`<NIM>-<FVC of the original>`, or `RRR`; a NIM without its suffix is known only where it is ours."""
+    reference = fields.text("creditNoteRef", SHORT_LENGTH, required=True)
+    own = re.compile(re.escape(nim) + "-[0-9]+")
+    if reference not in ("", "RRR") and not (_REFERENCE.fullmatch(reference) or own.fullmatch(reference)):
+        fields.fault("creditNoteRef", Text("must be <NIM>-<FVC of the original>, as EL02000015-1-291, or RRR"))
+    return reference
+
+
+def _complete(head: _Head, mode: PriceMode, lines: Sequence[Line], paid: Sequence[Paid], group: str) -> Invoice:
+    errors: list[FieldError] = []
+    items = tuple(line.item for line in lines)
+    taxes = tax_lines(items, mode)
+    due = Due(
+        total=sum(tax.ttc for tax in taxes),
+        asked=sum(item.amount_ttc for item in items),
+        rounded=sum(line.rounded for line in lines),
+    )
+    if abs(due.total - due.asked) > len(items):
+        errors.append(
+            FieldError(
+                "items",
+                Text(
+                    "amountTtc come to {asked}, the unit prices with VAT to {total}", asked=due.asked, total=due.total
+                ),
+            )
+        )
+    if due.total > MAX_AMOUNT:
+        errors.append(FieldError("items", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT)))
+    payments, adjusted = adjust_payments(paid, due, errors)
+    if errors:
+        raise InvalidRequest(errors)
+    return Invoice(
+        **head._asdict(),
+        price_mode=mode,
+        items=items,
+        payments=payments,
+        taxes=taxes,
+        total_ttc=due.total,
+        psvb=psvb(group, items, mode) if group else None,
+        warnings=(*(warn for line in lines for warn in line.warnings), *adjusted),
+    )

@@ -1,0 +1,240 @@
+"""One line of an invoice: from what the till sent to what the machine is told (decisions 1 to 4 and 24).
+
+The machine takes a line whose amount is `price × quantity` within a franc, plus its specific tax (protocol 3). Where the
+till's own price does not give the amount, a price that does is derived; where no price with 2 decimals can, because
+the quantity is large, the line goes as one piece at the whole amount.
+
+In TTC mode `amountTtc` is what is certified (decision 2). In HT mode the unit price is, and VAT comes on top of the group's
+total (decision 24); there `amountTtc` counts only where it is all there is: without a unit price, or when a specific
+tax is certified or folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from daemon.core import money
+from daemon.core.invoice import specific_tax
+from daemon.core.invoice.fields import Fields
+from daemon.core.invoice.invoice import GROUPS, Item, PriceMode, Warn
+from daemon.core.invoice.specific_tax import PRODUCT, Fold, SpecificTax
+from daemon.core.invoice.taxes import WHOLE, percent, without_vat
+from daemon.core.money import MAX_AMOUNT, divide_half_up, round_half_up
+from daemon.language import Text, sentence
+
+LETTERS = tuple(GROUPS)
+ITEM_TYPES = ("LOCBIE", "LOCSER", "IMPBIE", "IMPSER")
+
+NAME_LENGTH = 200
+CODE_LENGTH = 40
+DESCRIPTION_LENGTH = 100
+MAX_QUANTITY = 10**9
+ONE = 1000
+"""A quantity of 1."""
+
+
+class Line(NamedTuple):
+    """`rounded` tells that `amountTtc` was not whole, so that the payments may be off by a franc for it."""
+
+    item: Item
+    warnings: tuple[Warn, ...] = ()
+    rounded: bool = False
+
+
+class _Asked(NamedTuple):
+    """What the till wrote, complete: `price` in hundredths (None when it was left out), `amount` with VAT."""
+
+    price: int | None
+    quantity: int
+    amount: int | Fraction
+    rate: int
+
+
+class _Told(NamedTuple):
+    """What the machine is told of it."""
+
+    amount: int
+    price: int
+    quantity: int
+    tax: SpecificTax = SpecificTax(0, 0)
+
+
+def read_item(
+    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False
+) -> Line | None:
+    """None when the item has a fault; every fault is in `fields.errors` then. `fold`: this machine gets no specific tax."""
+    before = len(fields.errors)
+    name = fields.text("name", NAME_LENGTH, required=True)
+    item_type = fields.choice("itemType", ITEM_TYPES, "LOCBIE")
+    code = fields.text("code", CODE_LENGTH)
+    description = fields.text("specificTaxDesc", DESCRIPTION_LENGTH)
+    group = fields.choice("taxGroup", LETTERS)
+    rate = _rate(fields, group, rates)
+    asked = _asked(fields, mode, rate)
+    if asked is None or len(fields.errors) != before:
+        return None
+    told, warnings = _tell(fields, index, mode, asked, fold=fold)
+    if told.amount < 1 or asked.amount > MAX_AMOUNT:
+        fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
+        return None
+    amount = round_half_up(asked.amount)
+    item = Item(
+        name=name,
+        group=group,
+        rate=rate,
+        price=told.price,
+        quantity=told.quantity,
+        amount_ttc=amount,
+        line_amount=told.amount,
+        item_type=item_type,
+        code=code,
+        specific_tax=told.tax.tax,
+        specific_rate=told.tax.rate,
+        specific_name=description if told.tax.tax else "",
+    )
+    return Line(item, warnings, rounded=amount != asked.amount)
+
+
+def _rate(fields: Fields, group: str, rates: Mapping[str, int]) -> int:
+    if not group:
+        return 0
+    rate = rates.get(group)
+    if rate is None:
+        fields.fault("taxGroup", Text("has no rate on this machine: {group}", group=group))
+        return 0
+    given = fields.values.get("taxRate")
+    if given is None:
+        return rate
+    try:
+        same = money.scaled(given, 2) == rate
+    except ValueError as error:
+        fields.fault("taxRate", sentence(error))
+    else:
+        if not same:
+            fields.fault(
+                "taxRate",
+                Text("must be the machine's rate for group {group}, {value}", group=group, value=percent(rate)),
+            )
+    return rate
+
+
+def _asked(fields: Fields, mode: PriceMode, rate: int) -> _Asked | None:
+    quantity = fields.above_zero("quantity", 3, MAX_QUANTITY) or ONE
+    price = fields.above_zero("unitPrice", 2, MAX_AMOUNT)
+    amount = fields.amount("amountTtc")
+    if amount is None and price is None:
+        if fields.values.get("amountTtc") is None and fields.values.get("unitPrice") is None:
+            fields.fault("amountTtc", Text("or `unitPrice` is required"))
+        return None
+    sent = amount is not None
+    if amount is None:
+        amount = _default_amount(price or 0, quantity, mode, rate)
+    if not isinstance(amount, int) and not _carries_tax(fields):
+        fields.fault("amountTtc", Text("must be a whole number") if sent else _derived(amount))
+    return _Asked(price, quantity, amount, rate)
+
+
+def _derived(amount: Fraction) -> str:
+    """Of an amount that was not sent: where it comes from, and what to send."""
+    shown = Decimal(amount.numerator) / Decimal(amount.denominator)  # hundredths times thousandths: exact
+    return Text(
+        "was not sent, and unitPrice × quantity is {shown}, which is no whole number: send the amount to certify",
+        shown=f"{shown:f}",
+    )
+
+
+def _default_amount(price: int, quantity: int, mode: PriceMode, rate: int) -> int | Fraction:
+    if mode == "HT":
+        return divide_half_up(price * quantity * (WHOLE + rate), PRODUCT * WHOLE)
+    whole, rest = divmod(price * quantity, PRODUCT)
+    return Fraction(price * quantity, PRODUCT) if rest else whole
+
+
+def _carries_tax(fields: Fields) -> bool:
+    return specific_tax.carried(fields.values.get("specificTax"), fields.values.get("specificTaxRate"))
+
+
+def _tell(fields: Fields, index: int, mode: PriceMode, asked: _Asked, *, fold: bool) -> tuple[_Told, tuple[Warn, ...]]:
+    told: _Told | Fold = _plain(mode, asked)
+    if _carries_tax(fields):
+        told = Fold("this machine has no VAT on it in HT mode") if fold else _separate(fields, mode, asked)
+    why = ""
+    if isinstance(told, Fold):
+        why = told.reason
+        told = _folded(mode, asked)
+    if not why and told.quantity == asked.quantity:
+        return told, ()
+    return told, tuple(_warnings(index, asked, told, why))
+
+
+def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
+    """With its specific tax beside it, if that holds."""
+    price, quantity, amount, rate = asked
+    if price is None:
+        return Fold("unitPrice is not given")
+    tax = specific_tax.judge(
+        fields.values.get("specificTax"),
+        fields.values.get("specificTaxRate"),
+        amount=amount,
+        product=price * quantity,
+        quantity=quantity,
+        vat=rate,
+    )
+    if isinstance(tax, Fold):
+        return tax
+    if mode == "TTC":
+        return _Told(round_half_up(amount), price, quantity, tax)
+    line = without_vat(round_half_up(amount), rate)
+    if line <= tax.tax:
+        return Fold("it leaves nothing for the goods themselves")
+    price, pieces = _fit(line - tax.tax, price, quantity)
+    if pieces != quantity:
+        tax = SpecificTax(tax.tax, tax.tax * 100)
+    return _Told(line, price, pieces, tax)
+
+
+def _plain(mode: PriceMode, asked: _Asked) -> _Told:
+    if mode == "TTC" or asked.price is None:
+        return _folded(mode, asked)
+    return _Told(_untaxed(asked, asked.price * asked.quantity), asked.price, asked.quantity)
+
+
+def _untaxed(asked: _Asked, product: int) -> int:
+    """HT mode: of the whole amounts the machine takes for this price, the one nearest to the till's own amount, so
+    that a long invoice of fractional prices does not drift away from what its customer was told."""
+    line = without_vat(round_half_up(asked.amount), asked.rate)
+    if abs(line * PRODUCT - product) < PRODUCT:
+        return line
+    return divide_half_up(product, PRODUCT)
+
+
+def _folded(mode: PriceMode, asked: _Asked) -> _Told:
+    """The whole amount in the price."""
+    amount = round_half_up(asked.amount)
+    line = amount if mode == "TTC" else without_vat(amount, asked.rate)
+    return _Told(line, *_fit(line, asked.price, asked.quantity))
+
+
+def _fit(line: int, price: int | None, quantity: int) -> tuple[int, int]:
+    """A price and a quantity the machine accepts for that amount, the till's own where they give it exactly."""
+    if price is not None and price * quantity == line * PRODUCT:
+        return price, quantity
+    derived = divide_half_up(line * PRODUCT, quantity)
+    if derived > 0 and abs(derived * quantity - line * PRODUCT) < PRODUCT:
+        return derived, quantity
+    return line * 100, ONE
+
+
+def _warnings(index: int, asked: _Asked, told: _Told, fold: str) -> Iterator[Warn]:
+    amount = round_half_up(asked.amount)
+    if amount != asked.amount:
+        message = f"the specific tax is folded into the price and amountTtc rounded to {amount}: {fold}"
+        yield Warn("AMOUNT_ROUNDED", message, index)
+    elif fold:
+        yield Warn("SPECIFIC_TAX_FOLDED", f"the specific tax is folded into the price: {fold}", index)
+    if told.quantity != asked.quantity:
+        message = "no price with 2 decimals gives the amount at this quantity: certified as one piece"
+        yield Warn("QUANTITY_AS_ONE", message, index)

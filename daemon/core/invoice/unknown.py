@@ -1,0 +1,142 @@
+"""Fields of a request that nobody reads: told, with the one that was probably meant (decision 27).
+
+They change nothing, so a client that sends more than mcfd knows goes on working; but on a document that cannot be taken back a
+misspelt name must not pass in silence."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from daemon.core.errors import FieldError
+from daemon.core.invoice.invoice import Warn
+from daemon.language import Text
+
+Known = frozenset[str]
+
+CREDIT_FIELDS: Final = frozenset({"creditNoteNature", "creditNoteRef"})
+FIELDS: Final[Mapping[str, Known]] = {
+    "": frozenset(
+        {
+            *("invoiceNumber", "invoiceType", "priceMode", "operatorId", "operatorName", "isf", "customer", "items"),
+            *("payments", "comments", "psvbGroup"),
+        }
+    ),
+    "customer": frozenset({"clientType", "ifu", "name", "address", "phone", "email", "rccm"}),
+    "items": frozenset(
+        {
+            *("name", "itemType", "taxGroup", "taxRate", "unitPrice", "quantity", "amountTtc", "code"),
+            *("specificTax", "specificTaxRate", "specificTaxDesc"),
+        }
+    ),
+    "payments": frozenset({"method", "amount"}),
+    "comments": frozenset({"label", "text"}),
+}
+"""What each object of a request may hold; `api/document/shapes.py` says the same, and a test holds the two together."""
+
+MEANT: Final[Mapping[str, Mapping[str, str]]] = {
+    "": {"number": "invoiceNumber", "type": "invoiceType", "operator": "operatorId", "client": "customer"},
+    "customer": {"type": "clientType", "tel": "phone", "mail": "email"},
+    "items": {"price": "unitPrice", "amount": "amountTtc", "qty": "quantity", "type": "itemType", "group": "taxGroup"},
+    "payments": {"type": "method", "value": "amount"},
+    "comments": {"comment": "text", "type": "label"},
+}
+"""Names that are often taken for another, and are too far from it for their letters to tell."""
+
+MOST_TOLD: Final = 100
+"""Warnings of one request; a body may hold thousands of fields that nobody knows."""
+MOST_COMPARED: Final = 20
+"""Of which so many are compared letter by letter, which takes time."""
+CODE: Final = "UNKNOWN_FIELD"
+IS_UNKNOWN: Final = "is not a known field"
+MORE: Final = "there are more fields that are not known"
+LONGEST_NAME: Final = 40
+
+
+class Unknown(NamedTuple):
+    """`field` is a path as `items[2].prix`; `near` is the known field that was probably meant, or empty; `item` the index."""
+
+    field: str
+    near: str
+    item: int = -1
+
+
+def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown, ...]:
+    """In the order in which they stand; one that is null stands for nothing, and is left out."""
+    found: list[Unknown] = []
+    for path, kind, name, item in _walk(body, credit=credit):
+        near = _near(name, _known(kind, credit=credit), MEANT[kind]) if len(found) < MOST_COMPARED else ""
+        found.append(Unknown(path + _short(name), path + near if near else "", item))
+        if len(found) > MOST_TOLD:
+            break
+    return tuple(found)
+
+
+def warnings_of(unknown: tuple[Unknown, ...]) -> tuple[Warn, ...]:
+    told = tuple(Warn(CODE, f"{each.field}: {sentence(each)}", each.item) for each in unknown[:MOST_TOLD])
+    return (*told, Warn(CODE, MORE)) if len(unknown) > MOST_TOLD else told
+
+
+def refusals_of(unknown: tuple[Unknown, ...]) -> list[FieldError]:
+    """The same where the till asked for that: `Mcfd-Strict: true`."""
+    return [FieldError(each.field, sentence(each)) for each in unknown[:MOST_TOLD]]
+
+
+def sentence(unknown: Unknown) -> str:
+    if unknown.near:
+        return Text("is not a known field; did you mean {near}?", near=unknown.near)
+    return Text("is not a known field")
+
+
+def field_of(warn: Warn) -> str:
+    """The path that a warning is about; empty for one that is about something else."""
+    return warn.message.rpartition(f": {IS_UNKNOWN}")[0] if warn.code == CODE else ""
+
+
+def _known(kind: str, *, credit: bool) -> Known:
+    return FIELDS[kind] | CREDIT_FIELDS if credit and not kind else FIELDS[kind]
+
+
+def _walk(body: Mapping[str, object], *, credit: bool) -> Iterator[tuple[str, str, str, int]]:
+    """Path of the object, its kind, the name that is not known, the index of the item."""
+    yield from _strange("", "", body, _known("", credit=credit), -1)
+    customer = body.get("customer")
+    if isinstance(customer, dict):
+        yield from _strange("customer.", "customer", customer, FIELDS["customer"], -1)
+    for kind in ("items", "payments", "comments"):
+        entries = body.get(kind)
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict):
+                item = index if kind == "items" else -1
+                yield from _strange(f"{kind}[{index}].", kind, entry, FIELDS[kind], item)
+
+
+def _strange(
+    path: str, kind: str, entry: Mapping[str, object], known: Known, item: int
+) -> Iterator[tuple[str, str, str, int]]:
+    if entry.keys() <= known:
+        return
+    for name, value in entry.items():
+        if name not in known and value is not None:
+            yield path, kind, name, item
+
+
+def _near(name: str, known: Known, meant: Mapping[str, str]) -> str:
+    """The known field that is written alike but for case and underscores, or is often meant, or has nearly the same letters."""
+    plain = _plain(name)
+    alike = {_plain(field): field for field in sorted(known)}
+    if plain in alike:
+        return alike[plain]
+    if plain in meant:
+        return meant[plain]
+    best = difflib.get_close_matches(plain[:LONGEST_NAME], alike, n=1, cutoff=0.7)
+    return alike[best[0]] if best else ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()

@@ -1,0 +1,69 @@
+"""One attempt to certify, and what the ledger keeps of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from daemon.core.errors import McfdError
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.machine.state import FiscalCounters
+from daemon.language import Text
+
+Mode = Literal["live", "test"]
+
+# begun      the intent is durable; nothing is known of the outcome yet
+# certified  the machine certified it; code, time and counters are here
+# refused    the machine said no, and nothing was certified
+# abandoned  it is known that the machine did not certify it (line lost before 38h, crash, or never sent)
+# disputed   it cannot be known; an operator settles it
+AttemptState = Literal["begun", "certified", "refused", "abandoned", "disputed"]
+
+NOT_SENT = "not sent"
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What is written down, durably, before the first byte. `base` are the counters known at that moment."""
+
+    invoice: Invoice
+    base: FiscalCounters
+    begun_at: int
+    request_id: str = ""
+    key_hash: bytes = b""
+    """SHA-256 of the Idempotency-Key, cut to 16 bytes; empty without the header."""
+    fingerprint: bytes = b""
+    """SHA-256 of method, path and body, cut to 16 bytes."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One row of the ledger. Times are milliseconds since 1970 in UTC; `seq` is the order in the book of
+    everything that ended, and 0 until then; `total_ttc` is the certified total."""
+
+    id: int
+    number: str
+    type: str
+    state: AttemptState
+    begun_at: int
+    base: FiscalCounters
+    total_ttc: int
+    invoice: Invoice
+    seq: int = 0
+    ended_at: int = 0
+    code: str = ""
+    machine_time: str = ""
+    ifu: str = ""
+    counters: FiscalCounters | None = None
+    reason: str = ""
+    line_ms: int = 0
+    duration_ms: int = 0
+    request_id: str = ""
+    hash: bytes = b""
+    chained_at: int = 0
+    """What the hash holds instead of `ended_at`, where the time was repaired since; else 0."""
+
+
+class DuplicateInvoice(McfdError):
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        super().__init__(Text("invoice number {number!r} is already certified", number=record.number))

@@ -1,0 +1,63 @@
+"""What a book knows of itself between two certifications."""
+
+from __future__ import annotations
+
+import msgspec
+
+from daemon.core.ledger.attempt import Mode
+from daemon.core.machine.state import FiscalCounters
+
+Tally = dict[str, int]
+"""Additive totals as a flat map, e.g. `FV.n`, `FV.ttc`, `FV.B.ht`, `FV.B.tva`, `FV.B.ttc`, `pay.E`, `incomplete`,
+`specific`, `psvb.A.base`, `psvb.A.amount`; amounts in whole XOF, credits counted positive under their own type.
+Everything that ended since the book began is in one running tally; any report is the difference of two of them."""
+
+
+class Book(msgspec.Struct, frozen=True):
+    """The ledger's record of one NIM in one mode: its own certifications, periods, Z numbers and chain."""
+
+    id: int
+    nim: str
+    mode: Mode
+
+
+class BookState(msgspec.Struct, frozen=True):
+    """The head of a book, as stored. Times in milliseconds since 1970 UTC.
+
+    `known` are the machine's counters as the ledger knows them (last outcome, closure or reconciliation), None for a
+    book whose machine has never been read. `unexplained` counts invoices found on the machine since the last Z that our own
+    work does not explain. `last_at` is the youngest time in the book (decision 21)."""
+
+    book: Book
+    known: FiscalCounters | None
+    last_number: str
+    last_at: int
+    last_seq: int
+    rates: dict[str, int]
+    ifu: str
+    attention: str
+    unexplained: int
+    z_number: int
+    """of the last closure, 0 before the first"""
+    epoch: int = 1
+    z_asked: bool = False
+    """Nobody remembers the last Z number: none is given until somebody says it (decision 30)."""
+    accepted_to: int = 0
+    """Up to here an operator has confirmed a clock (ms)."""
+    time_repairs: int = 0
+    """How often the book's time was set back."""
+
+
+class Aggregate(msgspec.Struct, frozen=True):
+    """The totals as the last tick left them: everything up to `seq`. A report is `running - closed`.
+
+    `period_start` is 0 before the first certification of a book without a Z; `fvc_start` is 0 while the open period has no
+    sale, and then both ends are `fvc_end`, the last FVC known."""
+
+    seq: int
+    at: int
+    running: Tally
+    closed: Tally
+    period_start: int
+    fvc_start: int
+    fvc_end: int

@@ -1,0 +1,77 @@
+"""What a book says of itself between its records, chained like them: an activation, numbers that are gone, a time that was repaired.
+
+An entry stands after the record `after_seq` and the closure `after_z`; several at one place stand in the order they were written.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from daemon.core.machine.state import FiscalCounters
+
+
+class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
+    """The machine was activated anew for the same taxpayer (decision 33): its name went from `was` to `nim`, its counters from `before` to
+    `now`. Credit notes look for their original in their own epoch; the first one has number 1 and no entry."""
+
+    number: int
+    was: str
+    nim: str
+    ifu: str
+    before: FiscalCounters
+    now: FiscalCounters
+
+
+class Gap(msgspec.Struct, frozen=True, tag="gap"):
+    """The Z numbers `first` to `last` were given by a ledger that this one has replaced (decision 30); `known_from` says who remembers."""
+
+    first: int
+    last: int
+    known_from: str
+
+
+class TimeRepair(msgspec.Struct, frozen=True, tag="time"):
+    """The records from `first_seq` and the closures from `first_z` on, up to this entry, were written with a clock that was `ahead` ms ahead
+    (decision 21). What they are taken for since: that much earlier, not before `floor` and not after the entry. Their hashes hold what was
+    written at the time."""
+
+    first_seq: int
+    first_z: int
+    ahead: int
+    floor: int
+    reason: str
+
+
+Entry = Epoch | Gap | TimeRepair
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """An entry in its place; `body` are its bytes as they were chained, `at` in ms."""
+
+    id: int
+    after_seq: int
+    after_z: int
+    at: int
+    body: bytes
+    hash: bytes = b""
+
+    @property
+    def entry(self) -> Entry:
+        return read_entry(self.body)
+
+
+_decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+
+
+def entry_bytes(entry: Entry) -> bytes:
+    return msgspec.json.encode(entry)
+
+
+def read_entry(body: bytes) -> Entry:
+    """msgspec.MsgspecError when the bytes are no entry of this version."""
+    return _decoder.decode(body)
+
+
+def repaired(at: int, repair: TimeRepair, ceiling: int) -> int:
+    """What a time that was written with the wrong clock is taken for; in the same order as what was written."""
+    return min(max(at - repair.ahead, repair.floor), ceiling)

@@ -1,0 +1,57 @@
+"""What one ended attempt adds to the totals, and the arithmetic of such maps.
+
+Keys, in whole XOF unless they count (letters stand for invoice type, tax group, payment method, PSVB group):
+
+    FV.n  FV.ttc                     certified invoices of a type, their total; credit notes count positive
+    FV.B.ht  FV.B.tva  FV.B.ttc      the same by tax group
+    pay.E                            paid by a method, less what credit notes gave back by it
+    specific                         specific tax certified separately, net of credit notes
+    psvb.A.base  psvb.A.amount       withholding, net of credit notes
+    incomplete                       attempts begun on the machine that did not end certified
+
+No key ever holds zero, so two tallies that mean the same are equal.
+"""
+
+from __future__ import annotations
+
+from daemon.core.ledger.attempt import NOT_SENT, Record
+from daemon.core.ledger.book import Tally
+
+
+def contribution(record: Record) -> Tally:
+    """The tally of one attempt that ended certified, refused or abandoned."""
+    if record.state == "certified":
+        return _certified(record)
+    if record.state in ("refused", "abandoned"):
+        return {} if record.reason == NOT_SENT else {"incomplete": 1}
+    raise ValueError(f"an attempt in state {record.state} adds to no total")
+
+
+def _certified(record: Record) -> Tally:
+    invoice, kind = record.invoice, record.type
+    sign = -1 if invoice.is_credit else 1
+    tally: Tally = {f"{kind}.n": 1, f"{kind}.ttc": record.total_ttc}
+    for line in invoice.taxes:
+        key = f"{kind}.{line.group}"
+        tally[f"{key}.ht"] = line.ht
+        tally[f"{key}.tva"] = line.tva
+        tally[f"{key}.ttc"] = line.ttc
+    for payment in invoice.payments:
+        key = f"pay.{payment.method}"
+        tally[key] = tally.get(key, 0) + sign * payment.amount
+    tally["specific"] = sign * invoice.specific_tax
+    if invoice.psvb is not None:
+        tally[f"psvb.{invoice.psvb.group}.base"] = sign * invoice.psvb.base
+        tally[f"psvb.{invoice.psvb.group}.amount"] = sign * invoice.psvb.amount
+    return {key: value for key, value in tally.items() if value}
+
+
+def add(a: Tally, b: Tally) -> Tally:
+    total = dict(a)
+    for key, value in b.items():
+        total[key] = total.get(key, 0) + value
+    return {key: value for key, value in total.items() if value}
+
+
+def subtract(a: Tally, b: Tally) -> Tally:
+    return add(a, {key: -value for key, value in b.items()})

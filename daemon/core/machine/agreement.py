@@ -1,0 +1,86 @@
+"""Before anything is paid, the machine's subtotal (33h) has to agree with our own arithmetic."""
+
+from __future__ import annotations
+
+import msgspec
+
+from daemon.core.errors import MachineNonsense
+from daemon.core.invoice.invoice import Invoice, Payment, Warn
+from daemon.core.invoice.taxes import WHOLE, without_vat
+from daemon.core.machine.state import Subtotal
+
+_FRANC = 1
+
+
+def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
+    """The invoice as it may be paid and closed, with the machine's VAT (decision 32).
+
+    In TTC mode the total and each group's total have to be ours, and a group's VAT within a franc of ours, or what comes of
+    rounding it on each line. In HT mode the machine's total counts, within a franc for each item, and the largest payment
+    carries the difference (decision 24). MachineNonsense otherwise. `invoice` itself when everything is equal."""
+    ours = {line.group: (line.ttc, line.tva) for line in invoice.taxes if line.ttc}
+    theirs = {line.group: (line.ttc, line.tva) for line in subtotal.taxes}
+    same_specific = subtotal.specific_tax in (None, invoice.specific_tax)
+    if (subtotal.total_ttc, theirs) == (invoice.total_ttc, ours) and same_specific:
+        return invoice
+    agrees = _agrees_with_vat if invoice.price_mode == "TTC" else _agrees_without_vat
+    if set(ours) != set(theirs) or not agrees(invoice, subtotal) or not same_specific:
+        raise MachineNonsense(
+            f"the machine's subtotal {subtotal.total_ttc} {theirs}, specific tax {subtotal.specific_tax or 0}, "
+            f"is not ours, {invoice.total_ttc} {ours}, specific tax {invoice.specific_tax}"
+        )
+    rates = {line.group: line.rate for line in invoice.taxes}
+    taxes = tuple(msgspec.structs.replace(line, rate=rates[line.group]) for line in subtotal.taxes)
+    difference = subtotal.total_ttc - invoice.total_ttc
+    return msgspec.structs.replace(
+        invoice,
+        taxes=taxes,
+        total_ttc=subtotal.total_ttc,
+        payments=_adjust(invoice.payments, difference),
+        warnings=invoice.warnings if not difference else (*invoice.warnings, _adjusted(subtotal.total_ttc)),
+    )
+
+
+def vat_habit(ours: Invoice, agreed: Invoice) -> str:
+    """How this machine's VAT differs from ours, for the log; empty when it does not."""
+    own = {line.group: line.tva for line in ours.taxes}
+    told = [f"{line.group} {line.tva} for {own[line.group]}" for line in agreed.taxes if line.tva != own[line.group]]
+    return ", ".join(told)
+
+
+def _agrees_with_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
+    ours = {line.group: line for line in invoice.taxes}
+    return subtotal.total_ttc == invoice.total_ttc and all(
+        line.ttc == ours[line.group].ttc
+        and (abs(line.tva - ours[line.group].tva) <= _FRANC or line.tva in _line_by_line(invoice, line.group))
+        for line in subtotal.taxes
+    )
+
+
+def _agrees_without_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
+    adds_up = sum(line.ttc for line in subtotal.taxes) == subtotal.total_ttc
+    return adds_up and abs(subtotal.total_ttc - invoice.total_ttc) <= len(invoice.items) * _FRANC
+
+
+def _line_by_line(invoice: Invoice, group: str) -> tuple[int, int, int]:
+    """A group's VAT when it is rounded on each line: half up, up, or down. It may be many francs away from that of the group."""
+    half_up = up = down = 0
+    for item in invoice.items:
+        if item.group == group:
+            numerator, denominator = item.line_amount * item.rate, WHOLE + item.rate
+            half_up += item.line_amount - without_vat(item.line_amount, item.rate)
+            up += -(-numerator // denominator)
+            down += numerator // denominator
+    return half_up, up, down
+
+
+def _adjusted(total: int) -> Warn:
+    return Warn("PAYMENT_ADJUSTED", f"the largest payment is adjusted to the machine's total {total}")
+
+
+def _adjust(payments: tuple[Payment, ...], difference: int) -> tuple[Payment, ...]:
+    largest = max(range(len(payments)), key=lambda index: payments[index].amount)
+    return tuple(
+        msgspec.structs.replace(payment, amount=payment.amount + difference) if index == largest else payment
+        for index, payment in enumerate(payments)
+    )

@@ -1,0 +1,99 @@
+"""What was sold, by article: an article is what has the same name, code and tax group.
+
+Amounts are whole XOF with VAT, as the till asked them to be certified. A credit note gives back; one for a rebate (RRR) gives
+back money and no goods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from daemon.core.clock import millis_text
+from daemon.core.invoice.invoice import Invoice, Item
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
+
+REBATE = "RRR"
+
+
+class ArticleTotal(msgspec.Struct, frozen=True):
+    """`amount` is net: sold minus returned."""
+
+    name: str
+    code: str
+    group: str
+    quantity_sold: Exact
+    quantity_returned: Exact
+    amount_sold: int
+    amount_returned: int
+    amount: int
+
+
+class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
+    nim: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    certs_count: int
+    articles: tuple[ArticleTotal, ...]
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Quantities in thousandths."""
+
+    sold: int = 0
+    returned: int = 0
+    amount_sold: int = 0
+    amount_returned: int = 0
+
+
+class Articles:
+    """Adds up one certification after the other; holds no more than one entry for each article."""
+
+    def __init__(self) -> None:
+        self.certs_count = 0
+        self._sums: dict[tuple[str, str, str], _Sums] = {}
+
+    def add(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.state == "certified":
+                self.certs_count += 1
+                for item in record.invoice.items:
+                    self._add(record.invoice, item)
+
+    def _add(self, invoice: Invoice, item: Item) -> None:
+        sums = self._sums.setdefault((item.name, item.code, item.group), _Sums())
+        if not invoice.is_credit:
+            sums.sold += item.quantity
+            sums.amount_sold += item.amount_ttc
+            return
+        sums.amount_returned += item.amount_ttc
+        if invoice.nature != REBATE:
+            sums.returned += item.quantity
+
+    def report(self, book: Book, start: int, end: int) -> ArticlesReport:
+        """Sorted by name, code and group; `start <= t < end` (ms) is what was added."""
+        return ArticlesReport(
+            nim=book.nim,
+            from_=millis_text(start),
+            to=millis_text(end),
+            certs_count=self.certs_count,
+            articles=tuple(_total(key, sums) for key, sums in sorted(self._sums.items(), key=lambda entry: entry[0])),
+        )
+
+
+def _total(key: tuple[str, str, str], sums: _Sums) -> ArticleTotal:
+    name, code, group = key
+    return ArticleTotal(
+        name=name,
+        code=code,
+        group=group,
+        quantity_sold=exact(sums.sold, QUANTITY_DECIMALS),
+        quantity_returned=exact(sums.returned, QUANTITY_DECIMALS),
+        amount_sold=sums.amount_sold,
+        amount_returned=sums.amount_returned,
+        amount=sums.amount_sold - sums.amount_returned,
+    )

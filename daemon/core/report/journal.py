@@ -1,0 +1,221 @@
+"""The electronic journal: what may be asked of it, and one of its entries in JSON.
+
+An entry is one attempt that a till made, whatever became of it. Its request is what went to the machine: what the
+rules derived, folded or adjusted (decisions 1, 2, 4, 24) is in it, and the receipt's `warnings` say so."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from daemon.core.clock import millis_text
+from daemon.core.errors import without_paths
+from daemon.core.invoice.invoice import Customer, Invoice, Item
+from daemon.core.invoice.taxes import percent
+from daemon.core.ledger.attempt import AttemptState, Record
+from daemon.core.report.receipt import Receipt, receipt
+
+Exact = Decimal
+"""Goes out as a number of JSON."""
+
+PRICE_DECIMALS = 2
+QUANTITY_DECIMALS = 3
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What to look for: `start <= ended_at < end` (ms), before the seq `before_seq` where that is not 0; of that type and whole
+    XOF where they are given (`amount` -1 for any), with `part` somewhere in its number."""
+
+    start: int
+    end: int
+    number: str = ""
+    state: AttemptState | None = None
+    before_seq: int = 0
+    limit: int = 100
+    type: str = ""
+    amount: int = -1
+    part: str = ""
+
+
+class RequestCustomer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    client_type: str
+    ifu: str = ""
+    name: str = ""
+    address: str = ""
+    phone: str = ""
+    email: str = ""
+    rccm: str = ""
+
+
+class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`tax_rate` in percent."""
+
+    name: str
+    item_type: str
+    tax_group: str
+    tax_rate: int | float
+    unit_price: Exact
+    quantity: Exact
+    amount_ttc: int
+    specific_tax: int = 0
+    specific_tax_rate: Exact | msgspec.UnsetType = msgspec.UNSET
+    specific_tax_desc: str = ""
+    code: str = ""
+
+
+class RequestPayment(msgspec.Struct, frozen=True):
+    method: str
+    amount: int
+
+
+class RequestComment(msgspec.Struct, frozen=True):
+    label: str
+    text: str
+
+
+class CertifyRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The body of certify or credit-note, with every default written out; what was not given is left out."""
+
+    invoice_number: str
+    invoice_type: str
+    price_mode: str
+    operator_id: str
+    operator_name: str
+    isf: str
+    customer: RequestCustomer
+    items: tuple[RequestItem, ...]
+    payments: tuple[RequestPayment, ...]
+    comments: tuple[RequestComment, ...] = ()
+    credit_note_nature: str = ""
+    credit_note_ref: str = ""
+    psvb_group: str = ""
+
+
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`seq` is the place in the order of the machine, None until the attempt has ended; so is `ended_at`. `z_number` is
+    None while the period is open; `tc`, `fvc`, `frc` are None where nothing was certified."""
+
+    seq: int | None
+    state: AttemptState
+    invoice_number: str
+    invoice_type: str
+    total_ttc: int
+    code_secef: str
+    date_time: str
+    begun_at: str
+    ended_at: str | None
+    tc: int | None
+    fvc: int | None
+    frc: int | None
+    z_number: int | None
+    credit_note_ref: str
+    reason: str
+    line_ms: int
+    duration_ms: int
+    request_id: str
+
+
+class JournalRecord(JournalEntry, frozen=True, kw_only=True, rename="camel"):
+    """The whole of an entry; `receipt` is the answer that the till got."""
+
+    receipt: Receipt | None
+    request: CertifyRequest
+
+
+class JournalPage(msgspec.Struct, frozen=True):
+    """`next` is the cursor of the page after this one, None when there is none."""
+
+    nim: str
+    count: int
+    next: str | None
+    certifications: tuple[JournalEntry, ...]
+
+
+def journal_entry(record: Record, z_number: int) -> JournalEntry:
+    """`z_number` is 0 while the period of the record is open."""
+    return JournalEntry(**_common(record, z_number))
+
+
+def journal_record(record: Record, z_number: int, nim: str) -> JournalRecord:
+    return JournalRecord(
+        **_common(record, z_number),
+        receipt=receipt(record, nim) if record.state == "certified" else None,
+        request=certify_request(record.invoice),
+    )
+
+
+def _common(record: Record, z_number: int) -> dict[str, Any]:
+    counters = record.counters
+    return {
+        "seq": record.seq or None,
+        "state": record.state,
+        "invoice_number": record.number,
+        "invoice_type": record.type,
+        "total_ttc": record.total_ttc,
+        "code_secef": record.code,
+        "date_time": record.machine_time,
+        "begun_at": millis_text(record.begun_at),
+        "ended_at": millis_text(record.ended_at) if record.seq else None,
+        "tc": None if counters is None else counters.tc,
+        "fvc": None if counters is None else counters.fvc,
+        "frc": None if counters is None else counters.frc,
+        "z_number": z_number or None,
+        "credit_note_ref": record.invoice.reference,
+        "reason": told_reason(record),
+        "line_ms": record.line_ms,
+        "duration_ms": record.duration_ms,
+        "request_id": record.request_id,
+    }
+
+
+def told_reason(record: Record) -> str:
+    """Why it was not certified. A refusal is in the machine's own words; what a lost line left may name the port."""
+    return record.reason if record.state == "refused" else without_paths(record.reason)
+
+
+def certify_request(invoice: Invoice) -> CertifyRequest:
+    return CertifyRequest(
+        invoice_number=invoice.number,
+        invoice_type=invoice.type,
+        price_mode=invoice.price_mode,
+        operator_id=invoice.operator_id,
+        operator_name=invoice.operator_name,
+        isf=invoice.isf,
+        customer=_customer(invoice.customer),
+        items=tuple(_item(item) for item in invoice.items),
+        payments=tuple(RequestPayment(payment.method, payment.amount) for payment in invoice.payments),
+        comments=tuple(RequestComment(comment.label, comment.text) for comment in invoice.comments),
+        credit_note_nature=invoice.nature,
+        credit_note_ref=invoice.reference,
+        psvb_group=invoice.psvb.group if invoice.psvb else "",
+    )
+
+
+def _customer(customer: Customer) -> RequestCustomer:
+    return RequestCustomer(**msgspec.structs.asdict(customer))
+
+
+def _item(item: Item) -> RequestItem:
+    return RequestItem(
+        name=item.name,
+        item_type=item.item_type,
+        tax_group=item.group,
+        tax_rate=percent(item.rate),
+        unit_price=exact(item.price, PRICE_DECIMALS),
+        quantity=exact(item.quantity, QUANTITY_DECIMALS),
+        amount_ttc=item.amount_ttc,
+        specific_tax=item.specific_tax,
+        specific_tax_rate=exact(item.specific_rate, PRICE_DECIMALS) if item.specific_rate else msgspec.UNSET,
+        specific_tax_desc=item.specific_name,
+        code=item.code,
+    )
+
+
+def exact(scaled: int, decimals: int) -> Decimal:
+    """A scaled integer as the number it stands for, without zeros that mean nothing."""
+    while decimals and scaled % 10 == 0:
+        scaled //= 10
+        decimals -= 1
+    return Decimal(scaled).scaleb(-decimals)

@@ -1,0 +1,85 @@
+"""The journal as CSV (RFC 4180): one line for each entry, amounts in whole XOF, for spreadsheets and auditors.
+
+What a till wrote freely may look like a formula to a spreadsheet; such a cell gets an apostrophe in front (OWASP: CSV
+injection). JSON Lines carries everything, and exactly as it is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from daemon.core.clock import millis_text
+from daemon.core.invoice.invoice import PAYMENT_METHODS
+from daemon.core.ledger.attempt import Record
+from daemon.core.report.journal import told_reason
+
+COLUMNS: Final = (
+    *("seq", "state", "invoiceNumber", "invoiceType", "codeSecef", "dateTime", "begunAt", "endedAt"),
+    *("totalTtc", "totalHt", "totalTva", "specificTax", "psvbGroup", "psvbAmount"),
+    *(f"paid{method}" for method in PAYMENT_METHODS),
+    *("tc", "fvc", "frc", "zNumber", "creditNoteNature", "creditNoteRef"),
+    *("operatorId", "operatorName", "clientType", "customerIfu", "customerName", "reason", "requestId"),
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+_BEFORE_A_FORMULA = " ;,\t\"'\N{NO-BREAK SPACE}"
+"""A spreadsheet may skip these, or take them for the end of a cell, before it looks for a formula."""
+_INSIDE = re.compile(r"""([;|\t\r\n][\s"']*)(?=[=+@\-＝＋－＠])""")
+"""Where a spreadsheet that cuts at semicolons, as French ones do, would begin another cell."""
+
+Cell = str | int | None
+
+
+def csv_header() -> str:
+    return csv_lines([COLUMNS])
+
+
+def csv_lines(rows: Iterable[tuple[Cell, ...]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
+    """As `COLUMNS`; totals are those of the invoice alone, positive for a credit note too."""
+    invoice, counters = record.invoice, record.counters
+    paid = dict.fromkeys(PAYMENT_METHODS, 0)
+    for payment in invoice.payments:
+        paid[payment.method] += payment.amount
+    customer, psvb = invoice.customer, invoice.psvb
+    return (
+        record.seq or None,
+        record.state,
+        _plain(record.number),
+        record.type,
+        record.code,
+        record.machine_time,
+        millis_text(record.begun_at),
+        millis_text(record.ended_at) if record.seq else None,
+        record.total_ttc,
+        sum(line.ht for line in invoice.taxes),
+        sum(line.tva for line in invoice.taxes),
+        invoice.specific_tax,
+        psvb.group if psvb else None,
+        psvb.amount if psvb else None,
+        *paid.values(),
+        *((counters.tc, counters.fvc, counters.frc) if counters else (None, None, None)),
+        z_number or None,
+        invoice.nature,
+        _plain(invoice.reference),
+        _plain(invoice.operator_id),
+        _plain(invoice.operator_name),
+        customer.client_type,
+        _plain(customer.ifu),
+        _plain(customer.name),
+        _plain(told_reason(record)),
+        _plain(record.request_id),
+    )
+
+
+def _plain(text: str) -> str:
+    risky = text.startswith(_FORMULA) or text.lstrip(_BEFORE_A_FORMULA).startswith(_FORMULA)
+    inside = _INSIDE.sub(r"\1'", text)
+    return f"'{inside}" if risky else inside

@@ -1,0 +1,1 @@
+"""The ledger as a file: backup, restore, verify, recomputation, retention."""

@@ -1,0 +1,172 @@
+"""Copies of the ledger: made while the daemon works, checked before they count, put back so that a machine that has gone on
+since is noticed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from daemon.core.clock import millis_text
+from daemon.core.errors import LedgerUnusable
+from daemon.store.maintenance.housekeeping import mark_restored
+from daemon.store.maintenance.numbers import ask_for_z, remember, skip_to
+from daemon.store.maintenance.verify import Findings, verify
+from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.sqlite.migrations import migrate, migrations
+from daemon.store.tables.books import all_books
+from daemon.store.tables.lineage import begin_epoch
+from daemon.store.tables.meta import write_meta
+
+PAGES = 4096
+"""Copied between two looks for a signal: 16 MiB."""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """`aside` is where the ledger that was replaced is kept, None when there was none."""
+
+    findings: Findings
+    aside: Path | None
+
+
+def backup(source: Path, target: Path, *, at: int) -> Findings:
+    """A consistent, verified copy in one file; `target` appears whole or not at all. `at` in ms is written into it.
+
+    LedgerUnusable when the ledger does not verify: a damaged copy would only replace a good one."""
+    with _in_the_making(target) as copy:
+        with _told(source), closing(open_file(source, "rw")) as ledger:
+            ledger.execute("PRAGMA query_only = ON")
+            _copy(ledger, copy, lambda connection: write_meta(connection, "backup_at", str(at)))
+        findings = _verified(copy, source)
+        _put_in_place(copy, target)
+    return findings
+
+
+def restore(source: Path, target: Path, *, at: int, last_z: int | None = None) -> Restored:
+    """Puts a backup in the place of the ledger, which is kept aside. Every book is marked to be compared with its machine
+    before its counters are believed, and goes on after the Z numbers that were given since; where nothing here remembers them, a live book
+    asks for them unless `last_z`, the number of the last Z on paper, says it. LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
+    lock = LedgerLock.acquire(target)
+    try:
+        with _in_the_making(target) as copy:
+            with _told(source), closing(open_file(source, "rw")) as saved:
+                saved.execute("PRAGMA query_only = ON")
+                _copy(saved, copy, lambda connection: _prepare(connection, at))
+            findings = _verified(copy, source)
+            if not remember(target) or last_z is not None:
+                _ask_for_z(copy, last_z)
+            _sync(copy)  # before anything of the present ledger is touched
+            aside = _set_aside(target, at)
+            _put_in_place(copy, target)
+        return Restored(findings, aside)
+    finally:
+        lock.release()
+
+
+def _ask_for_z(copy: Path, last_z: int | None) -> None:
+    with closing(open_file(copy, "rw")) as connection:
+        for book in all_books(connection):
+            if book.mode == "live" and last_z is None:
+                ask_for_z(connection, book)
+            elif book.mode == "live" and last_z is not None:
+                skip_to(connection, book, last_z, known_from="operator")
+
+
+def _prepare(connection: sqlite3.Connection, at: int) -> None:
+    migrate(connection, migrations())
+    mark_restored(connection, at)
+    begin_epoch(connection, at)
+
+
+def _copy(ledger: sqlite3.Connection, copy: Path, finish: Callable[[sqlite3.Connection], None]) -> None:
+    with closing(open_file(copy, "rwc")) as connection:
+        connection.execute("PRAGMA synchronous = OFF")  # one fsync at the end, before it counts
+        ledger.execute("BEGIN")  # one view: the daemon goes on writing, and the copy need not begin again
+        ledger.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        ledger.backup(connection, pages=PAGES)
+        ledger.execute("ROLLBACK")
+        connection.execute("PRAGMA journal_mode = DELETE")  # one file, which can be read from any medium
+        finish(connection)
+
+
+def _verified(copy: Path, source: Path) -> Findings:
+    findings = verify(copy)
+    if not findings.clean:
+        raise LedgerUnusable(f"{source} is not sound: " + "; ".join(findings.problems[:3]))
+    return findings
+
+
+def _set_aside(target: Path, at: int) -> Path | None:
+    """Keeps the present ledger under another name. Its WAL goes into it first, or with it: beside another file it would
+    spoil that one."""
+    if not target.exists():
+        return None
+    stamp = millis_text(at).replace(":", "").replace(".", "")
+    aside = target.with_name(f"{target.name}.replaced-{stamp}")
+    with contextlib.suppress(sqlite3.Error), closing(open_file(target, "rw")) as old:
+        old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    _keep(target, aside)  # the target is there at every moment: a start in between must not find an empty place
+    for suffix in ("-wal", "-shm"):
+        left = target.with_name(target.name + suffix)
+        if left.exists():
+            _keep(left, aside.with_name(aside.name + suffix))
+    _sync(target.parent)
+    for suffix in ("-wal", "-shm"):  # what was in them is aside by now, with its file
+        target.with_name(target.name + suffix).unlink(missing_ok=True)
+    return aside
+
+
+def _keep(file: Path, under: Path) -> None:
+    try:
+        os.link(file, under)
+    except OSError:
+        shutil.copy2(file, under)
+        _sync(under)
+
+
+@contextlib.contextmanager
+def _in_the_making(target: Path) -> Iterator[Path]:
+    """A path beside `target` for a copy that does not count yet; gone afterwards unless it was put in place."""
+    copy = target.with_name(target.name + ".part")
+    names = (copy, *(copy.with_name(copy.name + suffix) for suffix in ("-journal", "-wal", "-shm")))
+    try:
+        for name in names:
+            name.unlink(missing_ok=True)
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o640))
+        yield copy
+    except OSError as error:
+        raise LedgerUnusable(f"{target} cannot be written ({error.strerror})") from error
+    finally:
+        for name in names:
+            with contextlib.suppress(OSError):
+                name.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _told(source: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise LedgerUnusable(f"{source} cannot be copied: {storage_error(error) or error}") from error
+
+
+def _put_in_place(copy: Path, target: Path) -> None:
+    _sync(copy)
+    copy.replace(target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

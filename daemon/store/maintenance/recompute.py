@@ -1,0 +1,254 @@
+"""One book read from its first record to its head, everything recomputed on the way."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from daemon.core.invoice.invoice import CREDITS
+from daemon.core.ledger import chain
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Aggregate, Book, Tally
+from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.entries import Epoch, Gap, Placed, TimeRepair, repaired
+from daemon.core.report import fiscal_reports
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.attempts import OPEN, tally_of
+from daemon.store.tables.closures import COLUMNS, closure_of
+from daemon.store.tables.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
+from daemon.store.tables.entries import entries
+from daemon.store.tables.totals import STRIDE, accumulate, read_totals
+
+_SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
+_SEQ = RECORD_COLUMNS.split(", ").index("seq")
+_STEP = 10_000
+
+# What a report says that can be computed again; texts and whatever later versions add are the chain's business.
+_FIGURES = (
+    *("kind", "nim", "certs_count", "total_ttc", "total_ht", "total_tva", "by_group", "by_type"),
+    *("period_start", "period_end", "fvc_start", "fvc_end"),
+    *("z_number", "report_id", "created_at", "mcf_counters", "unexplained"),
+)
+
+
+class BookRecomputation:
+    """`run` tells every problem to `note`; afterwards `records` and `z_number` say how far the book goes."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        book: Book,
+        note: Callable[[str], None],
+        progress: Callable[[int], None],
+    ) -> None:
+        self.records = 0
+        self.z_number = 0
+        self._connection = connection
+        self._book = book
+        self._note = note
+        self._progress = progress
+        self._hash = chain.GENESIS
+        self._seq = 0
+        self._at = 0
+        self._running: Tally = {}
+        self._closed: Tally = {}
+        self._closed_seq = 0
+        self._period_start = 0
+        self._fvc_start = 0
+        self._totals = read_totals(connection, book.id)
+        self._closures = self._rows("closures")
+        self._entries = deque(entries(connection, book))
+        self._repairs = [(placed, entry) for placed in self._entries if isinstance(entry := placed.entry, TimeRepair)]
+        self._nim = next((entry.was for placed in self._entries if isinstance(entry := placed.entry, Epoch)), book.nim)
+        self._checkpoints = self._rows("checkpoints")
+        self._closure = self._next_closure()
+        self._checkpoint = next(self._checkpoints, None)
+
+    def run(self) -> None:
+        self._check_totals()
+        for row in self._rows("records"):
+            self._close_up_to(row[_SEQ] - 1)
+            self._take_record(row)
+        self._close_up_to(None)
+        self._check_end()
+
+    # -- records ----------------------------------------------------------------------------------------------------
+
+    def _take_record(self, row: tuple[Any, ...]) -> None:
+        content = unpack(row[PAYLOAD])
+        record = record_of(row[:-1], content)
+        if record.seq != self._seq + 1:
+            self._note(f"records {self._seq + 1} to {record.seq - 1} are missing")
+        if chain.record_hash(self._hash, record, content) != record.hash:
+            self._note(f"record {record.seq} (invoice {record.number!r}) does not continue the chain")
+        self._check_time(f"record {record.seq}", record.ended_at, record.chained_at, (record.seq, 0))
+        if record.ended_at < self._at:
+            self._note(f"record {record.seq} is older than the one before it")
+        tally = read_tally(row[-1])
+        if record.state in OPEN:
+            self._note(f"record {record.seq} (invoice {record.number!r}) has a place in the book without having ended")
+        elif tally != tally_of(record):
+            self._note(f"record {record.seq} (invoice {record.number!r}) counts for other amounts than it has")
+        accumulate(self._running, tally)
+        self._hash, self._seq, self._at = record.hash, record.seq, record.ended_at
+        self._note_certified(record)
+        self._check_checkpoint()
+        self._check_totals()
+        self.records += 1
+        if self.records % _STEP == 0:
+            self._progress(self.records)
+
+    def _note_certified(self, record: Record) -> None:
+        if record.state != "certified" or record.counters is None:
+            return
+        self._period_start = self._period_start or record.ended_at
+        if record.type not in CREDITS:
+            self._fvc_start = self._fvc_start or record.counters.fvc
+
+    def _check_checkpoint(self) -> None:
+        due = self._seq % STRIDE == 0 and self._seq <= self._totals.seq
+        if self._checkpoint is None or self._checkpoint[0] != self._seq:
+            if due:
+                self._note(f"the checkpoint at record {self._seq} is missing")
+            return
+        _, at, running = self._checkpoint
+        if at != self._at or read_tally(running) != self._running:
+            self._note(f"the checkpoint at record {self._seq} is not the sum of what came before it")
+        self._checkpoint = next(self._checkpoints, None)
+
+    def _check_totals(self) -> None:
+        if self._totals.seq == self._seq and self._totals.running != self._running:
+            self._note(f"the running totals are not the sum of the records up to {self._seq}")
+
+    # -- closures ---------------------------------------------------------------------------------------------------
+
+    def _close_up_to(self, seq: int | None) -> None:
+        """Takes the closures and entries that lie before the record after `seq`; all that are left when it is None."""
+        while True:
+            closure, entry = self._closure, self._entries[0] if self._entries else None
+            if closure is not None and seq is not None and closure.last_seq > seq:
+                closure = None
+            if entry is not None and seq is not None and entry.after_seq > seq:
+                entry = None
+            if entry is not None and (closure is None or entry.after_z < closure.z_number):
+                self._take_entry(self._entries.popleft())
+            elif closure is not None:
+                self._take_closure(closure)
+                self._closure = self._next_closure()
+            else:
+                return
+
+    def _take_entry(self, placed: Placed) -> None:
+        entry, name = placed.entry, f"entry {placed.id}"
+        if (placed.after_seq, placed.after_z) != (self._seq, self.z_number):
+            self._note(f"{name} is not in its place")
+        if chain.entry_hash(self._hash, placed) != placed.hash:
+            self._note(f"{name} does not continue the chain")
+        if placed.at < self._at:
+            self._note(f"{name} is older than what comes before it")
+        self._hash, self._at = placed.hash, placed.at
+        match entry:
+            case Gap():
+                if (entry.first, entry.last < entry.first) != (self.z_number + 1, False):
+                    self._note(f"{name} does not begin after the last Z")
+                self.z_number = entry.last
+            case Epoch():
+                self._nim = entry.nim
+            case TimeRepair():
+                pass  # what it repaired was compared with it on the way (`_check_time`)
+
+    def _check_time(self, what: str, at: int, chained: int, place: tuple[int, int]) -> None:
+        """A time that is not the chained one has to be what the repairs after it make of that."""
+        expected = chained or at
+        for placed, repair in self._repairs:
+            seq, z_number = place
+            concerned = (
+                repair.first_seq <= seq <= placed.after_seq if seq else repair.first_z <= z_number <= placed.after_z
+            )
+            if concerned:
+                expected = repaired(expected, repair, placed.at)
+        if at != expected:
+            self._note(f"{what} has another time than the chain")
+
+    def _take_closure(self, closure: Closure) -> None:
+        name = f"Z {closure.z_number}"
+        if closure.z_number != self.z_number + 1:
+            self._note(f"Z {self.z_number + 1} to {closure.z_number - 1} are missing")
+        if (closure.first_seq, closure.last_seq) != (self._closed_seq + 1, self._seq):
+            self._note(f"{name} does not hold exactly the records since the Z before it")
+        self._check_time(name, closure.created_at, closure.chained_at, (0, closure.z_number))
+        if chain.closure_hash(self._hash, closure) != closure.hash:
+            self._note(f"{name} does not continue the chain")
+        if closure.period_start != (self._period_start or closure.period_end):
+            self._note(f"{name} does not begin where the Z before it ended")
+        if closure.created_at < self._at or closure.period_end != closure.created_at:
+            self._note(f"{name} is older than what it holds")
+        for figure in self._wrong_figures(closure):
+            self._note(f"{name} reports another {figure} than its records give")
+        self.z_number, self._hash, self._at = closure.z_number, closure.hash, closure.created_at
+        self._closed, self._closed_seq = dict(self._running), self._seq
+        self._period_start, self._fvc_start = closure.period_end, 0
+
+    def _wrong_figures(self, closure: Closure) -> Iterator[str]:
+        ours = msgspec.to_builtins(
+            fiscal_reports.z_report(
+                msgspec.structs.replace(self._book, nim=self._nim),
+                self._aggregate(closure),
+                z_number=closure.z_number,
+                report_id=closure.report_id,
+                created_at=closure.chained_at or closure.created_at,
+                counters=closure.counters,
+                unexplained=closure.unexplained,
+                chain_previous=self._hash,
+            )
+        )
+        stored = msgspec.json.decode(closure.body, type=dict[str, Any])
+        row = {"certs_count": closure.certs_count, "total_ttc": closure.total_ttc}
+        for figure in _FIGURES:
+            expected = list(ours[figure]) if isinstance(ours[figure], tuple) else ours[figure]
+            if stored.get(figure) != expected or row.get(figure, expected) != expected:
+                yield figure
+
+    def _aggregate(self, closure: Closure) -> Aggregate:
+        return Aggregate(
+            seq=self._seq,
+            at=self._at,
+            running=self._running,
+            closed=self._closed,
+            period_start=closure.chained_start or self._period_start,
+            fvc_start=self._fvc_start,
+            fvc_end=closure.counters.fvc,
+        )
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _check_end(self) -> None:
+        book = self._connection.execute(_SQL["book"], (self._book.id,)).fetchone()
+        last_seq, last_at, head, z_number = book
+        if (last_seq, head) != (self._seq, self._hash):
+            self._note("the head of the chain is not its last record: the end of the book is missing or was changed")
+        if last_at < self._at:
+            self._note("the book is older than its last record")
+        if z_number != self.z_number:
+            self._note(f"the last Z should be {z_number}")
+        if self._checkpoint is not None:
+            self._note(f"there is a checkpoint at record {self._checkpoint[0]} that belongs to nothing")
+        totals = self._totals
+        if totals.seq > self._seq or (totals.closed, totals.closed_seq) != (self._closed, self._closed_seq):
+            self._note("the totals were not closed where the last Z ends")
+        if self.z_number and totals.period_start != self._period_start:
+            self._note("the open period does not begin where the last Z ended")
+        (half_ended,) = self._connection.execute(_SQL["half_ended"], (self._book.id,)).fetchone()
+        if half_ended:
+            self._note(f"{half_ended} attempts have ended without a place in the book")
+
+    def _rows(self, name: str) -> Iterator[tuple[Any, ...]]:
+        return iter(self._connection.execute(_SQL[name], (self._book.id,)))
+
+    def _next_closure(self) -> Closure | None:
+        row = next(self._closures, None)
+        return None if row is None else closure_of(row)

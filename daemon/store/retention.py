@@ -1,0 +1,51 @@
+"""What is let go of after its time, and facts about the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from daemon.store import outbox
+from daemon.store.access import LedgerAccess
+from daemon.store.maintenance import housekeeping
+from daemon.store.maintenance.housekeeping import Kept
+from daemon.store.outbox import Resettled
+from daemon.store.tables.meta import read_meta, write_meta
+
+VERIFIED_AT = "verified_at"
+
+
+class Retention(LedgerAccess):
+    async def prune(self, now: int) -> int:
+        """Lets go of what is older than its time (`housekeeping`), a little at a time; how many rows."""
+        total = 0
+        while gone := await self._write(partial(housekeeping.prune, now=now)):
+            total += gone
+        return total
+
+    async def resettle(self, webhooks: Mapping[str, str]) -> Resettled:
+        """Brings the outbox in line with the receivers of events that are configured, names with addresses (`outbox.resettle`)."""
+        return await self._write(partial(outbox.resettle, webhooks=webhooks))
+
+    async def note_verified(self, *, at: int) -> None:
+        """`mcfd verify` has found the whole ledger sound."""
+        await self._write(lambda connection: write_meta(connection, VERIFIED_AT, str(at)))
+
+    async def verified_at(self) -> int:
+        """When that was last so (ms), 0 for never."""
+        return int(self._snapshot(lambda connection: read_meta(connection, VERIFIED_AT)) or 0)
+
+    async def read_fact(self, name: str) -> str:
+        """A value of `meta`; empty when it was never written."""
+        return self._snapshot(lambda connection: read_meta(connection, name))
+
+    async def write_fact(self, name: str, value: str) -> None:
+        await self._write(lambda connection: write_meta(connection, name, value))
+
+    async def size(self) -> Kept:
+        return self._snapshot(housekeeping.measure)
+
+    @property
+    def commits(self) -> int:
+        """Commits since the ledger was opened; each is one fsync."""
+        return self._open.writer.commits

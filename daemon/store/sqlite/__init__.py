@@ -1,0 +1,1 @@
+"""SQLite: connections, the writer, migrations, lock, free space, faults. Knows no table."""

@@ -1,0 +1,86 @@
+"""Whether there is room for a certification, asked before the machine is (507): so that what has begun can also be stored.
+
+The reserve is what has to stay free. After a write that failed, a tiny one is tried each second, and the first that
+succeeds makes the ledger healthy again without a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from daemon.core.errors import StorageError, StorageFull
+
+RESERVE_BYTES = 16 * 1024 * 1024
+ASK_AGAIN = 1.0
+"""Seconds for which an answer of the file system stands."""
+
+
+class FreeSpace:
+    """`probe` writes a little, durably, or raises; `limit` is the file's largest size in pages, 0 for none."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        reserve_bytes: int,
+        limit: int,
+        connection: sqlite3.Connection,
+        probe: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._path = path
+        self._reserve = reserve_bytes
+        self._limit = limit
+        self._connection = connection
+        self._probe = probe
+        self._fault: StorageError | None = None
+        self._found: StorageError | None = None
+        self._asked_at = float("-inf")
+
+    def note(self, fault: StorageError | None) -> None:
+        """What became of the last write: the writer says so after each."""
+        if (fault is None) != (self._fault is None):
+            self._asked_at = float("-inf")
+            self._found = fault
+        self._fault = fault
+
+    async def check(self) -> None:
+        """StorageFull when there is no room; LedgerUnusable when the file turned out to be damaged."""
+        now = asyncio.get_running_loop().time()
+        if now - self._asked_at >= ASK_AGAIN:
+            self._asked_at = now
+            self._found = await self._ask()
+        if self._found is not None:
+            raise type(self._found)(str(self._found))
+
+    async def _ask(self) -> StorageError | None:
+        try:
+            self._look()
+            if self._fault is not None:
+                await self._probe()
+        except StorageError as error:
+            return error
+        return None
+
+    def _look(self) -> None:
+        try:
+            disk = os.statvfs(self._path)
+        except OSError as error:
+            raise StorageFull(f"the ledger's disk cannot be read ({error.strerror})") from error
+        if disk.f_flag & os.ST_RDONLY or not os.access(self._path, os.W_OK):
+            raise StorageFull("the ledger is read-only")
+        if disk.f_bavail * disk.f_frsize < self._reserve:
+            raise StorageFull("the disk is full: less than the reserve is free")
+        if self._limit and self._left_in_file() < self._reserve:
+            raise StorageFull("the ledger has grown to the size it may have")
+
+    def _left_in_file(self) -> int:
+        sizes = [
+            self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        ]
+        pages, unused, page_size = sizes
+        return int((self._limit - pages + unused) * page_size)

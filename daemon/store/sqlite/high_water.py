@@ -1,0 +1,155 @@
+"""The numbers that must never come twice, in a small file beside the ledger: an older copy of the ledger does not bring them back.
+
+For each book the last Z number `given`, and one `reserved` for a Z that is being made; and the hashes of revoked keys. The file is durable
+before the transaction that it is about, so that a copy of the ledger from before knows what was given after it. A number that is reserved
+and not given belongs to a Z that a crash may have cut off: the ledger that reserved it tells (`Store.open`); where that one is gone, it counts
+as given.
+
+Written whole under another name, synced and renamed. It names its ledger's books by machine, mode and taxpayer, as decision 33 does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+
+from daemon.core.errors import LedgerUnusable, StorageFull
+
+SUFFIX = ".high-water"
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """`given` are all up to that number; `reserved` is 0 or `given + 1`."""
+
+    given: int = 0
+    reserved: int = 0
+
+
+class Marks(msgspec.Struct, frozen=True):
+    books: dict[str, Mark] = {}
+    revoked: frozenset[str] = frozenset()
+    """SHA-256 of the keys, in hex."""
+
+
+def mark_path(ledger: Path) -> Path:
+    return ledger.with_name(ledger.name + SUFFIX)
+
+
+def read_marks(ledger: Path) -> Marks | None:
+    """None when there is no file. LedgerUnusable when there is one that cannot be read: guessing would give a number twice."""
+    path = mark_path(ledger)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LedgerUnusable(f"{path} cannot be read ({error.strerror})") from error
+    try:
+        return msgspec.json.decode(content, type=Marks)
+    except msgspec.MsgspecError as error:
+        raise LedgerUnusable(
+            f"{path} is damaged; it holds the last Z numbers: move it away, and say the last Z on paper with `mcfd machine last-z`"
+        ) from error
+
+
+def write_marks(ledger: Path, marks: Marks) -> None:
+    """Durable when it returns; StorageFull when it cannot be, and then the file is as before."""
+    path = mark_path(ledger)
+    part = path.with_name(path.name + ".part")
+    content = msgspec.json.encode(msgspec.structs.replace(marks, books=dict(sorted(marks.books.items()))))
+    try:
+        descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o640)
+        try:
+            os.write(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        part.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise StorageFull(f"{path} cannot be written ({error.strerror})") from error
+
+
+class HighWater:
+    """The marks of one ledger, as this process last wrote them."""
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
+        self._lock = threading.Lock()  # the writer reserves while another thread writes what was given in another book
+        found = read_marks(ledger)
+        self.is_new = found is None
+        """There was no file: this ledger is from before it, or is on its own for the first time."""
+        self.marks = found or Marks()
+
+    def given(self, book: str) -> int:
+        return self.marks.books.get(book, Mark()).given
+
+    def reserved(self, book: str) -> int:
+        return self.marks.books.get(book, Mark()).reserved
+
+    def knows(self, book: str) -> bool:
+        """Whether a ledger with that book has ever worked here."""
+        return book in self.marks.books
+
+    def reserve(self, book: str, z_number: int) -> None:
+        """Before the transaction of that Z."""
+        with self._lock:
+            self._put(book, Mark(max(self.given(book), z_number - 1), z_number))
+
+    def give(self, book: str, z_number: int) -> None:
+        """After it, or for a number that was learned from elsewhere; also makes the book known."""
+        with self._lock:
+            mark = self.marks.books.get(book)
+            if mark is None or mark.reserved or mark.given < z_number:
+                self._put(book, Mark(max(self.given(book), z_number)))
+
+    def meet(self, book: str) -> None:
+        """A ledger has that book and knows its machine; durable, whatever numbers are known."""
+        with self._lock:
+            if book not in self.marks.books:
+                self._put(book, Mark())
+
+    def revoke(self, key_hash: bytes) -> None:
+        text = key_hash.hex()
+        with self._lock:
+            if text not in self.marks.revoked:
+                self._write(msgspec.structs.replace(self.marks, revoked=self.marks.revoked | {text}))
+
+    def _put(self, book: str, mark: Mark) -> None:
+        self._write(msgspec.structs.replace(self.marks, books={**self.marks.books, book: mark}))
+
+    def _write(self, marks: Marks) -> None:
+        write_marks(self._ledger, marks)
+        self.marks = marks
+        self.is_new = False
+
+
+def book_name(nim: str, mode: str, ifu: str) -> str:
+    """As the file names a book: machine up to the dash, mode, taxpayer."""
+    return f"{nim.partition('-')[0]} {mode} {ifu}"
+
+
+def merged(one: Marks, other: Marks) -> Marks:
+    """The higher of each number, and every revoked key."""
+    names = one.books.keys() | other.books.keys()
+    books = {name: _higher(one.books.get(name, Mark()), other.books.get(name, Mark())) for name in names}
+    return Marks(books, one.revoked | other.revoked)
+
+
+def _higher(one: Mark, other: Mark) -> Mark:
+    given = max(one.given, other.given)
+    reserved = max(one.reserved, other.reserved)
+    return Mark(given, reserved if reserved > given else 0)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

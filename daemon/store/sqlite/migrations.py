@@ -1,0 +1,99 @@
+"""The schema, as numbered files in `schema/`; `PRAGMA user_version` is the number of the last one applied."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from importlib import resources
+from typing import NamedTuple
+
+from daemon.core.errors import LedgerUnusable
+
+APPLICATION_ID = int.from_bytes(b"mcfd", "big")
+
+
+class Migration(NamedTuple):
+    number: int
+    name: str
+    script: str
+
+
+def migrations() -> list[Migration]:
+    """All of them, in order; the numbers run from 1 without a gap."""
+    files = sorted(
+        (entry for entry in resources.files("daemon.store").joinpath("schema").iterdir()),
+        key=lambda entry: entry.name,
+    )
+    found = [_read(entry.name, entry.read_text("utf-8")) for entry in files if entry.name.endswith(".sql")]
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise LedgerUnusable("the installation is damaged: its migrations are not numbered without a gap")
+    return found
+
+
+def migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
+    """Brings an empty or older file up to the last of `steps`, each one whole or not at all.
+
+    LedgerUnusable for a file of somebody else, or one that a newer mcfd has migrated."""
+    version = _version(connection, steps[-1].number)
+    (enforced,) = connection.execute("PRAGMA foreign_keys").fetchone()
+    connection.execute("PRAGMA foreign_keys = OFF")  # a table that is made anew is another parent for a moment
+    try:
+        _apply(connection, steps[version:])
+    finally:
+        connection.execute(f"PRAGMA foreign_keys = {enforced}")
+
+
+def _apply(connection: sqlite3.Connection, steps: list[Migration]) -> None:
+    for step in steps:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements(step.script):
+                connection.execute(statement)
+            _no_orphans(connection)
+            connection.execute(f"PRAGMA user_version = {step.number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _no_orphans(connection: sqlite3.Connection) -> None:
+    orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if orphan is not None:
+        raise LedgerUnusable(f"a row of {orphan[0]} refers to a missing {orphan[2]}; put the last backup back")
+
+
+def is_current(connection: sqlite3.Connection, steps: list[Migration]) -> bool:
+    return _version(connection, steps[-1].number) == steps[-1].number
+
+
+def _version(connection: sqlite3.Connection, newest: int) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if application_id != APPLICATION_ID and (application_id or version or tables):
+        raise LedgerUnusable("this is a database of another program, not a ledger of mcfd")
+    if version > newest:
+        raise LedgerUnusable(
+            f"the ledger was written by a newer mcfd (its schema is {version}, this mcfd knows {newest}): "
+            "install that version again, or put back a backup made before the upgrade"
+        )
+    return version
+
+
+def statements(script: str) -> Iterator[str]:
+    """One at a time, since `executescript` would commit first and leave half a migration behind."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    if any(line.strip() and not line.lstrip().startswith("--") for line in pending.splitlines()):
+        raise ValueError("a migration ends in the middle of a statement")
+
+
+def _read(name: str, script: str) -> Migration:
+    number, _, rest = name.partition("_")
+    return Migration(int(number), rest.removesuffix(".sql"), script)

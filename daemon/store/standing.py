@@ -1,0 +1,37 @@
+"""How a book stands at this moment, for the box's presence."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+
+from daemon.core.delivery import Standing
+from daemon.core.ledger.book import Book
+from daemon.store.access import LedgerAccess
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.codec import counters_of
+from daemon.store.tables.lineage import read_lineage
+
+_SQL = load("daemon.store.tables.standing")
+
+
+class Standings(LedgerAccess):
+    async def of(self, book: Book) -> Standing:
+        return await self._read(partial(_standing, book=book))
+
+
+def _standing(connection: sqlite3.Connection, book: Book) -> Standing:
+    lineage = read_lineage(connection)
+    z_number, z_head, seq, head, tc, fvc, frc, certified_at = connection.execute(
+        _SQL["standing"], (book.id,)
+    ).fetchone()
+    return Standing(
+        ledger_id=lineage.ledger_id,
+        epoch=lineage.epoch,
+        z_number=z_number,
+        z_head=z_head,
+        seq=seq,
+        head=head,
+        counters=counters_of(tc, fvc, frc),
+        certified_at=certified_at,
+    )

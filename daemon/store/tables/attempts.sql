@@ -1,0 +1,39 @@
+-- name: insert
+INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc,
+                           reference_fvc, request_id, payload, reference_epoch, epoch)
+VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
+
+-- name: amend
+UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';
+
+-- name: seal
+UPDATE certification
+SET seq = ?, state = ?, total_ttc = ?, ended_at = ?, tc = ?, fvc = ?, frc = ?, line_ms = ?, duration_ms = ?,
+    code = ?, machine_time = ?, ifu = ?, reason = ?, hash = ?, tally = ?, payload = coalesce(?, payload)
+WHERE id = ?;
+
+-- name: dispute
+UPDATE certification SET state = 'disputed', reason = ? WHERE id = ? AND book_id = ? AND state = 'begun';
+
+-- name: by_id
+SELECT {columns} FROM certification WHERE id = ? AND book_id = ?;
+
+-- name: holder
+SELECT {columns} FROM certification
+WHERE book_id = ? AND number = ? AND state IN ('begun', 'certified', 'disputed');
+
+-- name: failed
+SELECT {columns} FROM certification WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned');
+
+-- name: unfinished
+SELECT {columns} FROM certification WHERE book_id = ? AND seq IS NULL AND state = ? ORDER BY id;
+
+-- name: keep_key
+INSERT INTO idempotency (book_id, key_hash, fingerprint, at, attempt_id, z_number, answer) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (book_id, key_hash) DO UPDATE SET
+    fingerprint = excluded.fingerprint, at = excluded.at, attempt_id = excluded.attempt_id,
+    z_number = excluded.z_number, answer = excluded.answer
+WHERE EXISTS (SELECT 1 FROM certification WHERE id = idempotency.attempt_id AND state IN ('refused', 'abandoned'));
+
+-- name: find_key
+SELECT fingerprint, attempt_id, z_number, answer FROM idempotency WHERE book_id = ? AND key_hash = ?;

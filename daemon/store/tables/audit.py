@@ -1,0 +1,68 @@
+"""The audit log's table: only ever added to, each entry in the transaction of what it tells."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from daemon.core.audit import GENESIS, Action, Actor, AuditEntry, chain, first_broken
+from daemon.store.sqlite.queries import load
+
+_SQL = load(__name__)
+
+BATCH = 500
+
+
+def add(
+    connection: sqlite3.Connection,
+    action: Action,
+    subject: str,
+    *,
+    at: int,
+    by: Actor,
+    detail: Mapping[str, str] | None = None,
+) -> None:
+    told = dict(detail or {})
+    last = connection.execute(_SQL["last"]).fetchone()
+    last_id, previous = last or (0, GENESIS)
+    digest = chain(previous, at=at, actor=by, action=action, subject=subject, detail=told)
+    text = json.dumps(told, sort_keys=True, ensure_ascii=False)
+    connection.execute(_SQL["insert"], (last_id + 1, at, by.name, by.address, action, subject, text, digest))
+
+
+def broken_entry(connection: sqlite3.Connection) -> AuditEntry | None:
+    """The first that does not follow from the one before it; None when the chain is whole."""
+    previous, last_id = GENESIS, 0
+    for entries in _batches(connection):
+        if found := first_broken(entries, previous, last_id):
+            return found
+        previous, last_id = entries[-1].hash, entries[-1].id
+    return None
+
+
+def _batches(connection: sqlite3.Connection) -> Iterator[list[AuditEntry]]:
+    after = 0
+    while entries := [_entry(row) for row in connection.execute(_SQL["oldest_first"], (after, BATCH))]:
+        yield entries
+        after = entries[-1].id
+
+
+def newest(connection: sqlite3.Connection, limit: int, before: int) -> list[AuditEntry]:
+    """Newest first; go on with `before` = the id of the last one."""
+    return [_entry(row) for row in connection.execute(_SQL["newest_first"], (before, limit))]
+
+
+def _entry(row: tuple[Any, ...]) -> AuditEntry:
+    number, at, actor, address, action, subject, detail, digest = row
+    return AuditEntry(
+        id=number,
+        at=at,
+        actor=actor,
+        address=address,
+        action=action,
+        subject=subject,
+        detail=json.loads(detail),
+        hash=digest,
+    )

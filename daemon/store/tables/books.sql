@@ -1,0 +1,45 @@
+-- name: find
+SELECT id, nim FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) ORDER BY in_use DESC, nim = ? DESC, id DESC LIMIT 1;
+
+-- name: insert
+INSERT INTO book (nim, mode, head) VALUES (?, ?, ?) RETURNING id;
+
+-- name: insert_total
+INSERT INTO total (book_id, running, closed) VALUES (?, ?, ?);
+
+-- name: all
+SELECT id, nim, mode FROM book ORDER BY id;
+
+-- name: state
+SELECT tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs,
+       (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL)
+FROM book WHERE id = ?;
+
+-- name: head
+SELECT last_seq, last_at, head FROM book WHERE id = ?;
+
+-- name: advance
+UPDATE book SET last_seq = ?, last_at = ?, head = ? WHERE id = ?;
+
+-- name: advance_certified
+UPDATE book SET last_seq = ?, last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, last_number = ?,
+                unexplained = max(0, unexplained + ?)
+WHERE id = ?;
+
+-- name: known
+SELECT tc, fvc, frc, rates, ifu, unexplained, restored_at FROM book WHERE id = ?;
+
+-- name: reconcile
+UPDATE book SET tc = ?, fvc = ?, frc = ?, rates = ?, ifu = ?, unexplained = unexplained + ?,
+                last_at = max(last_at, ?), restored_at = 0
+WHERE id = ?;
+
+-- name: raise_fvc
+UPDATE total SET fvc_end = max(fvc_end, ?)
+WHERE book_id = ? AND seq = (SELECT last_seq FROM book WHERE id = total.book_id);
+
+-- name: attend
+UPDATE book SET attention = ?, last_at = max(last_at, ?) WHERE id = ?;
+
+-- name: accept_time
+UPDATE book SET accepted_to = ?;

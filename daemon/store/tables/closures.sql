@@ -1,0 +1,23 @@
+-- name: insert
+INSERT INTO closure (book_id, z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc,
+                     tc, fvc, frc, unexplained, first_seq, last_seq, body, hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: opening
+SELECT z_number, unexplained FROM book WHERE id = ?;
+
+-- name: advance
+UPDATE book SET last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, z_number = ?, unexplained = 0 WHERE id = ?;
+
+-- name: by_number
+SELECT {columns} FROM closure WHERE book_id = ? AND z_number = ?;
+
+-- name: by_report_id
+SELECT {columns} FROM closure WHERE book_id = ? AND report_id = ?;
+
+-- name: between
+SELECT {columns} FROM closure
+WHERE book_id = ? AND created_at >= ? AND created_at < ? AND z_number > ? ORDER BY created_at, id LIMIT ?;
+
+-- name: since
+SELECT z_number, first_seq, last_seq FROM closure WHERE book_id = ? AND created_at >= ? ORDER BY created_at, id;

@@ -1,0 +1,166 @@
+"""How an invoice and a tally look on disk, and how a row becomes a `Record`.
+
+An invoice is MessagePack (structs as arrays), deflated without header against a preset dictionary: a ten-line receipt takes
+about 250 bytes. One byte in front tells which dictionary. Old dictionaries stay here for ever; a field that is added to `Invoice`
+goes to its end and has a default, so that old rows can still be read. A tally's keys are numbers on disk: a fifth of a row
+would otherwise be names.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from daemon.core.errors import LedgerUnusable
+from daemon.core.invoice.invoice import GROUPS, Invoice
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Tally
+from daemon.core.machine.state import FiscalCounters
+
+_WINDOW = -12
+"""Raw deflate with a window of 4 KiB: receipts are small, and a small window is quicker to set up."""
+
+_DICTIONARIES = {
+    1: (
+        b"FA\xa3RAN\xa3RAM\xa3RRR\xa3COR RAN FT EV ET EA PP\xadPC PM IMPSER IMPBIE\xa6LOCSER Ouagadougou Bobo-Dioulasso "
+        b"SARL Burkina Faso Boisson Bi\xc3\xa8re Caf\xc3\xa9 Th\xc3\xa9 Pain Savon Lait Farine P\xc3\xa2tes Eau min\xc3\xa9rale "
+        b"Tomate Sucre 1kg Huile 1L Riz 25kg sachet carton bouteille paquet pi\xc3\xa8ce 500g 250g Produit Article \x92\xa1C\xce"
+        b"\x92\xa1V\xce\x92\xa1M\xce\x95\xa1A\x00\xce\x00\xce\x95\xa1C\xcd\x03\xe8\xce"
+        b"\xdc\x00\x10\xab2026-000001\xa2FV\xa2HT\xa2FV\xa3TTC\xa11\xa8Caisse 1\xa11\x97\xa2CC\xa0\xa0\xa0\xa0\xa0\xa0\x9a"
+        b"\x9c\xa9Article 1\xa1A\x00\xce\x00\x02I\xf0\xcd\x03\xe8\xcd\x05\xdc\xcd\x05\xdc\xa6LOCBIE\xa0\x00\x00\xa0"
+        b"\x9c\xa9Article 2\xa1B\xcd\x07\x08\xce\x00\x02I\xf0\xcd\x07\xd0\xcd\x0b\xb8\xcd\x0b\xb8\xa6LOCBIE\xa0\x00\x00\xa0"
+        b"\x91\x92\xa1E\xcd\x3a\x98\x91\x95\xa1B\xcd\x07\x08\xcd1\xa8\xcd\x08\xf0\xcd:\x98\xcd:\x98\x90\xa0\xa0\xc0\x90"
+    ),
+}
+# What business customers write in Burkina Faso, and units of goods; then all of the first.
+_DICTIONARIES[2] = (
+    "Zone industrielle Station Société Coopérative Quincaillerie Alimentation Restaurant Hôtel Pharmacie Ets & Frères SA SARL "
+    "Boulevard Avenue Rue Secteur 15, BP Bobo-Dioulasso 01, 01 BP Ouagadougou 01, info@compta@contact@gmail.com@yahoo.fr "
+    "BF-BBD-01-BF-OUA-01-2018-A10-BF-OUA-01-2022-M-BF-OUA-01-2024-B12-+226 50 +226 60 +226 71 +226 78 +226 25 +226 70 +226 76 "
+    " kg 5 kg 10 kg 50 kg 400 g 200 g 33 cl 65 cl 1,5 L ×6 ×12 en poudre sucré parfumé blanc complet "
+).encode() + _DICTIONARIES[1]
+_NEWEST = max(_DICTIONARIES)
+_EMPTY = {
+    number: zlib.compressobj(6, zlib.DEFLATED, _WINDOW, 5, zlib.Z_DEFAULT_STRATEGY, words)
+    for number, words in _DICTIONARIES.items()
+}
+
+_UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
+_NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore`"
+_NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
+
+_invoices = msgspec.msgpack.Decoder(Invoice)
+_tallies = msgspec.msgpack.Decoder(dict[int | str, int])
+
+
+def _tally_keys() -> Iterator[str]:
+    """In the order of their numbers on disk, for ever: the commonest first, a new one at the end."""
+    parts = [f"{group}.{part}" for group in GROUPS for part in ("ht", "tva", "ttc")]
+    totals = {
+        kind: [f"{kind}.{part}" for part in ("n", "ttc", *parts)] for kind in ("FV", "FA", "FT", "EV", "ET", "EA")
+    }
+    yield from totals.pop("FV")
+    yield from (f"pay.{method}" for method in "EVCMBA")
+    yield from ("specific", "incomplete", *(f"psvb.{group}.{part}" for group in "ABCD" for part in ("base", "amount")))
+    for keys in totals.values():
+        yield from keys
+
+
+_NAMES = dict(enumerate(_tally_keys()))
+_NUMBERS = {name: number for number, name in _NAMES.items()}
+
+RECORD_COLUMNS = (
+    "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
+    "machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at"
+)
+PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
+"""Where in such a row the invoice is."""
+
+
+def invoice_bytes(invoice: Invoice) -> bytes:
+    return msgspec.msgpack.encode(invoice)
+
+
+def read_invoice(content: bytes) -> Invoice:
+    try:
+        return _invoices.decode(content)
+    except msgspec.MsgspecError as error:
+        raise LedgerUnusable(_UNREADABLE) from error
+
+
+def pack(content: bytes) -> bytes:
+    deflater = _EMPTY[_NEWEST].copy()
+    return bytes((_NEWEST,)) + deflater.compress(content) + deflater.flush()
+
+
+def unpack(payload: bytes) -> bytes:
+    """LedgerUnusable when the bytes are not what `pack` wrote."""
+    try:
+        inflater = zlib.decompressobj(_WINDOW, _DICTIONARIES[payload[0]])
+        content = inflater.decompress(payload[1:])
+    except (KeyError, IndexError, zlib.error) as error:
+        raise LedgerUnusable(_UNREADABLE) from error
+    if not inflater.eof:
+        raise LedgerUnusable(_UNREADABLE)
+    return content
+
+
+def tally_bytes(tally: Tally) -> bytes:
+    return msgspec.msgpack.encode({_NUMBERS.get(name, name): value for name, value in tally.items()})
+
+
+def read_tally(content: bytes) -> Tally:
+    try:
+        return {_NAMES[key] if isinstance(key, int) else key: value for key, value in _tallies.decode(content).items()}
+    except (msgspec.MsgspecError, KeyError) as error:
+        raise LedgerUnusable(_NO_TALLY) from error
+
+
+def read_rates(text: str) -> dict[str, int]:
+    try:
+        rates: dict[str, int] = json.loads(text)
+    except ValueError as error:
+        raise LedgerUnusable(_NO_RATES) from error
+    return rates
+
+
+def rates_text(rates: dict[str, int]) -> str:
+    return json.dumps(rates, sort_keys=True, separators=(",", ":"))
+
+
+def counters_of(tc: int | None, fvc: int | None, frc: int | None) -> FiscalCounters | None:
+    if tc is None or fvc is None or frc is None:
+        return None
+    return FiscalCounters(tc, fvc, frc)
+
+
+def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
+    """`row` as `RECORD_COLUMNS` has it; `content` is the invoice's bytes where the caller has unpacked them already."""
+    (id_, number, type_, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, *rest) = row
+    code, machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash_, chained_at = rest
+    return Record(
+        id=id_,
+        number=number,
+        type=type_,
+        state=state,
+        begun_at=begun_at,
+        base=FiscalCounters(base_tc, base_fvc, base_frc),
+        total_ttc=total_ttc,
+        invoice=read_invoice(unpack(payload) if content is None else content),
+        seq=seq or 0,
+        ended_at=ended_at or 0,
+        code=code or "",
+        machine_time=machine_time or "",
+        ifu=ifu or "",
+        counters=counters_of(tc, fvc, frc),
+        reason=reason or "",
+        line_ms=line_ms or 0,
+        duration_ms=duration_ms or 0,
+        request_id=request_id or "",
+        hash=hash_ or b"",
+        chained_at=chained_at or 0,
+    )

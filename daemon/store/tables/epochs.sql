@@ -1,0 +1,23 @@
+-- name: rename
+UPDATE book SET nim = ? WHERE id = ?;
+
+-- name: begin
+UPDATE book
+SET nim = ?, epoch = epoch + 1, tc = ?, fvc = ?, frc = ?, unexplained = unexplained + ?,
+    last_number = CASE WHEN ? THEN '' ELSE last_number END
+WHERE id = ?;
+
+-- name: present
+SELECT epoch, nim FROM book WHERE id = ?;
+
+-- name: bind_keys
+UPDATE api_key SET taxpayer = ? WHERE taxpayer = '' AND mode = ? AND (nim = ? OR nim GLOB ?);
+
+-- name: retire
+UPDATE book SET in_use = 0 WHERE mode = ? AND (nim = ? OR nim GLOB ?);
+
+-- name: of_taxpayer
+SELECT id, nim FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND ifu = ? ORDER BY id DESC LIMIT 1;
+
+-- name: take_up
+UPDATE book SET in_use = 1, ifu = ? WHERE id = ?;

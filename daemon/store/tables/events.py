@@ -1,0 +1,73 @@
+"""What happened, in the order it became durable: small rows that point at the record, kept a week for screens that come back.
+
+Events that some destination wants are put into its outbox lane in the same transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+
+from daemon.core.events import CERTIFIED, CLOSURE, Event, EventSpan
+from daemon.core.ledger.book import Book
+from daemon.store.sqlite.queries import OUTBOX, load
+from daemon.store.tables.lineage import read_lineage
+
+_SQL = load(__name__)
+_OUTBOX = load(OUTBOX)
+
+Lanes = Mapping[str, frozenset[str]]
+"""Which event types each destination wants."""
+
+UPSTREAM = "upstream"
+DEFAULT_LANES: Lanes = {UPSTREAM: frozenset({CLOSURE})}
+
+OF_A_RECORD = frozenset({CERTIFIED, CLOSURE})
+"""Their outbox row refers to the attempt or the Z, which are kept for ever; the row of any other refers to the event."""
+
+
+class EventWriter:
+    """Writes events, and their outbox rows; the destinations in `live_only` get none of a sandbox."""
+
+    def __init__(self, lanes: Lanes, live_only: Collection[str] = ()) -> None:
+        self.take(lanes, live_only)
+
+    def take(self, lanes: Lanes, live_only: Collection[str]) -> None:
+        """From the next event on."""
+        self._live_only = frozenset(live_only)
+        types = {type_ for wanted in lanes.values() for type_ in wanted}
+        self._lanes = {type_: [lane for lane in lanes if type_ in lanes[lane]] for type_ in types}
+
+    def write(
+        self, connection: sqlite3.Connection, book: Book, type_: str, at: int, *, ref: int = 0, detail: str = ""
+    ) -> None:
+        (event_id,) = connection.execute(_SQL["insert"], (book.id, type_, ref, at, detail)).fetchone()
+        about = ref if type_ in OF_A_RECORD else event_id
+        for lane in self._lanes.get(type_, ()):
+            if book.mode == "live" or lane not in self._live_only:
+                connection.execute(_OUTBOX["insert"], (lane, book.id, type_, about, at))
+
+
+def events_after(connection: sqlite3.Connection, book: Book, event_id: int, limit: int) -> list[Event]:
+    return [Event(*row) for row in connection.execute(_SQL["after"], (event_id, book.id, limit))]
+
+
+def find_event(connection: sqlite3.Connection, book: Book, event_id: int) -> Event | None:
+    """None when it is not this book's, or was let go of (`housekeeping`)."""
+    row = connection.execute(_SQL["by_id"], (event_id, book.id)).fetchone()
+    return None if row is None else Event(*row)
+
+
+def last_told(connection: sqlite3.Connection, book: Book, type_: str) -> int:
+    """When an event of that type was last written (ms), 0 when none is kept."""
+    at: int = connection.execute(_SQL["last_told"], (book.id, type_)).fetchone()[0]
+    return at
+
+
+def event_span(connection: sqlite3.Connection) -> EventSpan:
+    oldest, newest = connection.execute(_SQL["span"]).fetchone()
+    return EventSpan(oldest, newest, read_lineage(connection).epoch)
+
+
+def prune_events(connection: sqlite3.Connection, before: int, limit: int) -> int:
+    """The newest row stays whatever its age, so that an id is never given twice."""
+    return connection.execute(_SQL["prune"], (before, limit)).rowcount

@@ -1,0 +1,87 @@
+"""The electronic journal: what ended, newest first or as a stream; what a code or a number stands for; what was credited.
+
+A range of time becomes a range of seq by the checkpoints, since time never goes back in a book."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterator
+
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.core.report.journal import Page
+from daemon.store.sqlite.queries import load
+from daemon.store.tables import attempts
+from daemon.store.tables.codec import RECORD_COLUMNS, record_of
+from daemon.store.tables.totals import bracket
+
+_SQL = load(__name__, columns=RECORD_COLUMNS)
+
+CHUNK = 128
+"""Records read at a time by a stream: flat memory, and no read transaction that would keep the WAL from being reused."""
+
+_LAST = sys.maxsize
+
+
+def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
+    """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
+    if page.state in attempts.OPEN:
+        return list(_open_ones(connection, book, page))
+    if page.number:
+        return _of_number(connection, book, page)
+    after, upto = bracket(connection, book, page.start, page.end)
+    last = _LAST if upto is None else upto
+    if page.before_seq:
+        last = min(last, page.before_seq - 1)
+    state = page.state or ""
+    asked = (state, state, page.type, page.type, page.amount, page.amount, page.part, page.part)
+    values = (book.id, after, last, page.start, page.end, *asked, page.limit)
+    return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
+
+
+def chunk(connection: sqlite3.Connection, book: Book, start: int, end: int, after_seq: int) -> list[Record]:
+    """The next records of a stream, oldest first: those after the seq `after_seq`."""
+    after, upto = bracket(connection, book, start, end)
+    last = _LAST if upto is None else upto
+    values = (book.id, max(after, after_seq), last, start, end, CHUNK)
+    return [record_of(row) for row in connection.execute(_SQL["oldest_first"], values)]
+
+
+def by_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | None:
+    row = connection.execute(_SQL["by_code"], (book.id, code)).fetchone()
+    return None if row is None else record_of(row)
+
+
+def credits_on(connection: sqlite3.Connection, book: Book, sale_id: int) -> list[Record]:
+    """The certified credit notes on that sale, oldest first, a hundred at the most: another activation has the same FVC for another one."""
+    return [record_of(row) for row in connection.execute(_SQL["credits"], (book.id, sale_id))]
+
+
+def credited(connection: sqlite3.Connection, book: Book, epoch: int, fvc: int) -> tuple[int | None, int]:
+    """The total of the sale that the machine counted as `fvc` in that epoch, and the sum of the credit notes that refer to it."""
+    original = connection.execute(_SQL["original"], (book.id, epoch, fvc)).fetchone()
+    (total,) = connection.execute(_SQL["credited"], (book.id, epoch, fvc)).fetchone()
+    return (original[0] if original else None), total
+
+
+def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:
+    state: attempts.OpenState = "begun" if page.state == "begun" else "disputed"
+    for record in reversed(attempts.unfinished(connection, book, state)):
+        if page.start <= record.begun_at < page.end and page.number in ("", record.number):
+            yield record
+
+
+def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
+    found = attempts.failed_attempts(connection, book, page.number)
+    holder = attempts.find_number(connection, book, page.number)
+    if holder is not None and holder.state == "certified":
+        found.append(holder)
+    found = [
+        record
+        for record in found
+        if page.start <= record.ended_at < page.end
+        and page.state in (None, record.state)
+        and (not page.before_seq or record.seq < page.before_seq)
+    ]
+    return sorted(found, key=lambda record: -record.seq)[: page.limit]

@@ -1,0 +1,26 @@
+-- name: newest_first
+SELECT {columns} FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
+    AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?) AND (? = '' OR instr(number, ?) > 0)
+ORDER BY seq DESC LIMIT ?;
+
+-- name: oldest_first
+SELECT {columns} FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
+ORDER BY seq LIMIT ?;
+
+-- name: by_code
+SELECT {columns} FROM certification WHERE book_id = ? AND code = ? ORDER BY id DESC LIMIT 1;
+
+-- name: original
+SELECT total_ttc FROM certification
+WHERE book_id = ? AND epoch = ? AND fvc = ? AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq LIMIT 1;
+
+-- name: credited
+SELECT coalesce(sum(total_ttc), 0) FROM certification
+WHERE book_id = ? AND reference_epoch = ? AND reference_fvc = ? AND state IN ('certified', 'disputed');
+
+-- name: credits
+SELECT {columns} FROM certification
+WHERE book_id = ? AND (reference_epoch, reference_fvc) = (SELECT epoch, fvc FROM certification WHERE id = ?)
+    AND state = 'certified' ORDER BY seq LIMIT 100;

@@ -1,0 +1,76 @@
+"""API keys (decisions 22 and 28): only a SHA-256 is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+import msgspec
+
+from daemon.core.audit import Actor
+from daemon.core.errors import NotFound
+from daemon.core.keys import hash_key, inspect
+from daemon.core.ledger.attempt import Mode
+from daemon.core.roles import USUAL, Role
+from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.queries import load
+from daemon.store.tables import audit
+
+_SQL = load(__name__)
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """Times in ms; `revoked_at` is 0 while the key works, `expires_at` 0 when it has no end, `used_at` is to the minute."""
+
+    id: int
+    nim: str
+    mode: Mode
+    label: str
+    created_at: int
+    revoked_at: int
+    role: Role = USUAL
+    expires_at: int = 0
+    used_at: int = 0
+
+
+class KeyRing:
+    """Looks a key up on the loop's own thread, in the file each time: a few microseconds, and a key that another process has
+    just revoked is refused at once."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def find(self, text: str) -> ApiKey | None:
+        """The key as it is sent by a client; None when it is mistyped, unknown or revoked. It may have come to its end."""
+        if inspect(text) is None:
+            return None
+        try:
+            row = self._connection.execute(_SQL["by_hash"], (hash_key(text),)).fetchone()
+        except sqlite3.Error as error:
+            raise (storage_error(error) or error) from error
+        return None if row is None else ApiKey(*row)
+
+
+def create_key(connection: sqlite3.Connection, key: ApiKey, text: str, by: Actor) -> None:
+    """`key` without its id and uses; `text` is the key itself, which is nowhere afterwards."""
+    values = (key.nim, key.mode, key.label, hash_key(text), key.created_at, key.role, key.expires_at)
+    key_id = connection.execute(_SQL["insert"], values).lastrowid
+    detail = {"nim": key.nim, "mode": key.mode, "label": key.label, "role": key.role}
+    audit.add(connection, "key.created", f"key {key_id}", at=key.created_at, by=by, detail=detail)
+
+
+def list_keys(connection: sqlite3.Connection) -> list[ApiKey]:
+    """Oldest first, those that were revoked included."""
+    return [ApiKey(*row) for row in connection.execute(_SQL["list"])]
+
+
+def revoke_key(connection: sqlite3.Connection, key_id: int, at: int, by: Actor) -> None:
+    """NotFound when there is no such key, or it works no more."""
+    if connection.execute(_SQL["revoke"], (at, key_id)).rowcount != 1:
+        raise NotFound(f"there is no working key {key_id}")
+    audit.add(connection, "key.revoked", f"key {key_id}", at=at, by=by)
+
+
+def note_uses(connection: sqlite3.Connection, uses: Mapping[int, int]) -> None:
+    """When each key (by its id) was used last, in ms."""
+    connection.executemany(_SQL["used"], [(at, key_id) for key_id, at in uses.items()])

@@ -1,0 +1,81 @@
+-- name: insert
+INSERT INTO outbox (destination, book_id, type, ref_id, created_at) VALUES (?, ?, ?, ?, ?);
+
+-- name: waiting_closures
+SELECT outbox.id, book.nim, book.mode, closure.z_number, closure.report_id, closure.created_at, closure.body,
+       closure.hash, outbox.sent_at, closure.id, closure.first_seq, closure.last_seq,
+       before.report_id, before.hash, before.tc, before.fvc, before.frc
+FROM outbox JOIN book ON book.id = outbox.book_id
+     JOIN closure ON closure.book_id = outbox.book_id AND closure.z_number = outbox.ref_id
+     LEFT JOIN closure AS before ON before.book_id = closure.book_id AND before.z_number =
+         (SELECT max(z_number) FROM closure AS older
+          WHERE older.book_id = closure.book_id AND older.z_number < closure.z_number)
+WHERE outbox.destination = ? AND outbox.book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+      AND outbox.state = 'waiting' AND outbox.type = 'closure.created'
+ORDER BY outbox.id LIMIT ?;
+
+-- name: waiting_events
+SELECT id, book_id, type, ref_id, created_at, tries, sent_at FROM outbox
+WHERE destination = ? AND book_id = ? AND state = 'waiting' ORDER BY id LIMIT ?;
+
+-- name: backlog
+SELECT book.nim, book.mode, sum(state = 'waiting'), sum(state = 'parked'),
+       coalesce(min(CASE WHEN state = 'waiting' THEN created_at END), 0), max(last_error_at), max(sent_at),
+       book.id
+FROM outbox JOIN book ON book.id = outbox.book_id
+WHERE destination = ? GROUP BY book.id ORDER BY book.id;
+
+-- name: last_error
+SELECT last_error FROM outbox
+WHERE destination = ? AND book_id = ? AND last_error_at = ? ORDER BY id DESC LIMIT 1;
+
+-- name: mark_sent
+UPDATE outbox SET state = 'sent', sent_at = ?, tries = tries + 1 WHERE id = ?;
+
+-- name: mark_failed
+UPDATE outbox SET tries = tries + 1, last_error = ?, last_error_at = ?, next_at = ? WHERE id = ? AND state = 'waiting';
+
+-- name: park
+UPDATE outbox SET state = 'parked', tries = tries + 1, last_error = ?, last_error_at = ? WHERE id = ?;
+
+-- name: count_parked
+SELECT count(*) FROM outbox
+WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+      AND state = 'parked' AND last_error_at < ?;
+
+-- name: offer_again
+UPDATE outbox SET state = 'waiting', next_at = 0
+WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+      AND state = 'parked' AND last_error_at < ?;
+
+-- name: replay_parked
+UPDATE outbox SET state = 'waiting', next_at = 0
+WHERE destination = ? AND state = 'parked'
+      AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE nim = ?));
+
+-- name: replay_from
+UPDATE outbox SET state = 'waiting', next_at = 0
+WHERE destination = ? AND type = 'closure.created' AND state <> 'waiting' AND ref_id >= ?
+      AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE nim = ?));
+
+-- name: resend
+UPDATE outbox SET state = 'waiting', next_at = 0
+WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+      AND type = 'closure.created' AND state <> 'waiting' AND ref_id >= ?;
+
+-- name: prune
+DELETE FROM outbox WHERE id IN (
+    SELECT id FROM outbox WHERE state = 'sent' AND type <> 'closure.created' AND sent_at < ? ORDER BY id LIMIT ?
+);
+
+-- name: move
+UPDATE outbox SET destination = ? WHERE destination = ?;
+
+-- name: destinations
+SELECT DISTINCT destination FROM outbox;
+
+-- name: forget_unsent
+DELETE FROM outbox WHERE destination = ? AND state <> 'sent';
+
+-- name: forget_sent
+DELETE FROM outbox WHERE destination = ?;

@@ -1,0 +1,106 @@
+"""People who log in, and their sessions; each change is in the audit log, in the same transaction. Times in ms."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+import msgspec
+
+from daemon.core.audit import Actor
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.roles import Role
+from daemon.store.sqlite.queries import load
+from daemon.store.tables import audit
+
+_SQL = load(__name__)
+
+
+class Person(msgspec.Struct, frozen=True):
+    """Times in ms; `disabled_at` is 0 while they may log in, `seen_at` 0 when they have no session."""
+
+    id: int
+    name: str
+    role: Role
+    created_at: int
+    disabled_at: int = 0
+    seen_at: int = 0
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Of a person who may log in. `used_at` in ms, to the minute."""
+
+    person_id: int
+    name: str
+    role: Role
+    opened_at: int
+    used_at: int
+
+
+def create_person(connection: sqlite3.Connection, name: str, role: Role, password: str, *, at: int, by: Actor) -> None:
+    """`password` is the hash. One who was disabled comes back. InvalidRequest when the name is taken."""
+    if connection.execute(_SQL["again"], (role, password, name)).rowcount != 1:
+        try:
+            connection.execute(_SQL["insert"], (name, role, password, at))
+        except sqlite3.IntegrityError:
+            raise InvalidRequest([FieldError("name", "is taken")]) from None
+    audit.add(connection, "user.created", f"user {name}", at=at, by=by, detail={"role": role})
+
+
+def set_password(connection: sqlite3.Connection, name: str, password: str, *, at: int, by: Actor) -> None:
+    """Ends their sessions. NotFound when there is none of that name who may log in."""
+    _change(connection, "set_password", (password, name))
+    audit.add(connection, "user.password_changed", f"user {name}", at=at, by=by)
+
+
+def disable_person(connection: sqlite3.Connection, name: str, *, at: int, by: Actor) -> None:
+    """At once: their sessions end. NotFound as above."""
+    _change(connection, "disable", (at, name))
+    audit.add(connection, "user.disabled", f"user {name}", at=at, by=by)
+
+
+def _change(connection: sqlite3.Connection, block: str, values: tuple[str | int, str]) -> None:
+    name = values[1]
+    if connection.execute(_SQL[block], values).rowcount != 1:
+        raise NotFound(f"there is no user {name}")
+    connection.execute(_SQL["end_sessions"], (name,))
+
+
+def list_people(connection: sqlite3.Connection) -> list[Person]:
+    """By name."""
+    return [Person(*row) for row in connection.execute(_SQL["list"])]
+
+
+def find_person(connection: sqlite3.Connection, name: str) -> tuple[Person, str] | None:
+    """With the hash of the password."""
+    row = connection.execute(_SQL["by_name"], (name,)).fetchone()
+    return None if row is None else (Person(*row[:-1]), row[-1])
+
+
+# -- sessions -----------------------------------------------------------------------------------------------------------------
+
+
+def open_session(
+    connection: sqlite3.Connection, person_id: int, name: str, digest: bytes, *, at: int, by: Actor
+) -> None:
+    connection.execute(_SQL["open_session"], (digest, person_id, at, at, by.address))
+    audit.add(connection, "user.logged_in", f"user {name}", at=at, by=by)
+
+
+def find_session(connection: sqlite3.Connection, digest: bytes) -> Session | None:
+    """None when it was ended, or its person disabled."""
+    row = connection.execute(_SQL["session"], (digest,)).fetchone()
+    return None if row is None else Session(*row)
+
+
+def end_session(connection: sqlite3.Connection, digest: bytes, *, at: int, by: Actor) -> None:
+    session = find_session(connection, digest)
+    if session is not None:
+        connection.execute(_SQL["end_session"], (digest,))
+        audit.add(connection, "user.logged_out", f"user {session.name}", at=at, by=by)
+
+
+def note_session_uses(connection: sqlite3.Connection, uses: Mapping[bytes, int], idle_before: int) -> None:
+    """When each session was used last; those that were not used since `idle_before` (ms) end."""
+    connection.executemany(_SQL["touch"], [(at, digest) for digest, at in uses.items()])
+    connection.execute(_SQL["end_idle"], (idle_before,))

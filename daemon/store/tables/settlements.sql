@@ -1,0 +1,13 @@
+-- name: insert
+INSERT INTO settlement (book_id, at, decision, attempt_id, attention, reason)
+VALUES (?, ?, ?, ?, (SELECT attention FROM book WHERE id = ?), ?);
+
+-- name: still_disputed
+SELECT reason FROM certification WHERE book_id = ? AND seq IS NULL AND state = 'disputed' ORDER BY id LIMIT 1;
+
+-- name: list
+SELECT id, at, decision, coalesce(attempt_id, 0), attention, reason FROM settlement WHERE book_id = ? ORDER BY id;
+
+-- name: adopt
+INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc, payload, epoch)
+VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;

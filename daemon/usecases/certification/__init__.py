@@ -1,0 +1,1 @@
+"""An invoice from its request to its outcome: exactly once."""

@@ -1,0 +1,32 @@
+"""The end of an attempt, told once, however it was found out."""
+
+from __future__ import annotations
+
+import structlog
+
+from daemon.core.ledger.attempt import Record
+from daemon.usecases.worker.aggregate import tick
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+log = structlog.get_logger(__name__)
+
+
+def announce(worker: MachineWorker, record: Record) -> None:
+    """The log line of an attempt's end, the event for screens, and the tick that brings it into the totals."""
+    log.info(
+        "certification",
+        outcome=record.state,
+        nim=worker.book.nim,
+        mode=worker.book.mode,
+        invoice_number=record.number,
+        invoice_type=record.type,
+        total_ttc=record.total_ttc,
+        line_ms=record.line_ms,
+        duration_ms=record.duration_ms,
+        reason=record.reason or None,
+        request_id=record.request_id,
+    )
+    worker.statistics.note(record)
+    if record.state == "certified":
+        worker.publish("cert.issued", ref=record.id)
+    worker.schedule_tick(lambda: tick(worker))

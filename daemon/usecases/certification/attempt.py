@@ -1,0 +1,312 @@
+"""One attempt to certify, from its place in the line to its end in the ledger. Every crash decision of a sale is here.
+
+    intent ┬─ turn → C3h … 35h ─┬─ (intent durable, outcome of the one before durable) → 38h → outcome durable → answer
+           └─ its commit ───────┘
+
+A power cut before 38h leaves `begun` or nothing, and nothing certified; after it, `begun` and the machine knows; `recover` tells which.
+Where an attempt stands is `Attempts`' to say; here it is only told what happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+
+from daemon.core.errors import (
+    LineLost,
+    MachineNonsense,
+    MachineOffline,
+    MachineRefused,
+    McfdError,
+    NothingDone,
+    OutcomeNotStored,
+    StorageError,
+)
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.attempt import NOT_SENT, Attempt, Record
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.phases import Phase, Step
+from daemon.core.ledger.verdict import is_last
+from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.language import Text
+from daemon.usecases.certification import credit, enter_invoice, recover, slow_close
+from daemon.usecases.certification.announce import announce
+from daemon.usecases.certification.call import Call
+from daemon.usecases.certification.idempotency import outcome_of
+from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.worker.attempts import Live
+from daemon.usecases.worker.machine_queue import QueueEntry
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+log = structlog.get_logger(__name__)
+
+STORE_RETRY = 1.0
+STORE_PATIENCE = 10.0
+"""Seconds: how often an end is tried to be stored again, and how long a till waits for that of its certification."""
+
+
+@dataclass
+class Job:
+    """One attempt under way. `arrived` and `line_started` are loop times in seconds."""
+
+    worker: MachineWorker
+    invoice: Invoice
+    call: Call
+    live: Live
+    arrived: float
+    deadline: float
+    line_started: float = 0.0
+    line_ended: float = 0.0
+    book: Book = field(init=False)
+    intent: asyncio.Future[None] = field(init=False)
+    """Done when the intent is durable, or with the error why it is not."""
+
+    def __post_init__(self) -> None:
+        self.book = self.worker.book
+
+    @property
+    def id(self) -> int:
+        return self.live.id
+
+    @property
+    def line_ms(self) -> int:
+        return round((self.line_ended - self.line_started) * 1000)
+
+    def step(self, step: Step) -> None:
+        self.worker.attempts.step(self.live, step)
+
+
+async def attempt(job: Job, entry: QueueEntry) -> Record:
+    """The certified record, or the error that says what became of it."""
+    with entry:
+        await _near(job, entry)
+        try:
+            machine = await _await_turn(job, entry)
+            outcome = await _on_the_line(job, machine)
+        except McfdError:
+            raise  # and its end is written down
+        except Exception:
+            _give_up(job)
+            raise
+    if outcome is None:
+        return await _settled(job)
+    return await _stored(job, *outcome)  # the machine is free for the next one while this outcome is being stored
+
+
+async def _near(job: Job, entry: QueueEntry) -> None:
+    """The intent is sent to the disk; nobody waits for it before 38h (decision 29)."""
+    try:
+        await entry.wait_near(job.deadline)
+    except BaseException:
+        job.step(Step.NOT_WRITTEN)
+        raise
+    job.intent = job.worker.spawn(_intend(job), "intent")
+
+
+async def _intend(job: Job) -> None:
+    worker = job.worker
+    intent = Attempt(
+        invoice=job.invoice,
+        base=worker.known,
+        begun_at=worker.now(),
+        request_id=job.call.request_id,
+        key_hash=job.call.key_hash,
+        fingerprint=job.call.fingerprint,
+    )
+    try:
+        job.live.id = await worker.ledger.begin(job.book, intent)
+    except BaseException:
+        job.step(Step.NOT_WRITTEN)
+        raise
+    job.step(Step.WRITTEN)
+
+
+async def _await_turn(job: Job, entry: QueueEntry) -> FiscalMachine:
+    try:
+        machine = await job.worker.turn(entry, job.deadline)
+        if job.book.id != job.worker.book.id:
+            raise MachineOffline("the machine has another taxpayer now; nothing was sent")
+        if job.intent.done():
+            job.intent.result()  # its number or its key is taken, or the disk is full: the machine is not asked
+        job.invoice = await credit.check(job.worker, job.invoice)
+    except McfdError:
+        await _end(job, "abandoned", NOT_SENT)
+        raise
+    return machine
+
+
+async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
+    """What was certified, and how many invoices of somebody else before it; None when only the machine can tell; raises when it is known
+    that nothing was."""
+    worker = job.worker
+    clock = asyncio.get_running_loop().time
+    job.line_started = clock()
+    try:
+        agreed = await enter_invoice.enter(worker, machine, job.live, job.invoice, job.intent)
+    except MachineRefused as error:
+        if found := await _certified_before(job, machine):
+            return found
+        await _end(job, "refused", error.text)
+        raise
+    except MachineNonsense as error:
+        await _end(job, "refused", str(error))
+        raise
+    except LineLost as error:
+        worker.drop(machine, str(error))  # at once: the next in the line waits for the machine's return
+        await _end(job, "abandoned", str(error))
+        raise NothingDone(error, Text("nothing was certified, and the invoice may be sent again")) from error
+    except McfdError as error:
+        await _end(job, "abandoned", str(error))
+        raise
+    job.step(Step.CLOSING)
+    try:
+        with slow_close.watching(worker, agreed.number, is_credit=agreed.is_credit):
+            certified = await enter_invoice.close(machine, agreed, worker.known)
+    except enter_invoice.OutcomeUnknown as unknown:
+        await _doubt(job, machine, unknown)
+        return None
+    job.line_ended = clock()
+    unexplained = _unexplained(worker.known, certified.counters, agreed)
+    worker.attempts.known = certified.counters
+    job.step(Step.ANSWERED)
+    return agreed, certified, unexplained
+
+
+async def _certified_before(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
+    """What the machine certified of this number when an earlier attempt of ours was at it and was taken for failed: a machine refuses the
+    number of its last invoice, and that refusal says that it has it (protocol 5.3)."""
+    worker, invoice = job.worker, job.invoice
+    try:
+        state = await machine.state()
+        await job.intent
+    except McfdError:
+        return None  # the refusal stands
+    last = state.last
+    earlier = await worker.ledger.failed_before(worker.book, invoice.number)
+    if last is None or not is_last(invoice, state) or not any(is_last(record, state) for record in earlier):
+        return None
+    log.warning("certification.found", nim=worker.book.nim, mode=worker.book.mode, invoice_number=invoice.number)
+    moved = (state.counters.fvc - worker.known.fvc) + (state.counters.frc - worker.known.frc) - 1
+    worker.attempts.known = state.counters
+    job.line_ended = asyncio.get_running_loop().time()
+    job.step(Step.FOUND)
+    return invoice, Certified(last.code, last.time, state.ifu, state.counters), moved
+
+
+async def _doubt(job: Job, machine: FiscalMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
+    """Nothing else is sent on this machine until it has told what became of the attempt."""
+    worker = job.worker
+    log.warning(
+        "certification.unknown",
+        nim=worker.book.nim,
+        mode=worker.book.mode,
+        invoice_number=job.invoice.number,
+        cause=str(unknown.cause),
+        incident=worker.note_odd("doubt") or None,
+    )
+    job.step(Step.UNKNOWN)
+    if isinstance(unknown.cause, LineLost):
+        worker.drop(machine, str(unknown.cause))
+        return
+    refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""
+    await recover.determine_in_place(worker, machine, job.id, refusal)
+
+
+async def _settled(job: Job) -> Record:
+    record = await outcome_of(job.worker, job.id)
+    if record.state == "certified":
+        return record
+    if record.state == "refused":
+        raise MachineRefused(record.reason)
+    raise NothingDone(LineLost(record.reason), Text("nothing was certified, and the invoice may be sent again"))
+
+
+async def _stored(job: Job, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
+    """The outcome once it is durable; OutcomeNotStored when the till has waited long enough, while it is tried on and on."""
+    try:
+        async with asyncio.timeout(STORE_PATIENCE):
+            return await _store(job, invoice, certified, unexplained)
+    except TimeoutError:
+        # Should it have been at the writer: what is told twice is written once.
+        job.worker.spawn(_store(job, invoice, certified, unexplained), "store outcome")
+        raise OutcomeNotStored from None
+
+
+async def _store(job: Job, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
+    """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
+    worker = job.worker
+    while True:
+        elapsed = asyncio.get_running_loop().time() - job.arrived
+        try:
+            record = await worker.ledger.certify(
+                worker.book,
+                job.id,
+                certified,
+                invoice=invoice,
+                total_ttc=invoice.total_ttc,
+                at=worker.now(),
+                line_ms=job.line_ms,
+                duration_ms=round(elapsed * 1000),
+                unexplained=unexplained,
+            )
+            break
+        except StorageError as error:
+            log.error("certification.not_stored", nim=worker.book.nim, cause=str(error))  # noqa: TRY400  no trace needed
+            await asyncio.sleep(STORE_RETRY)
+        except Exception:
+            _give_up(job)
+            raise
+    job.step(Step.STORED)
+    worker.after_answers(partial(announce, worker, record))
+    return record
+
+
+async def _end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+    """Known not certified. While even that cannot be stored, nothing is certified after it: `recover` takes the oldest
+    attempt that is begun for the one that was on the line."""
+    with contextlib.suppress(McfdError):
+        await job.intent
+    if job.live.phase is Phase.ENDED:
+        return  # the ledger knows nothing of it
+    job.step(Step.FAILED)
+    try:
+        await _write_end(job, state, reason)
+    except StorageError:
+        log.warning("attempt.end_not_stored", nim=job.worker.book.nim, invoice_number=job.invoice.number)
+        job.worker.spawn(_end_later(job, state, reason), "end attempt")
+
+
+async def _end_later(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+    while True:
+        await asyncio.sleep(STORE_RETRY)
+        with contextlib.suppress(StorageError):
+            return await _write_end(job, state, reason)
+
+
+async def _write_end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+    worker = job.worker
+    record = await worker.ledger.end(job.book, job.id, state, reason, at=worker.now())
+    job.step(Step.STORED)
+    announce(worker, record)
+
+
+def _give_up(job: Job) -> None:
+    """A mistake of ours: the attempt has no end and the machine may hold half an invoice. `recover` sees to both."""
+    worker = job.worker
+    log.error("attempt.failed", nim=worker.book.nim, invoice_number=job.invoice.number)
+    if worker.machine is not None:
+        worker.drop(worker.machine, "mcfd failed in the middle of an invoice")
+    if job.live.phase is not Phase.ENDED:
+        job.step(Step.UNKNOWN)
+
+
+def _unexplained(known: FiscalCounters, now: FiscalCounters, invoice: Invoice) -> int:
+    """How many invoices besides this one the machine has certified since we last looked."""
+    moved = (now.fvc - known.fvc) + (now.frc - known.frc) - 1
+    if moved > 0:
+        log.warning("machine.unexplained", invoices=moved, invoice_number=invoice.number)
+    return max(moved, 0)

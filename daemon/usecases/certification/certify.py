@@ -1,0 +1,71 @@
+"""Certify an invoice or a credit note: exactly once, or a clear word why not."""
+
+from __future__ import annotations
+
+import asyncio
+
+from daemon.core.errors import MachineAttention, MachineBusy
+from daemon.core.invoice.intake import read_invoice
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.phases import Phase, Step
+from daemon.language import Text
+from daemon.usecases.certification.attempt import Job, attempt
+from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.certification.idempotency import once
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+
+async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:
+    """`body` is what the JSON parser gave. Every error of `core.errors` but NotFound and the start's own.
+
+    Once an attempt has its place in the line it goes on to its end even when the caller goes away."""
+    arrived = asyncio.get_running_loop().time()
+
+    async def run() -> Record:
+        return await _run(worker, body, call, credit=credit, arrived=arrived)
+
+    return await once(worker, call, run, _replay)
+
+
+def _replay(use: KeyUse) -> Record | None:
+    return use.record
+
+
+async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float) -> Record:
+    if not worker.rates:
+        worker.ready()  # without the machine's rates nothing can be checked
+    invoice = read_invoice(body, defaults=worker.defaults, rates=worker.rates, credit=credit, strict=call.strict)
+    deadline = arrived + worker.limits.patience
+    await _number_free(worker, invoice.number, deadline)
+    live = worker.attempts.intend(invoice.number)
+    try:
+        await _refuse_duplicate(worker, invoice)
+        worker.ready()
+        await worker.ledger.check_free_space()
+        entry = worker.queue.join()
+    except BaseException:
+        worker.attempts.step(live, Step.NOT_WRITTEN)
+        raise
+    return await worker.see_through(attempt(Job(worker, invoice, call, live, arrived, deadline), entry), "certify")
+
+
+async def _number_free(worker: MachineWorker, number: str, deadline: float) -> None:
+    """Another attempt of the same number decides first whether this one is a duplicate (decision 5)."""
+    while live := worker.attempts.find(number):
+        if live.phase is Phase.IN_DOUBT:
+            worker.ready()  # it is the machine, or an operator, that this one would wait for
+        timeout = deadline - asyncio.get_running_loop().time()
+        if timeout <= 0 or worker.closing:
+            raise MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))
+        await asyncio.wait([live.news], timeout=timeout)
+
+
+async def _refuse_duplicate(worker: MachineWorker, invoice: Invoice) -> None:
+    record = await worker.ledger.find_number(worker.book, invoice.number)
+    if record is None:
+        return
+    if record.state == "disputed":
+        raise MachineAttention(worker.attention or record.reason)
+    raise DuplicateInvoice(record)

@@ -1,0 +1,101 @@
+"""The order of commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.verdict import fc_moved
+from daemon.core.machine.agreement import agree, vat_habit
+from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.language import Text
+from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.worker.attempts import Live
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+log = structlog.get_logger(__name__)
+
+
+class OutcomeUnknown(Exception):
+    """38h was begun and no believable yes came back; only the machine can tell."""
+
+    def __init__(self, cause: MachineError) -> None:
+        self.cause = cause
+        super().__init__(str(cause))
+
+
+async def enter(
+    worker: MachineWorker, machine: FiscalMachine, live: Live, invoice: Invoice, intent: asyncio.Future[None]
+) -> Invoice:
+    """Everything before 38h; the invoice as the machine agreed to it (in HT mode the total is the machine's).
+
+    Afterwards the intent is durable, and so is the outcome of every invoice before it. When anything goes wrong the open invoice is
+    cancelled, and nothing has been certified."""
+    opened = False
+    try:
+        await _open(worker, machine, invoice)
+        opened = True
+        agreed = agree(invoice, await machine.add_lines(invoice))
+        if agreed is not invoice:
+            _tell_habit(worker, invoice, agreed)
+            await intent
+            await worker.ledger.amend(worker.book, live.id, agreed)
+        await machine.pay(agreed.payments)
+        await intent
+        await worker.attempts.way_is_free(live)
+    except LineLost:
+        raise
+    except McfdError as error:
+        was_open = await _cancel(worker, machine)
+        if opened and not was_open and isinstance(error, MachineError):
+            # What it said against a command of an invoice that it no longer has, or may no longer have, says nothing.
+            raise LineLost(Text("the machine lost the invoice in the middle")) from None
+        raise
+    if worker.machine is not machine:
+        raise LineLost(Text("the machine went away before 38h"))
+    return agreed
+
+
+async def _open(worker: MachineWorker, machine: FiscalMachine, invoice: Invoice) -> None:
+    """C3h and C0h; an invoice that somebody left open in between is cancelled, once."""
+    try:
+        await machine.open_invoice(invoice, worker.ifu)
+    except MachineRefused:
+        if not await machine.cancel():
+            raise
+        log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
+        await machine.open_invoice(invoice, worker.ifu)
+
+
+async def close(machine: FiscalMachine, invoice: Invoice, known: FiscalCounters) -> Certified:
+    """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
+    certifies at the first and refuses the second."""
+    try:
+        certified = await machine.certify(invoice, invoice.total_ttc, known)
+    except MachineError as error:
+        raise OutcomeUnknown(error) from error
+    if certified.counters.tc <= known.tc:
+        raise OutcomeUnknown(MachineNonsense("38h was answered with counters that have not moved"))
+    if not fc_moved(invoice.type, known, certified.counters):
+        raise OutcomeUnknown(MachineNonsense("38h was answered with an FC that has not moved"))
+    return certified
+
+
+def _tell_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> None:
+    """Once: how a machine rounds is no error (decision 32)."""
+    habit = vat_habit(invoice, agreed)
+    if habit and not worker.habits_told:
+        worker.habits_told = True
+        log.info("machine.habit", nim=worker.book.nim, mode=worker.book.mode, habit="VAT", machine_and_ours=habit)
+
+
+async def _cancel(worker: MachineWorker, machine: FiscalMachine) -> bool | None:
+    """Whether an invoice was open; None when the machine could not be asked (`recover` cancels at its return)."""
+    try:
+        return await machine.cancel()
+    except MachineError as error:
+        worker.drop(machine, f"the open invoice could not be cancelled: {error}")
+        return None

@@ -1,0 +1,96 @@
+"""Idempotency-Key (decision 6): the same request again gets the first answer, a different one is told so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.closure import KeyUse
+from daemon.language import Text
+from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.worker.machine_worker import InFlight, MachineWorker
+
+T = TypeVar("T")
+
+
+async def once(
+    worker: MachineWorker, call: Call, run: Callable[[], Awaitable[T]], replay: Callable[[KeyUse], T | None]
+) -> Answered[T]:
+    """Runs `run` unless the key already stands for an answer, which `replay` reads from the ledger's note of it.
+
+    A key whose request runs now is waited for. One whose request failed without changing anything is not on record, so
+    the retry is tried for real."""
+    key = call.key_hash
+    if not key:
+        return Answered(await run())
+    deadline = asyncio.get_running_loop().time() + worker.limits.patience + worker.limits.doubt_patience
+    while running := worker.requests.get(key):
+        _same(running.fingerprint, call)
+        await _ended(running.done, deadline)
+    mine = InFlight(call.fingerprint, asyncio.get_running_loop().create_future())
+    worker.requests[key] = mine
+    # The key stands for this request until it has ended, also when the caller goes away before: its retry waits for it.
+    return await worker.see_through(_first(worker, call, mine, run, replay), "request")
+
+
+async def _first(
+    worker: MachineWorker,
+    call: Call,
+    mine: InFlight,
+    run: Callable[[], Awaitable[T]],
+    replay: Callable[[KeyUse], T | None],
+) -> Answered[T]:
+    try:
+        use = await worker.ledger.find_key(worker.book, call.key_hash)
+        if use is not None:
+            _same(use.fingerprint, call)
+            use = await _ended_use(worker, use, call)
+        if use is None:
+            return Answered(await run())
+        answer = replay(use)
+        if answer is None:
+            raise KeyReused
+        return Answered(answer, replayed=True)
+    finally:
+        del worker.requests[call.key_hash]
+        mine.done.set_result(None)
+
+
+async def _ended_use(worker: MachineWorker, use: KeyUse, call: Call) -> KeyUse | None:
+    """The same once its attempt has ended, which it may not have before a crash or a lost line; None when it failed."""
+    if use.record is None or use.record.state == "certified":
+        return use
+    await outcome_of(worker, use.record.id)
+    return await worker.ledger.find_key(worker.book, call.key_hash)
+
+
+async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
+    """The attempt once it has ended. LineLost when that is not in time, MachineAttention when only an operator can tell."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + worker.limits.doubt_patience
+    while True:
+        record = await worker.ledger.record(worker.book, attempt_id)
+        if record.state not in ("begun", "disputed"):
+            return record
+        if worker.attention or record.state == "disputed":
+            raise MachineAttention(worker.attention or record.reason)
+        if worker.closing or loop.time() >= deadline:
+            raise LineLost(
+                Text("the outcome is not known yet; send the same request again with the same Idempotency-Key")
+            )
+        await asyncio.wait([worker.attempts.doubt(record).news], timeout=deadline - loop.time())
+
+
+async def _ended(done: asyncio.Future[None], deadline: float) -> None:
+    timeout = max(0.0, deadline - asyncio.get_running_loop().time())
+    finished, _ = await asyncio.wait([done], timeout=timeout)
+    if not finished:
+        raise MachineBusy(Text("the first request with this Idempotency-Key is still running"))
+
+
+def _same(fingerprint: bytes, call: Call) -> None:
+    if fingerprint != call.fingerprint:
+        raise KeyReused

@@ -1,0 +1,148 @@
+"""What happened in a book, told in the order in which it became durable; whoever listens is woken and reads it from there.
+
+So nobody misses anything who comes back within the week that events are kept, and a slow listener holds nothing up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from daemon.core.clock import millis_text
+from daemon.core.errors import StorageFull, without_paths
+from daemon.core.events import (
+    ATTENTION,
+    CERTIFIED,
+    CLOSURE,
+    DISCONNECTED,
+    PRINTER,
+    RESET,
+    SLOW,
+    TAX_SERVER,
+    Event,
+    MachineEvent,
+)
+from daemon.core.ledger.book import Book
+from daemon.core.report.receipt import receipt
+from daemon.usecases.ports import EventLog, Receipts
+
+log = structlog.get_logger(__name__)
+
+BATCH = 50
+
+
+class SentEvent(msgspec.Struct, frozen=True):
+    """One event with its `data` as JSON."""
+
+    id: int
+    type: str
+    data: bytes
+
+
+class EventNotifier:
+    """One for each listener, rung when there is news in its book."""
+
+    def __init__(self) -> None:
+        self._bells: dict[int, set[asyncio.Event]] = {}
+
+    def ring(self, book: Book) -> None:
+        for bell in self._bells.get(book.id, ()):
+            bell.set()
+
+    @contextmanager
+    def hung(self, book: Book) -> Iterator[asyncio.Event]:
+        bell = asyncio.Event()
+        notifier = self._bells.setdefault(book.id, set())
+        notifier.add(bell)
+        try:
+            yield bell
+        finally:
+            notifier.discard(bell)
+
+
+class SeenEvent(NamedTuple):
+    """What a listener has seen last: an id means something within its epoch only."""
+
+    epoch: int
+    id: int
+
+
+class Start(NamedTuple):
+    """After which event a stream goes on, and why it cannot go on where the listener was: `restored`, `expired`, or empty."""
+
+    after: int
+    epoch: int
+    reset: str = ""
+
+
+async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
+    """Without an event seen: from now on. One of a ledger that was put back since: from now on. One older than what is kept: from the
+    oldest that is there. In both the listener is told, for it may have missed something."""
+    span = await events.span()
+    if last_seen is None:
+        return Start(span.newest, span.epoch)
+    if last_seen.epoch != span.epoch or last_seen.id > span.newest:
+        return Start(span.newest, span.epoch, "restored")
+    if last_seen.id + 1 < span.oldest:
+        return Start(span.oldest - 1, span.epoch, "expired")
+    return Start(last_seen.id, span.epoch)
+
+
+def reset_event(book: Book, start: Start, at: int) -> SentEvent:
+    event = MachineEvent(nim=book.nim, mode=book.mode, at=millis_text(at), reason=start.reset)
+    return SentEvent(start.after, RESET, msgspec.json.encode(event))
+
+
+async def events_for(events: EventLog, receipts: Receipts, book: Book, event_id: int) -> Sequence[SentEvent]:
+    """The next events of the book, a bounded number of them."""
+    found = await events.after(book, event_id, BATCH)
+    return [SentEvent(event.id, event.type, await _data_or_null(receipts, book, event)) for event in found]
+
+
+async def _data_or_null(receipts: Receipts, book: Book, event: Event) -> bytes:
+    """One damaged record must not keep the listeners from what came after it."""
+    try:
+        return await data_of(receipts, book, event)
+    except ValueError as error:
+        log.error("event.unreadable", nim=book.nim, mode=book.mode, cause=str(error))  # noqa: TRY400  no trace needed
+        return b"null"
+
+
+async def data_of(receipts: Receipts, book: Book, event: Event) -> bytes:
+    """The receipt of a certification, the report of a closure as the till got it, or a `MachineEvent`. ValueError when the
+    ledger does not have what the event is about, or has it damaged."""
+    try:
+        return await _read(receipts, book, event)
+    except StorageFull:
+        raise  # of the disk, and over some day
+    except Exception as error:  # whatever damage does to one record: nobody else's event waits for it
+        why = str(error) or type(error).__name__
+        raise ValueError(
+            f"what event {event.id or event.ref_id} ({event.type}) is about cannot be read: {why}"
+        ) from error
+
+
+async def _read(receipts: Receipts, book: Book, event: Event) -> bytes:
+    if event.type == CERTIFIED:
+        return msgspec.json.encode(receipt(await receipts.record(book, event.ref_id), book.nim))
+    if event.type == CLOSURE:
+        body = (await receipts.closure(book, event.ref_id)).body
+        msgspec.json.decode(body)  # goes into other JSON as it is
+        return body
+    return msgspec.json.encode(_machine_event(book, event))
+
+
+def _machine_event(book: Book, event: Event) -> MachineEvent:
+    days = event.detail if event.type == TAX_SERVER else ""
+    return MachineEvent(
+        nim=book.nim,
+        mode=book.mode,
+        at=millis_text(event.at),
+        reason=without_paths(event.detail) if event.type in (DISCONNECTED, PRINTER, SLOW) else None,
+        found=event.detail if event.type == ATTENTION else None,
+        days_since_contact=int(days) if days.isdigit() else None,
+    )

@@ -1,0 +1,101 @@
+"""A box's word to headquarters, every five minutes, that it is there and how it is; and what headquarters asks for in return.
+
+Only the last word counts: one that nobody heard is not kept. Nothing waits for it, and it holds nothing up."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from daemon.core.ledger.attempt import Mode
+from exchange.presence import EVERY_SECONDS, Answer, Wanted
+
+FIRST_WITHIN = 60.0
+"""Seconds: when the power comes back to a whole region, its boxes do not all speak at once."""
+JITTER = 0.1
+"""Share of the interval by which each one is earlier or later."""
+REPEATED_AFTER = 3_600.0
+"""Seconds before the same Z is sent again at the same request: what is on its way need not be sent twice."""
+
+_dice = random.SystemRandom().random
+_log = structlog.get_logger(__name__)
+
+
+class Word(NamedTuple):
+    """What there is to say of one machine: the JSON of `exchange.presence.Presence`."""
+
+    nim: str
+    content: bytes
+
+
+class Listener(Protocol):
+    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+        """None when nobody heard it. Ends in bounded time and does not raise for anything the other side can do."""
+        ...
+
+
+Resend = Callable[[str, Mode, int], Awaitable[int]]
+"""Everything of a book from that Z on waits again; how many."""
+
+
+class Announcer:
+    """`run` until cancelled."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        words: Callable[[], Awaitable[Sequence[Word]]],
+        resend: Resend,
+        *,
+        modes: frozenset[Mode],
+        every: float = EVERY_SECONDS,
+        dice: Callable[[], float] = _dice,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._listener = listener
+        self._words = words
+        self._resend = resend
+        self._modes = modes
+        self._every = every
+        self._dice = dice
+        self._sleep = sleep
+        self._heard = True
+        self._resent: dict[tuple[str, Wanted], float] = {}
+
+    async def run(self) -> None:
+        await self._sleep(self._dice() * min(FIRST_WITHIN, self._every))
+        while True:
+            try:
+                await self._speak()
+            except Exception:  # noqa: BLE001  # said again in five minutes; a ledger in trouble is told elsewhere
+                _log.exception("presence_failed")
+            await self._sleep(self._every * (1 - JITTER + 2 * JITTER * self._dice()))
+
+    async def _speak(self) -> None:
+        for word in await self._words():
+            answer = await self._listener.announce(word.content, nim=word.nim)
+            self._note(answer is not None)
+            for wanted in answer.replay if answer else ():
+                await self._answer(word.nim, wanted)
+
+    async def _answer(self, nim: str, wanted: Wanted) -> None:
+        now = asyncio.get_running_loop().time()
+        last = self._resent.get((nim, wanted))
+        if wanted.mode not in self._modes or (last is not None and now - last < REPEATED_AFTER):
+            return
+        count = await self._resend(nim, wanted.mode, wanted.from_z)
+        if not count:  # still on its way, or never made here
+            return
+        self._resent = {key: at for key, at in self._resent.items() if now - at < REPEATED_AFTER}
+        self._resent[nim, wanted] = now
+        _log.info("closures_asked_for", nim=nim, mode=wanted.mode, from_z=wanted.from_z, count=count)
+
+    def _note(self, heard: bool) -> None:
+        """Once per trouble: headquarters that takes no presence is no fault of the box."""
+        if heard != self._heard:
+            _log.info("presence_heard" if heard else "presence_not_heard")
+        self._heard = heard

@@ -1,0 +1,232 @@
+"""Every closure reaches headquarters, in the order of its book, however long the line is down.
+
+Nothing here is asked by a certification or a Z, and nothing here holds what they need: a closure and its
+outbox row are one transaction, and this use case only reads that row later, sends it, and writes down what
+became of it. Each book (one NIM in one mode) has a task of its own: one machine's trouble is nobody else's.
+A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
+its report_id.
+
+Events go to webhooks the same way (`usecases.delivery.webhook_events`), each webhook from a lane of its own.
+
+What a receiver has refused is parked; those behind it go on. It is offered again after a start or a reload, and after later
+deliveries: so nobody has to type anything at the box once the other side has been put right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Refused
+from daemon.core.ledger.attempt import Mode
+from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.lane import HOUR_MS, Lane
+from daemon.usecases.ports import Clock
+
+SUBJECT = "closure"
+BATCH = 50
+BOOKKEEPING = 30.0
+FOR_EVER = 2**53
+REST_MS = HOUR_MS
+"""How long what was refused rests at least before it is offered again."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Entry(Protocol):
+    """One row of the outbox; `names` are for the log. `created_at` and `last_sent` (0: never) in ms."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def nim(self) -> str: ...
+    @property
+    def report_id(self) -> str: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def last_sent(self) -> int: ...
+    @property
+    def names(self) -> dict[str, str | int]: ...
+
+
+E = TypeVar("E", bound=Entry)
+E_co = TypeVar("E_co", bound=Entry, covariant=True)
+
+
+class Outbox(Protocol[E_co]):
+    """The store, as this use case sees it; every method that writes is one transaction."""
+
+    async def backlog(self) -> Sequence[Backlog]:
+        """One entry for each book that ever had a closure to send."""
+        ...
+
+    async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[E_co]:
+        """Neither sent nor parked, by z_number."""
+        ...
+
+    async def mark_sent(self, outgoing_id: int, *, at: int) -> None: ...
+
+    async def mark_failed(self, outgoing_id: int, error: str, *, at: int, next_at: int) -> None:
+        """Still waiting; when the next try is due is for people only."""
+        ...
+
+    async def park(self, outgoing_id: int, error: str, *, at: int) -> None: ...
+
+    async def offer_again(self, nim: str, mode: Mode, *, before: int) -> int:
+        """What was parked before then (ms) waits again; how many."""
+        ...
+
+
+class Receiver(Protocol):
+    """Headquarters. `deliver` ends in bounded time and does not raise for anything the other side can do.
+
+    `subject` says what the event is about, as `closure`; `report_id` is what the receiver deduplicates by. `since` is when the
+    event was made, `last_sent` when it was delivered before, 0 for never (ms).
+    """
+
+    async def deliver(
+        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int, last_sent: int
+    ) -> Delivery: ...
+    async def aclose(self) -> None: ...
+
+
+class Replicator(Generic[E]):
+    """`run` until cancelled; `wake` when a closure (or whatever `subject` is) has been stored."""
+
+    def __init__(
+        self,
+        outbox: Outbox[E],
+        receiver: Receiver,
+        compose: Callable[[E], bytes],
+        *,
+        clock: Clock,
+        backoff: Backoff | None = None,
+        subject: str = SUBJECT,
+        destination: str = "upstream",
+        sandbox: bool = False,
+        poll: float = 5.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._outbox = outbox
+        self._receiver = receiver
+        self._compose = compose
+        self._clock = clock
+        self._backoff = backoff or Backoff()
+        self._subject = subject
+        self._destination = destination
+        self._sandbox = sandbox
+        self._poll = poll
+        self._sleep = sleep
+        self._lanes: dict[tuple[str, Mode], Lane] = {}
+        self._unknown_book = asyncio.Event()
+
+    def wake(self, nim: str, mode: Mode) -> None:
+        lane = self._lanes.get((nim, mode))
+        (lane.news if lane else self._unknown_book).set()
+
+    async def run(self) -> None:
+        """Give every book that has an outbox its lane, and say in the logs when one falls behind."""
+        self._lanes = {}
+        async with asyncio.TaskGroup() as lanes:
+            while True:
+                self._unknown_book.clear()
+                for backlog in await self._read_backlog():
+                    key = (backlog.nim, backlog.mode)
+                    if key not in self._lanes:
+                        self._lanes[key] = Lane(backlog.nim, backlog.mode, self._destination)
+                        lanes.create_task(self._work(self._lanes[key]), name=f"replicate {backlog.nim} {backlog.mode}")
+                    self._lanes[key].say_if_behind(backlog, self._clock(), self._subject)
+                await _wait(self._unknown_book, BOOKKEEPING)
+
+    async def _read_backlog(self) -> Sequence[Backlog]:
+        try:
+            backlogs = await self._outbox.backlog()
+        except Exception as error:  # noqa: BLE001  # the store's trouble must not end replication; it is retried
+            _log.warning("outbox_unreadable", error=str(error))
+            return []
+        return [b for b in backlogs if b.mode == "live" or self._sandbox]
+
+    async def _work(self, lane: Lane) -> None:
+        while True:
+            lane.news.clear()
+            try:
+                sent_all = await self._drain(lane)
+            except Exception:  # noqa: BLE001  # logged and retried: the closure is safe in the outbox
+                _log.exception("replication_failed", **lane.names)
+                lane.tries += 1
+                await self._sleep(self._backoff.wait(lane.tries))
+                continue
+            if sent_all:
+                await _wait(lane.news, self._poll)
+
+    async def _drain(self, lane: Lane) -> bool:
+        """Send what waits, in order, until one has to be tried again; True when nothing is left."""
+        if not lane.has_begun:
+            await self._offer_again(lane, FOR_EVER)
+            lane.has_begun = True
+        entries = await self._outbox.waiting(lane.nim, lane.mode, BATCH)
+        for entry in entries:
+            delivery = await self._deliver(entry)
+            if isinstance(delivery, Again):
+                await self._postpone(lane, entry, delivery)
+                return False
+            await self._settle(lane, entry, delivery)
+        if not entries and lane.delivered:
+            lane.delivered = 0
+            return not await self._offer_again(lane, self._clock() - REST_MS)
+        return not entries
+
+    async def _offer_again(self, lane: Lane, before: int) -> int:
+        """What was refused before then. After a start or a reload that is all of it: somebody has looked at it. After deliveries what
+        has rested: what was wrong over there may be right again."""
+        offered = await self._outbox.offer_again(lane.nim, lane.mode, before=before)
+        if offered:
+            _log.info(f"{self._subject}s_offered_again", **lane.names, count=offered)
+        return offered
+
+    async def _deliver(self, entry: E) -> Delivery:
+        try:
+            event = self._compose(entry)
+        except ValueError as error:  # a damaged row must not hold up the closures behind it
+            return Refused(f"no event can be made of it: {error}")
+        return await self._receiver.deliver(
+            event,
+            report_id=entry.report_id,
+            subject=self._subject,
+            nim=entry.nim,
+            since=entry.created_at,
+            last_sent=entry.last_sent,
+        )
+
+    async def _settle(self, lane: Lane, entry: E, delivery: Delivered | Refused) -> None:
+        if isinstance(delivery, Refused):
+            await self._outbox.park(entry.id, delivery.error, at=self._clock())
+            _log.error(f"{self._subject}_parked", **entry.names, destination=self._destination, error=delivery.error)
+        else:
+            await self._outbox.mark_sent(entry.id, at=self._clock())
+            lane.delivered += 1
+            _log.info(f"{self._subject}_delivered", **entry.names, tries=lane.tries + 1)
+        lane.tries = 0
+
+    async def _postpone(self, lane: Lane, entry: E, delivery: Again) -> None:
+        lane.tries += 1
+        seconds = self._backoff.wait(lane.tries, delivery.retry_after)
+        now = self._clock()
+        if lane.tries == 1:  # once per trouble: an hour of it, and then a day, are told by the bookkeeping
+            _log.warning(
+                f"{self._subject}_postponed", **entry.names, destination=self._destination, error=delivery.error
+            )
+        await self._outbox.mark_failed(entry.id, delivery.error, at=now, next_at=now + round(seconds * 1000))
+        await self._sleep(seconds)
+
+
+async def _wait(bell: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await bell.wait()
+    except TimeoutError:
+        pass

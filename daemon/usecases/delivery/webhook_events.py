@@ -1,0 +1,121 @@
+"""Events on their way to one webhook: its lane of the ledger's outbox, with each row made into what is posted."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from daemon.core.clock import millis_text
+from daemon.core.delivery import Backlog, Posting
+from daemon.core.events import CERTIFIED, CLOSURE, Envelope, Event
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book
+from daemon.usecases.delivery.events import data_of
+from daemon.usecases.ports import EventLog, Receipts
+
+log = structlog.get_logger(__name__)
+
+NAMESPACE = uuid.UUID("6f1d3c0e-8f5b-5a64-9d7e-2b1f0c9a4e77")
+"""Of the ids of events: the same event has the same id at every webhook and at every try."""
+
+
+class WaitingEvent(Protocol):
+    """A row of the lane; `ref_id` is the attempt or the Z number, for every other type the event itself; `at` and `last_sent` in
+    ms."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def ref_id(self) -> int: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def last_sent(self) -> int: ...
+
+
+class Lane(Protocol):
+    async def backlog(self) -> Sequence[Backlog]: ...
+    async def waiting_events(self, book: Book, limit: int) -> Sequence[WaitingEvent]: ...
+    async def mark_sent(self, outgoing_id: int, *, at: int) -> None: ...
+    async def mark_failed(self, outgoing_id: int, error: str, *, at: int, next_at: int) -> None: ...
+    async def park(self, outgoing_id: int, error: str, *, at: int) -> None: ...
+    async def offer_again(self, nim: str, mode: Mode, *, before: int) -> int: ...
+
+
+class WebhookEvents:
+    """The `Outbox` of `usecases.replicate` over a lane."""
+
+    def __init__(
+        self, lane: Lane, events: EventLog, receipts: Receipts, books: Callable[[], Awaitable[Sequence[Book]]]
+    ) -> None:
+        self._lane = lane
+        self._events = events
+        self._receipts = receipts
+        self._books = books
+        self.backlog = lane.backlog
+        self.mark_sent = lane.mark_sent
+        self.mark_failed = lane.mark_failed
+        self.park = lane.park
+        self.offer_again = lane.offer_again
+
+    async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Posting]:
+        book = next(book for book in await self._books() if (book.nim, book.mode) == (nim, mode))
+        return [await self._posting(book, event) for event in await self._lane.waiting_events(book, limit)]
+
+    async def _posting(self, book: Book, event: WaitingEvent) -> Posting:
+        data = body = b""
+        missing = ""
+        try:
+            data = await self._data(book, event)
+            body = msgspec.json.encode(_envelope(book, event, data))
+        except ValueError as error:
+            missing = str(error)
+            log.warning("event.gone", nim=book.nim, mode=book.mode, type=event.type, cause=missing)
+        return Posting(
+            id=event.id,
+            nim=book.nim,
+            mode=book.mode,
+            type=event.type,
+            report_id=event_id(book, event, data),
+            body=body,
+            created_at=event.at,
+            last_sent=event.last_sent,
+            missing=missing,
+        )
+
+    async def _data(self, book: Book, event: WaitingEvent) -> bytes:
+        if event.type in (CERTIFIED, CLOSURE):
+            return await data_of(self._receipts, book, Event(0, book.id, event.type, event.ref_id, event.at))
+        found = await self._events.find(book, event.ref_id)
+        if found is None:
+            raise ValueError("the event was let go of after a week")
+        return await data_of(self._receipts, book, found)
+
+
+def compose(posting: Posting) -> bytes:
+    """ValueError when it could not be made."""
+    if not posting.body:
+        raise ValueError(posting.missing)
+    return posting.body
+
+
+def event_id(book: Book, event: WaitingEvent, data: bytes) -> str:
+    """By what it says, not by numbers of rows, which a ledger put back from a backup gives again."""
+    name = b"\n".join((event.type.encode(), book.nim.encode(), book.mode.encode(), b"%d" % event.at, data))
+    return str(uuid.uuid5(NAMESPACE, name.decode()))
+
+
+def _envelope(book: Book, event: WaitingEvent, data: bytes) -> Envelope:
+    return Envelope(
+        type=event.type,
+        timestamp=millis_text(event.at),
+        nim=book.nim,
+        mode=book.mode,
+        data=msgspec.Raw(data),
+    )

@@ -1,0 +1,132 @@
+"""What a worker does when its line comes up, beats and goes down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import structlog
+
+from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import MachineBusy, MachineError, MachineNonsense, MachineRefused, StorageError
+from daemon.core.events import TAX_SERVER
+from daemon.core.ledger.verdict import went_down
+from daemon.core.machine.state import MachineState
+from daemon.core.report.machine_info import tax_server
+from daemon.usecases.certification.recover import recover
+from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
+
+log = structlog.get_logger(__name__)
+
+SERVER_CHECK_SECONDS = 3600.0
+ALERT_EVERY = DAY - HOUR // 2
+"""Milliseconds; an hourly look that comes a little early must not put it off to the next one."""
+
+
+class LineEvents:
+    """Keeps one worker in step with its line (`daemon.machines.line.LineListener`)."""
+
+    def __init__(self, worker: MachineWorker) -> None:
+        self._worker = worker
+        self._server_checked = float("-inf")
+
+    async def connected(self, machine: FiscalMachine, state: MachineState) -> None:
+        """At the head of the queue: whoever was at the machine has left it, and nobody comes in between."""
+        worker = self._worker
+        with worker.queue.join_first() as entry:
+            await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
+            await recover(worker, machine, state)
+            await self._check_server(machine)
+            worker.opened(machine)
+
+    async def heartbeat(self) -> None:
+        """A look at an idle machine (a busy one is looked at by its work), and at whether an operator has settled."""
+        worker = self._worker
+        await self._take_decisions()
+        if worker.attention:
+            await self._reconsider()
+        if worker.waiting or not worker.connected:
+            return  # the line may be lost in this very moment: a place in the queue would hold up its own return
+        try:
+            with worker.queue.join() as ticket:
+                await ticket.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
+                machine = worker.present()
+                state = await machine.state()
+                if not worker.attention and went_down(worker.known, state.counters):
+                    worker.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
+                    return
+                await self._notice(state)
+                await self._check_server(machine)
+        except MachineBusy:
+            return  # the worker is closing
+        except (MachineError, StorageError) as error:
+            log.debug("heartbeat.failed", nim=worker.book.nim, cause=str(error))
+
+    def lost(self, reason: str) -> None:
+        self._worker.lost(reason)
+
+    async def _notice(self, state: MachineState) -> None:
+        """What the machine did while nobody of us was at it: its own daily reports, invoices of another program."""
+        worker = self._worker
+        worker.time.take_machine(state.time)
+        if not worker.attention and not worker.attempts.ending and state.counters != worker.known:
+            moved = (state.counters.fvc - worker.known.fvc) + (state.counters.frc - worker.known.frc)
+            if moved:
+                log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
+            await worker.ledger.reconcile(worker.book, state, unexplained=moved, at=worker.now())
+            worker.take_state(await worker.ledger.state(worker.book))
+        if state.rates != worker.rates:
+            log.info("machine.rates_changed", nim=worker.book.nim, mode=worker.book.mode)
+            worker.rates = dict(state.rates)
+
+    async def _take_decisions(self) -> None:
+        """An operator may have confirmed a clock meanwhile."""
+        worker = self._worker
+        with contextlib.suppress(StorageError):
+            worker.time.take_book(await worker.ledger.state(worker.book))
+
+    async def _reconsider(self) -> None:
+        """`mcfd machine settle` writes to the ledger; the worker goes on from what it finds there."""
+        worker = self._worker
+        try:
+            if (await worker.ledger.state(worker.book)).attention:
+                return
+            with worker.queue.join_first() as entry:
+                await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
+                await self._resume(worker.present())
+        except (MachineError, StorageError) as error:
+            log.warning("settle.put_off", nim=worker.book.nim, cause=str(error))
+
+    async def _resume(self, machine: FiscalMachine) -> None:
+        try:
+            await recover(self._worker, machine, await machine.state())
+        except (MachineError, StorageError) as error:
+            self._worker.drop(machine, f"what was settled could not be taken up: {error}")
+            raise
+
+    async def _check_server(self, machine: FiscalMachine) -> None:
+        clock = asyncio.get_running_loop().time
+        if clock() - self._server_checked < SERVER_CHECK_SECONDS:
+            return
+        self._server_checked = clock()
+        try:
+            link = self._worker.server_link = await machine.server_link()
+        except (MachineRefused, MachineNonsense) as error:  # no reason to leave the machine out of service
+            log.warning("taxserver.unreadable", nim=self._worker.book.nim, cause=str(error))
+            return
+        server = tax_server(link, self._worker.now())
+        if server.alert:
+            await self._alert(server.days_since_contact)
+
+    async def _alert(self, days: int | None) -> None:
+        """The law wants the user told daily: once a day, also over restarts."""
+        worker, now = self._worker, self._worker.now()
+        try:
+            if now - await worker.events.last_at(worker.book, TAX_SERVER) < ALERT_EVERY:
+                return
+            await worker.events.add(worker.book, TAX_SERVER, at=now, detail=str(days))
+        except StorageError as error:
+            log.warning("taxserver.alert_not_stored", nim=worker.book.nim, cause=str(error))
+        log.warning("taxserver.alert", nim=worker.book.nim, mode=worker.book.mode, days=days)
+        worker.publish(TAX_SERVER, detail=str(days))

@@ -1,0 +1,1 @@
+"""Reports, journal, the closing of a period, looking at a machine."""

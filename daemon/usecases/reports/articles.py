@@ -1,0 +1,17 @@
+"""Sales by article: the one report that reads the certifications themselves, as the totals do not hold their lines."""
+
+from __future__ import annotations
+
+from daemon.core.report.articles import Articles, ArticlesReport
+from daemon.core.report.journal import Page
+from daemon.usecases.reports.journal import read_in_slices
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+
+async def articles_report(worker: MachineWorker, start: int, end: int) -> ArticlesReport:
+    """What was certified in `start <= t < end` (ms), of all that the last tick brought in, as in X and A (decision 13)."""
+    last_seq = (await worker.ledger.aggregated(worker.book)).seq
+    articles = Articles()
+    async for part in read_in_slices(worker, Page(start, end, state="certified")):
+        articles.add(record for record, _ in part if record.seq <= last_seq)
+    return articles.report(worker.book, start, end)

@@ -1,0 +1,80 @@
+"""Z: one turn at the machine in which nothing else happens, one transaction in which everything does (decision 14)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from daemon.core.errors import LineLost, NothingDone
+from daemon.core.ledger.closure import Closure, KeyUse
+from daemon.core.ledger.verdict import went_down
+from daemon.language import Text
+from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.certification.idempotency import once
+from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
+
+log = structlog.get_logger(__name__)
+
+
+async def close_period(worker: MachineWorker, call: Call) -> Answered[Closure]:
+    """The closure; its `body` is the answer. Needs the machine (decision 15): without it, nothing is closed."""
+
+    async def run() -> Closure:
+        worker.ready()
+        await worker.ledger.check_free_space()
+        return await worker.see_through(_close(worker, call), "close period")
+
+    return await once(worker, call, run, _replay)
+
+
+def _replay(use: KeyUse) -> Closure | None:
+    return use.closure
+
+
+async def _close(worker: MachineWorker, call: Call) -> Closure:
+    deadline = asyncio.get_running_loop().time() + worker.limits.patience
+    with worker.queue.join() as entry:
+        machine = await worker.turn(entry, deadline)
+        await worker.attempts.all_durable()
+        try:
+            closure = await _freeze(worker, machine, call)
+        except LineLost as error:
+            raise NothingDone(error, Text("nothing was closed")) from error
+    log.info(
+        "closure.created",
+        nim=worker.book.nim,
+        mode=worker.book.mode,
+        z_number=closure.z_number,
+        certs_count=closure.certs_count,
+        total_ttc=closure.total_ttc,
+        unexplained=closure.unexplained,
+        request_id=call.request_id,
+    )
+    worker.publish("closure.created", ref=closure.z_number)
+    return closure
+
+
+async def _freeze(worker: MachineWorker, machine: FiscalMachine, call: Call) -> Closure:
+    state = await machine.state()
+    worker.time.take_machine(state.time)
+    now, known = state.counters, worker.known
+    if went_down(known, now):
+        worker.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
+        raise LineLost(COUNTERS_WENT_DOWN)
+    moved = (now.fvc - known.fvc) + (now.frc - known.frc)
+    if moved:
+        log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
+    closure = await worker.ledger.close_period(
+        worker.book,
+        counters=now,
+        unexplained=moved,
+        at=worker.now(),
+        key_hash=call.key_hash,
+        fingerprint=call.fingerprint,
+        by=call.by,
+    )
+    worker.attempts.known = now
+    worker.aggregate = await worker.ledger.aggregated(worker.book)
+    return closure

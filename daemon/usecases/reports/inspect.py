@@ -1,0 +1,125 @@
+"""What the machine says of itself, and clearing an invoice that somebody left open on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from daemon.core.clock import millis_text
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone
+from daemon.core.ledger.closure import KeyUse
+from daemon.core.machine.state import ServerLink
+from daemon.core.report.machine_info import MachineInfo, machine_info
+from daemon.language import Text
+from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.certification.idempotency import once
+from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
+
+CACHE_SECONDS = 1.0
+TAXPAYER_LINES = 6
+
+
+async def info(worker: MachineWorker) -> MachineInfo:
+    """The machine as it answers now, or did within the last second."""
+    reading = await read(worker)
+    return machine_info(
+        worker.book,
+        reading.state,
+        reading.link,
+        worker.taxpayer,
+        drift=worker.drift_seconds,
+        read_at=millis_text(reading.read_at),
+        now=reading.read_at,
+    )
+
+
+async def read(worker: MachineWorker) -> MachineReading:
+    """A reading no older than a second, so that polling screens do not take the line from tills; MachineOffline,
+    MachineBusy, NothingDone or MachineNonsense when there is none."""
+    clock = asyncio.get_running_loop().time
+    async with worker.reading_lock:
+        if worker.reading is not None and worker.connected and clock() - worker.reading.at < CACHE_SECONDS:
+            return worker.reading
+        try:
+            return await worker.see_through(_read(worker), "info")
+        except LineLost as error:
+            raise NothingDone(error, Text("it could not be read")) from error
+
+
+async def _read(worker: MachineWorker) -> MachineReading:
+    clock = asyncio.get_running_loop().time
+    worker.present()  # a machine that is away is not waited for
+    with worker.queue.join() as entry:
+        machine = await worker.turn_to_look(entry, clock() + worker.limits.patience)
+        state = await machine.state()
+        worker.time.take_machine(state.time)
+        link = await _server_link(machine)
+        if link.state:
+            worker.server_link = link
+        if not worker.taxpayer:
+            worker.taxpayer = tuple([await _taxpayer(machine, line) for line in range(TAXPAYER_LINES)])
+        worker.reading = MachineReading(state, link, clock(), worker.now())
+        return worker.reading
+
+
+async def _server_link(machine: FiscalMachine) -> ServerLink:
+    """A machine that is not activated may know no tax server: what else it says of itself is wanted all the same. `state` is
+    empty then, and `error` says why."""
+    try:
+        return await machine.server_link()
+    except (MachineRefused, MachineNonsense) as error:
+        return ServerLink(0, 0, "", "", error.text if isinstance(error, MachineRefused) else str(error))
+
+
+async def _taxpayer(machine: FiscalMachine, line: int) -> str:
+    try:
+        return await machine.taxpayer(line)
+    except MachineRefused:
+        return ""
+
+
+async def learn_taxpayer(worker: MachineWorker) -> None:
+    """Asks the machine whose it is, once, while nobody waits for it: paper can do without, a till cannot wait for it."""
+    if worker.taxpayer or not worker.connected or worker.waiting:
+        return
+    with contextlib.suppress(MachineError):
+        await read(worker)
+
+
+class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    was_pending: bool
+    message: str
+
+
+async def cancel_pending(worker: MachineWorker, call: Call) -> Answered[bytes]:
+    """38h C, in turn: whatever mcfd itself is certifying has its turn to itself, so this never cancels that."""
+
+    async def run() -> bytes:
+        return await worker.see_through(_cancel(worker, call), "cancel pending")
+
+    return await once(worker, call, run, _replay)
+
+
+def _replay(use: KeyUse) -> bytes | None:
+    return use.answer or None
+
+
+async def _cancel(worker: MachineWorker, call: Call) -> bytes:
+    deadline = asyncio.get_running_loop().time() + worker.limits.patience
+    worker.present()  # a machine that is away is not waited for
+    with worker.queue.join() as entry:
+        machine = await worker.turn_to_look(entry, deadline)
+        try:
+            was_pending = await machine.cancel()
+        except LineLost as error:
+            raise NothingDone(error, Text("what is open on it is cancelled at its return")) from error
+    if was_pending:
+        await worker.ledger.note_cancelled(worker.book, at=worker.now(), by=call.by)
+    message = "the open invoice was cancelled" if was_pending else "no invoice was open"
+    answer = msgspec.json.encode(CancelAnswer(was_pending, message))
+    if call.key:
+        await worker.ledger.keep_answer(worker.book, call.key_hash, call.fingerprint, answer, at=worker.now())
+    return answer

@@ -1,0 +1,120 @@
+"""Reading the electronic journal. A till that certifies always goes first: a long reading works in slices of a
+millisecond or so, and rests between them while somebody is at the machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+import msgspec
+
+from daemon.core.errors import NotFound
+from daemon.core.ledger.attempt import Record
+from daemon.core.report.journal import JournalEntry, JournalPage, JournalRecord, Page, journal_entry, journal_record
+from daemon.language import Text
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+BATCH = 64
+SLICE = 16
+SLICE_ITEMS = 128
+"""Records, and items of theirs, worked on in one go of the loop."""
+REST = 0.01
+"""Seconds left to the tills after each slice, while there are any."""
+
+Dated = tuple[Record, int]
+"""A record and its Z number, 0 while its period is open."""
+
+
+async def read_page(worker: MachineWorker, page: Page) -> JournalPage:
+    """Newest first; `next` is the `before_seq` of the page after this one. Its records are read a batch at a time: an invoice of a
+    thousand items is a thousand times as large in memory as what the page tells of it."""
+    entries: list[JournalEntry] = []
+    last_seq = 0
+    async for records in _batches(worker, page):
+        for part in _slices(await _dated(worker, records)):
+            entries += [journal_entry(record, z_number) for record, z_number in part]
+            await _make_way(worker)
+        last_seq = records[-1].seq
+    more = len(entries) == page.limit and last_seq > 1
+    return JournalPage(worker.book.nim, len(entries), str(last_seq) if more else None, tuple(entries))
+
+
+async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[Record]]:
+    """What a number stands for and what has not ended is little, and comes at once."""
+    left, before = page.limit, page.before_seq
+    at_once = bool(page.number) or page.state in ("begun", "disputed")
+    while left:
+        limit = left if at_once else min(left, BATCH)
+        records = await worker.journal.page(worker.book, msgspec.structs.replace(page, limit=limit, before_seq=before))
+        if records:
+            yield records
+        if at_once or len(records) < limit:
+            return
+        left -= limit
+        before = records[-1].seq
+
+
+async def find(worker: MachineWorker, code: str) -> Record:
+    """The certification of that code; some firmware prints it with dashes (protocol 4)."""
+    record = await worker.journal.by_code(worker.book, code.replace("-", ""))
+    if record is None:
+        raise NotFound(Text("there is no certification of this code"))
+    return record
+
+
+async def read_record(worker: MachineWorker, code: str) -> JournalRecord:
+    record = await find(worker, code)
+    (z_number,) = await worker.journal.periods(worker.book, [record])
+    return journal_record(record, z_number, worker.book.nim)
+
+
+async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
+    """The credit notes on a certified sale, oldest first; none of what is no sale."""
+    if record.counters is None or record.invoice.is_credit:
+        return ()
+    return await worker.journal.credits_on(worker.book, record)
+
+
+async def read_in_slices(worker: MachineWorker, page: Page) -> AsyncGenerator[Sequence[Dated], None]:
+    """All that `page` asks for but its limit, oldest first, in flat memory: slice by slice."""
+    batch: list[Record] = []
+    async for record in _all(worker, page):
+        batch.append(record)
+        if len(batch) == BATCH:
+            for part in _slices(await _dated(worker, batch)):
+                yield part
+                await _make_way(worker)
+            batch.clear()
+    for part in _slices(await _dated(worker, batch)):
+        yield part
+
+
+async def _all(worker: MachineWorker, page: Page) -> AsyncIterator[Record]:
+    if page.number or page.state in ("begun", "disputed"):
+        for record in reversed(await worker.journal.page(worker.book, page)):
+            yield record
+        return
+    async for record in worker.journal.iterate(worker.book, page.start, page.end):
+        if page.state in (None, record.state):
+            yield record
+
+
+async def _dated(worker: MachineWorker, records: Sequence[Record]) -> list[Dated]:
+    return list(zip(records, await worker.journal.periods(worker.book, records), strict=True)) if records else []
+
+
+def _slices(dated: list[Dated]) -> list[list[Dated]]:
+    """So many records, or fewer where they have many items."""
+    slices: list[list[Dated]] = []
+    items = SLICE_ITEMS + 1  # the first begins a slice
+    for each in dated:
+        items += len(each[0].invoice.items)
+        if items > SLICE_ITEMS or len(slices[-1]) == SLICE:
+            slices.append([])
+            items = len(each[0].invoice.items)
+        slices[-1].append(each)
+    return slices
+
+
+async def _make_way(worker: MachineWorker) -> None:
+    await asyncio.sleep(REST if worker.waiting else 0)

@@ -1,0 +1,55 @@
+"""X, A and the history: answers from totals that are kept up, never from the certifications of a period."""
+
+from __future__ import annotations
+
+from daemon.core.invoice.invoice import CREDITS, SALES
+from daemon.core.ledger.book import Aggregate, Tally
+from daemon.core.ledger.closure import Closure
+from daemon.core.report import fiscal_reports
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+MAX_DIGITS = 9
+"""Of a Z number."""
+
+
+async def _aggregate(worker: MachineWorker) -> Aggregate:
+    if worker.aggregate is None:
+        worker.aggregate = await worker.ledger.aggregated(worker.book)
+    return worker.aggregate
+
+
+async def x_report(worker: MachineWorker) -> fiscal_reports.XReport:
+    """The open period as the last tick left it."""
+    return fiscal_reports.x_report(worker.book, await _aggregate(worker), worker.now(), labels=worker.labels)
+
+
+async def x_between(worker: MachineWorker, start: int, end: int) -> fiscal_reports.XReport:
+    """A look at `start <= t < end` (ms) in the shape of X; it closes nothing and does not care where Z closures lie."""
+    aggregate = await worker.ledger.aggregate_between(worker.book, start, end)
+    return fiscal_reports.x_report(worker.book, aggregate, end, labels=worker.labels)
+
+
+async def a_report(worker: MachineWorker, start: int, end: int) -> fiscal_reports.AReport:
+    """Certifications by their time in `start <= t < end` (ms), and the closures created in that range."""
+    tally = await worker.ledger.tally_between(worker.book, start, end)
+    closures = await worker.ledger.closures(worker.book, start=start, end=end, limit=None)
+    return fiscal_reports.a_report(worker.book, tally, closures, start, end, labels=worker.labels)
+
+
+async def closure(worker: MachineWorker, asked: str) -> Closure:
+    """A stored Z by its number or its `report_id`; NotFound when this book has none such."""
+    if asked.isascii() and asked.isdigit() and len(asked) <= MAX_DIGITS:
+        return await worker.ledger.closure(worker.book, int(asked))
+    return await worker.ledger.closure_by_id(worker.book, asked)
+
+
+async def history(
+    worker: MachineWorker, start: int, end: int, after: int, limit: int
+) -> list[fiscal_reports.HistoryRecord]:
+    closures = await worker.ledger.closures(worker.book, start=start, end=end, after=after, limit=limit)
+    return [fiscal_reports.history_record(closure) for closure in closures]
+
+
+def net_total(tally: Tally) -> int:
+    """Sales less credit notes, whole XOF."""
+    return sum(tally.get(f"{kind}.ttc", 0) for kind in SALES) - sum(tally.get(f"{kind}.ttc", 0) for kind in CREDITS)

@@ -1,0 +1,85 @@
+"""A search through the journal as a person types it: a number or a part of one, a code, a customer, an amount."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from daemon.core.ledger.attempt import Record
+from daemon.core.report.journal import Page
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+SLICE = 500
+BUDGET = 20_000
+"""Records whose customer is looked at for one answer; the next answer goes on."""
+CODE_LENGTH = 24
+
+
+class Search(msgspec.Struct, frozen=True):
+    """`text` is looked for in numbers, codes and customers; `amount` in whole XOF, None for any."""
+
+    page: Page
+    text: str = ""
+    amount: int | None = None
+    type: str = ""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Records with their Z (0: open), newest first. `next` is the `before_seq` to go on with, 0 at the end; `complete` is false when
+    the rest has not been looked at yet."""
+
+    records: tuple[tuple[Record, int], ...]
+    next: int
+    complete: bool
+
+
+async def search(worker: MachineWorker, asked: Search) -> Found:
+    """Numbers and codes by their index first; customers by reading on, in slices that let tills go first."""
+    page = msgspec.structs.replace(
+        asked.page, type=asked.type, amount=-1 if asked.amount is None else asked.amount, part=asked.text
+    )
+    if asked.text and (exact := await _exact(worker, asked)):
+        return await _found(worker, exact, page, complete=True)
+    records = list(await worker.journal.page(worker.book, page))
+    if records or not asked.text:
+        return await _found(worker, records, page, complete=True)
+    return await _of_customer(worker, asked, msgspec.structs.replace(page, part=""))
+
+
+async def _exact(worker: MachineWorker, asked: Search) -> list[Record]:
+    code = asked.text.replace("-", "").replace(" ", "").upper()
+    if len(code) == CODE_LENGTH and (record := await worker.journal.by_code(worker.book, code)):
+        return [record] if asked.page.start <= record.ended_at < asked.page.end else []
+    page = msgspec.structs.replace(asked.page, number=asked.text, before_seq=0)
+    return list(await worker.journal.page(worker.book, page))
+
+
+async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Found:
+    found: list[Record] = []
+    wanted, looked, before = asked.text.casefold(), 0, page.before_seq
+    while looked < BUDGET and len(found) < page.limit:
+        piece = await worker.journal.page(worker.book, msgspec.structs.replace(page, before_seq=before, limit=SLICE))
+        found += [record for record in piece if wanted in _customer(record)]
+        looked, before = looked + len(piece), piece[-1].seq if piece else 0
+        if len(piece) < SLICE:
+            return Found(await _dated(worker, found), 0, complete=True)
+        await asyncio.sleep(0)
+    return Found(await _dated(worker, found), before, complete=False)
+
+
+def _customer(record: Record) -> str:
+    customer = record.invoice.customer
+    return f"{customer.name} {customer.ifu} {customer.phone}".casefold()
+
+
+async def _found(worker: MachineWorker, records: Sequence[Record], page: Page, *, complete: bool) -> Found:
+    more = len(records) == page.limit and records[-1].seq > 1
+    return Found(await _dated(worker, records), records[-1].seq if more else 0, complete=complete)
+
+
+async def _dated(worker: MachineWorker, records: Sequence[Record]) -> tuple[tuple[Record, int], ...]:
+    if not records:
+        return ()
+    return tuple(zip(records, await worker.journal.periods(worker.book, records), strict=True))

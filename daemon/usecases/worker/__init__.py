@@ -1,0 +1,1 @@
+"""One book at work: its machine, its queue, what is in flight, its totals."""

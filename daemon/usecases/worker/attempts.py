@@ -1,0 +1,126 @@
+"""The attempts of one machine that have not ended, each in its phase, and what is known of the machine beside them.
+
+The one owner of that state: a phase changes in `step` alone, by the table of `core.ledger.phases`, and everybody else asks here. Nothing of
+it is durable: after a crash it is read back from the ledger, where whatever is begun is in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from daemon.core.errors import StorageFull
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import BookState
+from daemon.core.ledger.phases import TABLE, Phase, Step, after
+from daemon.core.machine.state import FiscalCounters
+from daemon.language import Text
+
+NO_COUNTERS = FiscalCounters(0, 0, 0)
+
+
+class Live:
+    """One attempt; `id` is 0 until its intent is durable."""
+
+    __slots__ = ("id", "news", "number", "phase")
+
+    def __init__(self, number: str, phase: Phase, attempt_id: int = 0) -> None:
+        self.number = number
+        self.phase = phase
+        self.id = attempt_id
+        self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Resolved when there is something new to see of it, and then another one."""
+
+
+class Attempts:
+    """At most one for each invoice number: whoever comes with the number of one that is under way waits for its end."""
+
+    def __init__(self) -> None:
+        self.known = NO_COUNTERS
+        """The machine's counters after all that it certified for us, as far as this process knows; the ledger may be one commit behind."""
+        self.attention = ""
+        self.met_machine = False
+        """Whether this process has reconciled with the machine once (a ledger that is behind can only show before that)."""
+        self._live: dict[str, Live] = {}
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def find(self, number: str) -> Live | None:
+        return self._live.get(number)
+
+    def is_ours(self, record: Record) -> bool:
+        """Whether this process brings it to its end; `recover` leaves it alone, also while its intent is being committed."""
+        live = self._live.get(record.number)
+        return live is not None and TABLE[live.phase].ours
+
+    @property
+    def ending(self) -> bool:
+        """Whether something that ended is not durable yet."""
+        return any(live.phase is Phase.ENDING for live in self._live.values())
+
+    async def all_durable(self, patience: float = 2.0) -> None:
+        """Waits until no end is on its way to the disk; StorageFull when that takes longer than `patience` seconds."""
+        await self._wait_for(lambda live: live.phase is Phase.ENDING, patience)
+
+    async def way_is_free(self, mine: Live, patience: float = 2.0) -> None:
+        """The same for every attempt but `mine` that the machine may have certified: it remembers only its last invoice, so no 38h is sent
+        before the ledger has the one before it."""
+        await self._wait_for(lambda live: live is not mine and TABLE[live.phase].blocks, patience)
+
+    async def _wait_for(self, holds_up: Callable[[Live], bool], patience: float) -> None:
+        deadline = asyncio.get_running_loop().time() + patience
+        while waited := [live.news for live in self._live.values() if holds_up(live)]:
+            timeout = deadline - asyncio.get_running_loop().time()
+            if timeout <= 0:
+                raise StorageFull(Text("the invoice before this one could not be stored yet"))
+            await asyncio.wait(waited, timeout=timeout)
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    def intend(self, number: str) -> Live:
+        """The number is taken from here on; nobody has it (`find`)."""
+        live = self._live[number] = Live(number, Phase.INTENDING)
+        return live
+
+    def doubt(self, record: Record) -> Live:
+        """One that is begun in the ledger, and of which this process knows nothing else."""
+        live = self._live.get(record.number)
+        if live is None:
+            live = self._live[record.number] = Live(record.number, Phase.IN_DOUBT, record.id)
+        return live
+
+    def step(self, live: Live, step: Step) -> None:
+        """NotInTheTable, and nothing changed, when that cannot be."""
+        live.phase = after(live.phase, step)
+        if live.phase is Phase.ENDED and self._live.get(live.number) is live:
+            del self._live[live.number]
+        _tell(live)
+
+    def settle(self, records: Iterable[Record]) -> None:
+        """The ledger has the end of those that were in doubt, or says that an operator has to tell."""
+        for record in records:
+            live = self._live.get(record.number)
+            if live is not None and live.phase is Phase.IN_DOUBT:
+                self.step(live, Step.SETTLED)
+
+    def wake(self) -> None:
+        """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""
+        for live in self._live.values():
+            _tell(live)
+
+    def forget(self) -> None:
+        """The book is another one: what was in doubt belongs to the old one, and the machine is met for the first time again."""
+        for live in [live for live in self._live.values() if live.phase is Phase.IN_DOUBT]:
+            self.step(live, Step.SETTLED)
+        self.met_machine = False
+
+    def take(self, state: BookState) -> None:
+        """What the ledger knows."""
+        self.known = state.known or NO_COUNTERS
+        self.attention = state.attention
+
+
+def _tell(live: Live) -> None:
+    if not live.news.done():
+        live.news.set_result(None)
+    if live.phase is not Phase.ENDED:
+        live.news = live.news.get_loop().create_future()

@@ -1,0 +1,119 @@
+"""The time of one book (decision 21): which clock is believed, and what an operator has to be asked about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import NamedTuple
+
+import structlog
+
+from daemon.core.clock import machine_millis
+from daemon.core.credible_time import SLACK, Clocks, Source, Told, question, tell
+from daemon.core.ledger.book import Book, BookState
+
+log = structlog.get_logger(__name__)
+
+DRIFT_ALERT = 120.0
+"""Seconds between the box's clock and the machine's beyond which the operator is told."""
+
+
+class Anchor(NamedTuple):
+    """A clock read at a moment of the loop's clock, which nobody can set; `millis` since 1970, `at` in seconds."""
+
+    millis: int
+    at: float
+
+    def now(self) -> int:
+        return self.millis + int((asyncio.get_running_loop().time() - self.at) * 1000)
+
+
+@dataclass(frozen=True)
+class BoxClock:
+    """`millis` since 1970, UTC; `synchronised` says whether somebody (timesyncd, chrony) vouches for it at this moment."""
+
+    millis: Callable[[], int]
+    synchronised: Callable[[], bool] = lambda: False
+
+
+class BookClock:
+    """`zone` is that of the machine's digits. `last_at` is the youngest time that the book holds, as far as is known here."""
+
+    def __init__(self, box: BoxClock, book: Book, zone: tzinfo = UTC) -> None:
+        self.drift: float | None = None
+        """Box minus machine in seconds, at the last look."""
+        self.last_at = 0
+        self.accepted = 0
+        """Up to here an operator has confirmed a clock (ms)."""
+        self._box = box
+        self._log = log.bind(nim=book.nim, mode=book.mode)
+        self._zone = zone
+        self._machine: Anchor | None = None
+        self._believed: Anchor | None = None
+        """The box's clock when it was last believed."""
+        self._told_source = Source.BOX
+        self._told_behind = False
+        self._repairs = 0
+
+    def take_book(self, state: BookState) -> None:
+        """What the ledger knows, which an operator may have set back (`mcfd time repair`)."""
+        self.last_at = max(self.last_at, state.last_at) if state.time_repairs == self._repairs else state.last_at
+        self._repairs = state.time_repairs
+        self.accepted = state.accepted_to
+
+    def change_book(self, book: Book) -> None:
+        self.last_at, self._repairs = 0, -1
+        self._log = log.bind(nim=book.nim, mode=book.mode)
+
+    def take_machine(self, digits: str) -> None:
+        """The machine's clock as just read; one that cannot be read has no say."""
+        millis = machine_millis(digits, self._zone)
+        if millis is None:
+            return
+        drift = (self._box.millis() - millis) / 1000
+        if abs(drift) > DRIFT_ALERT and abs(self.drift or 0.0) <= DRIFT_ALERT:
+            self._log.warning("clock.drift", seconds=round(drift))
+        self.drift = drift
+        self._machine = Anchor(millis, asyncio.get_running_loop().time())
+
+    def now(self) -> int:
+        """The time for the ledger: never before anything the book already holds.
+
+        Before the machine was met a box that nobody vouches for leaves nothing behind: its time is only shown."""
+        clocks, told = self._judge()
+        self._note(clocks, told)
+        if clocks.machine is not None or clocks.synchronised:
+            self.last_at = told.at
+        return told.at
+
+    def question(self) -> str:
+        """What an operator has to say before anything can be certified; empty while a clock is believed."""
+        return question(*self._judge())
+
+    def _judge(self) -> tuple[Clocks, Told]:
+        box = self._box.millis()
+        synchronised = self._box.synchronised()
+        clocks = Clocks(
+            book=self.last_at,
+            box=box,
+            synchronised=synchronised,
+            machine=self._machine.now() if self._machine else None,
+            stepped=not synchronised and self._stepped(box),
+            accepted=self.accepted,
+        )
+        return clocks, tell(clocks)
+
+    def _stepped(self, box: int) -> bool:
+        return self._believed is not None and abs(box - self._believed.now()) > SLACK
+
+    def _note(self, clocks: Clocks, told: Told) -> None:
+        if told.source is Source.BOX:
+            self._believed = Anchor(clocks.box, asyncio.get_running_loop().time())
+        if told.source is not self._told_source:
+            self._log.warning("clock.source", source=told.source.value, box=clocks.box, machine=clocks.machine)
+            self._told_source = told.source
+        if told.behind and not self._told_behind:
+            self._log.warning("clock.book_ahead", seconds=told.behind // 1000, advice="mcfd time repair")
+        self._told_behind = bool(told.behind)

@@ -1,0 +1,143 @@
+"""Who is next at a machine: first come, first served, a bounded number waiting, each with a bounded patience."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+from daemon.core.errors import MachineBusy
+from daemon.language import Text
+
+
+class QueueEntry:
+    """A place in the line. `leave` is due exactly once, whatever happened; as a context manager it is seen to."""
+
+    __slots__ = ("_queue", "first", "near", "turn")
+
+    def __init__(self, queue: MachineQueue, *, first: bool = False) -> None:
+        loop = asyncio.get_running_loop()
+        self._queue = queue
+        self.first = first
+        self.near: asyncio.Future[None] = loop.create_future()
+        self.turn: asyncio.Future[None] = loop.create_future()
+
+    async def wait_near(self, deadline: float) -> None:
+        await self._wait(self.near, deadline)
+
+    async def wait_turn(self, deadline: float) -> None:
+        await self._wait(self.turn, deadline)
+
+    async def _wait(self, place: asyncio.Future[None], deadline: float) -> None:
+        if place.done():
+            return place.result()
+        timeout = max(0.0, deadline - asyncio.get_running_loop().time())
+        done, _ = await asyncio.wait([place], timeout=timeout)
+        if not done:
+            raise MachineBusy(
+                Text("the machine is busy with other invoices; nothing was sent"), self._queue.patience_hint
+            )
+        return place.result()
+
+    def step_back(self) -> None:
+        """Gives the turn back and keeps the place: the machine went away before it was used."""
+        self._queue._step_back(self)  # noqa: SLF001  the two classes are one thing
+
+    def leave(self) -> None:
+        self._queue._leave(self)  # noqa: SLF001  the two classes are one thing
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+
+class MachineQueue:
+    """`limit` bounds who may wait, `ahead` how many of them may already prepare (write their intent) for their turn."""
+
+    def __init__(self, limit: int = 256, ahead: int = 8) -> None:
+        self.limit = limit
+        self.ahead = ahead
+        self.patience_hint = 2
+        self._queue: deque[QueueEntry] = deque()
+        self._held = False
+        self._closed = ""
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def join(self) -> QueueEntry:
+        """The next place in the line; MachineBusy when there is none."""
+        if self._closed:
+            raise MachineBusy(self._closed)
+        if len(self._queue) > self.limit:
+            raise MachineBusy(
+                Text("too many invoices are waiting for this machine; nothing was sent"), self.patience_hint
+            )
+        return self._enter(QueueEntry(self), len(self._queue))
+
+    def join_first(self) -> QueueEntry:
+        """A place right behind whoever is at the machine, before all who wait, also while queue are held: for what has to be known of the
+        machine before anybody works with it."""
+        if self._closed:
+            raise MachineBusy(self._closed)
+        at_the_machine = bool(self._queue) and self._queue[0].turn.done()
+        return self._enter(QueueEntry(self, first=True), int(at_the_machine))
+
+    def hold(self) -> None:
+        """Nobody who waits gets a turn; whoever has one keeps it."""
+        self._held = True
+
+    def release(self) -> None:
+        self._held = False
+        self._call_next()
+
+    def close(self, why: str) -> None:
+        """No new places, and whoever has not had a turn is told so; the one at the machine finishes."""
+        self._closed = why
+        for entry in self._queue:
+            if not entry.turn.done():
+                self._send_away(entry)
+
+    async def drained(self) -> None:
+        """Returns once nobody holds or awaits a turn."""
+        await self._empty.wait()
+
+    def _enter(self, entry: QueueEntry, at: int) -> QueueEntry:
+        self._queue.insert(at, entry)
+        self._empty.clear()
+        self._call_next()
+        return entry
+
+    def _step_back(self, entry: QueueEntry) -> None:
+        entry.turn = asyncio.get_running_loop().create_future()
+        if self._closed:
+            self._send_away(entry)
+        self._call_next()
+
+    def _leave(self, entry: QueueEntry) -> None:
+        self._queue.remove(entry)
+        if not self._queue:
+            self._empty.set()
+        self._call_next()
+
+    def _send_away(self, entry: QueueEntry) -> None:
+        for place in (entry.near, entry.turn):
+            if not place.done():
+                place.set_exception(MachineBusy(self._closed))
+                place.exception()  # marks it as seen: nobody may be looking any more
+
+    def _call_next(self) -> None:
+        for place, entry in enumerate(self._queue):
+            if place == 0 and not entry.turn.done() and (entry.first or not self._held):
+                entry.turn.set_result(None)
+            if place >= self.ahead:
+                break
+            if not entry.near.done():
+                entry.near.set_result(None)

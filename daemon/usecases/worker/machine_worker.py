@@ -1,0 +1,318 @@
+"""One book at work: its machine while there is one, who waits for it, and what is known and in flight.
+
+Nothing here is durable: after a crash everything is read back from the ledger and from the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from typing import Any, TypeVar
+
+import structlog
+
+from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
+from daemon.core.invoice.intake import Defaults
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Aggregate, Book, BookState
+from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
+from daemon.core.report.fiscal_reports import PAYMENT_LABELS, Labels
+from daemon.language import Text
+from daemon.usecases.ports import EventLog, FiscalMachine, Journal, Ledger
+from daemon.usecases.worker.attempts import Attempts
+from daemon.usecases.worker.book_clock import BookClock, BoxClock
+from daemon.usecases.worker.machine_queue import MachineQueue, QueueEntry
+from daemon.usecases.worker.statistics import WorkerStatistics
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+STOPPING = Text("mcfd is stopping; nothing was sent")
+COUNTERS_WENT_DOWN = Text("the machine's counters went down")
+ANSWERS_FIRST = 0.002
+"""Seconds; a till's answer leaves in half of that."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`patience`: seconds a till waits for its turn; `doubt_patience`: for an outcome that became unknown while it waited."""
+
+    queue: int = 256
+    patience: float = 25.0
+    doubt_patience: float = 20.0
+    aggregation_delay: float = 2.0
+
+
+@dataclass(frozen=True)
+class BookEvent:
+    """Something a screen wants to know at once; `type` as the public event names have it."""
+
+    type: str
+    book: Book
+    ref: int = 0
+    detail: str = ""
+
+
+@dataclass
+class InFlight:
+    """A request that runs now under an Idempotency-Key."""
+
+    fingerprint: bytes
+    done: asyncio.Future[None]
+
+
+@dataclass(frozen=True)
+class MachineReading:
+    """One look at the machine for people; `at` in loop time, `read_at` in milliseconds since 1970."""
+
+    state: MachineState
+    link: ServerLink
+    at: float
+    read_at: int
+
+
+@dataclass
+class MachineWorker:
+    book: Book
+    ledger: Ledger
+    journal: Journal
+    events: EventLog
+    clock: BoxClock
+    defaults: Defaults
+    limits: Limits = field(default_factory=Limits)
+    configured_nim: str = ""
+    """What the configuration calls the machine; the book has it as the machine tells it."""
+    machine_zone: tzinfo = UTC
+    """Of the machine's own clock."""
+    labels: Labels = field(default_factory=lambda: PAYMENT_LABELS)
+    on_event: Callable[[BookEvent], None] = lambda _: None
+    note_odd: Callable[[str], str] = lambda _: ""
+    """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
+
+    machine: FiscalMachine | None = None
+    rates: dict[str, int] = field(default_factory=dict)
+    ifu: str = ""
+    offline_reason: str = Text("the machine has not answered yet")
+    habits_told: bool = False
+    longest_close: dict[bool, float] = field(default_factory=dict)
+    """Seconds that 38h took at the longest since the start: of sales, and, under True, of credit notes."""
+    """Whether the log has how this machine's VAT differs from ours."""
+    reading: MachineReading | None = None
+    taxpayer: tuple[str, ...] = ()
+    """I0…I5 of 2Bh, asked once."""
+    server_link: ServerLink | None = None
+    """C2h as last read: hourly at the least."""
+    aggregate: Aggregate | None = None
+    statistics: WorkerStatistics = field(default_factory=WorkerStatistics)
+
+    def __post_init__(self) -> None:
+        self.queue = MachineQueue(self.limits.queue)
+        self.queue.hold()  # until the machine is there and what became of unfinished attempts is known
+        self.attempts = Attempts()
+        self.time = BookClock(self.clock, self.book, self.machine_zone)
+        self.requests: dict[bytes, InFlight] = {}
+        """Requests under way, by the hash of their Idempotency-Key."""
+        self.reading_lock = asyncio.Lock()
+        self.closing = False
+        self._tick: asyncio.TimerHandle | None = None
+        self._afterwards: list[Callable[[], None]] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> bool:
+        return self.machine is not None
+
+    @property
+    def known(self) -> FiscalCounters:
+        return self.attempts.known
+
+    @property
+    def attention(self) -> str:
+        return self.attempts.attention
+
+    @property
+    def waiting(self) -> int:
+        return len(self.queue)
+
+    @property
+    def drift_seconds(self) -> float | None:
+        return self.time.drift
+
+    def take_state(self, state: BookState) -> None:
+        """What the ledger knows becomes what the worker knows."""
+        is_news = state.attention != self.attention
+        self.attempts.take(state)
+        self.rates = dict(state.rates)
+        self.ifu = state.ifu
+        self.time.take_book(state)
+        if is_news and state.attention:
+            self.publish("mcf.attention", detail=state.attention)
+
+    def change_book(self, book: Book) -> None:
+        """The machine has another taxpayer: what waits was asked for in the other book, and is sent away at its turn."""
+        self.book = book
+        self.attempts.forget()
+        self.time.change_book(book)
+        self.aggregate = None
+
+    def now(self) -> int:
+        """The time for the ledger (decision 21); never before anything the book already holds."""
+        return self.time.now()
+
+    @property
+    def obstacle(self) -> str:
+        """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
+        return self.attention or self.time.question()
+
+    # -- the machine ------------------------------------------------------------------------------------------------
+
+    def ready(self) -> FiscalMachine:
+        """The machine, if it may be given work now."""
+        if obstacle := self.obstacle:
+            raise MachineAttention(obstacle)
+        return self.present()
+
+    def present(self) -> FiscalMachine:
+        """The machine, if it answers, also one in attention: it may be looked at."""
+        if self.machine is None:
+            raise MachineOffline(
+                Text(
+                    "the machine {nim} is not connected ({offline_reason}); nothing was sent",
+                    nim=self.book.nim,
+                    offline_reason=self.offline_reason,
+                )
+            )
+        return self.machine
+
+    async def turn(self, entry: QueueEntry, deadline: float) -> FiscalMachine:
+        """The machine once it is there and it is this entry's turn, until `deadline` (loop time); MachineAttention, MachineOffline or MachineBusy
+        otherwise, and then nothing was sent."""
+        return await self._turn(entry, deadline, self.ready)
+
+    async def turn_to_look(self, entry: QueueEntry, deadline: float) -> FiscalMachine:
+        """The same also at a machine in attention."""
+        return await self._turn(entry, deadline, self.present)
+
+    async def _turn(self, entry: QueueEntry, deadline: float, get: Callable[[], FiscalMachine]) -> FiscalMachine:
+        while True:
+            try:
+                await entry.wait_turn(deadline)
+            except MachineBusy:
+                if not self.closing:
+                    get()  # raises when the machine itself is the reason
+                raise
+            if self.connected:
+                return get()
+            entry.step_back()
+
+    def opened(self, machine: FiscalMachine) -> None:
+        self.machine = machine
+        self.offline_reason = ""
+        self.queue.release()
+        self.publish("mcf.connected")
+
+    def lost(self, reason: str) -> None:
+        was_connected = self.machine is not None
+        self.machine = None
+        self.offline_reason = reason
+        self.queue.hold()
+        if was_connected:
+            self.publish("mcf.disconnected", detail=reason)
+
+    def drop(self, machine: FiscalMachine, reason: str) -> None:
+        """Nobody gets this connection any more: what the machine did is to be asked at the next one, by `recover`."""
+        if self.machine is machine:
+            self.lost(reason)
+        machine.hang_up(reason)
+
+    # -- work that outlives its caller --------------------------------------------------------------------------------
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work, name=f"{name} {self.book.nim} {self.book.mode}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def see_through(self, work: Coroutine[Any, Any, T], name: str) -> T:
+        """`work` goes on to its end even when its caller goes away."""
+        task: asyncio.Task[T] = self.spawn(work, name)
+        task.add_done_callback(_seen)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():  # not the caller went away, but the daemon
+                raise LineLost(Text("mcfd was stopped before the outcome was known")) from None
+            raise
+
+    def after_answers(self, work: Callable[[], None]) -> None:
+        """What nobody at a till should wait for: done once the answers that are due have left, at the stop at the latest."""
+        if not self._afterwards:
+            asyncio.get_running_loop().call_later(ANSWERS_FIRST, self._do_afterwards)
+        self._afterwards.append(work)
+
+    def _do_afterwards(self) -> None:
+        works, self._afterwards = self._afterwards, []
+        for work in works:
+            asyncio.get_running_loop().call_soon(work)  # each for itself, should one of them fail
+
+    def schedule_tick(self, tick: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """One tick, `aggregation_delay` after the first thing it will bring in; none once the daemon stops: the next start sees to it."""
+        if self._tick is None and not self.closing:
+            loop = asyncio.get_running_loop()
+            self._tick = loop.call_later(self.limits.aggregation_delay, self._run_tick, tick)
+
+    def _run_tick(self, tick: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        self._tick = None
+        self.spawn(tick(), "aggregate")
+
+    def publish(self, kind: str, ref: int = 0, detail: str = "") -> None:
+        self.on_event(BookEvent(kind, self.book, ref, detail))
+
+    async def close(self, grace: float = 10.0) -> None:
+        """Finishes what is on the line (at most `grace` seconds), sends the others away, stops the rest."""
+        self.queue.close(STOPPING)
+        self.closing = True
+        self.attempts.wake()
+        try:
+            async with asyncio.timeout(grace):
+                await self.queue.drained()
+                await self._finished()
+        except TimeoutError:
+            log.warning("worker.close_incomplete", nim=self.book.nim, mode=self.book.mode)
+        self._do_afterwards()
+        await asyncio.sleep(0)
+        if self._tick is not None:
+            self._tick.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _finished(self) -> None:
+        """What left the line is stored, and its caller has been told."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # whether or not the caller is still there to get it
+
+
+class MachineWorkers:
+    """Every book of this daemon, by machine and mode; the activation counter is no matter (decision 26)."""
+
+    def __init__(self, workers: Sequence[MachineWorker]) -> None:
+        self._workers = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in workers}
+
+    def get(self, nim: str, mode: Mode) -> MachineWorker | None:
+        return self._workers.get((short_nim(nim), mode))
+
+    def all(self) -> Sequence[MachineWorker]:
+        return list(self._workers.values())
