@@ -1,0 +1,1 @@
+"""HTTP: what a till may ask, and how it is answered."""

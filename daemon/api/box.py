@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from daemon.core.delivery import Backlog
-from daemon.usecases.desk import Desk
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineFigures:
-    """Of one serial line since the start; as `bridge.link.Counters`."""
+    """Of one serial line since the start; as `bridge.link.LineStatistics`."""
 
     exchanges: int
     bytes_sent: int
@@ -23,7 +23,7 @@ class LineFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class BoxFigures:
-    """`outbox` by destination: `upstream`, or `webhook-0` for the first that is configured (a URL may be a secret).
+    """`outbox` by destination: `upstream`, or the name of a webhook (a URL may be a secret).
     `verified_at` is when `mcfd verify` last found the ledger sound (ms), 0 for never."""
 
     outbox: dict[str, tuple[Backlog, ...]]
@@ -35,7 +35,7 @@ class BoxFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """`line` gives None for a desk without a line, as that of a machine switched off."""
+    """`line` gives None for a worker without a line, as that of a machine switched off."""
 
     figures: Callable[[], Awaitable[BoxFigures]]
-    line: Callable[[Desk], LineFigures | None]
+    line: Callable[[MachineWorker], LineFigures | None]

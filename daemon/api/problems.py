@@ -9,12 +9,12 @@ import structlog
 from litestar.exceptions import HTTPException
 
 from daemon.api import refusals
-from daemon.api.answers import PROBLEM, Answer, Header
+from daemon.api.http.answers import PROBLEM, Answer, Header
 from daemon.core import errors
-from daemon.core.certification import Record
-from daemon.core.errors import FieldError
-from daemon.core.receipt import Receipt, receipt
-from daemon.core.words import without_paths
+from daemon.core.errors import FieldError, without_paths
+from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.report.receipt import Receipt, receipt
+from daemon.language import Language, Text, tell
 
 log = structlog.get_logger(__name__)
 
@@ -32,47 +32,68 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 OFFLINE_RETRY: Final = 2
-OUTCOME_UNKNOWN: Final = (
+PRINTER_RETRY: Final = 10
+OUTCOME_UNKNOWN: Final = Text(
     "The line to the machine was lost before its answer, and the outcome is not known yet. Send the same request again with "
     "the same Idempotency-Key: it gets the outcome as soon as the machine has told it, and nothing is certified twice."
 )
 
-OUTCOME_NOT_STORED: Final = (
+OUTCOME_NOT_STORED: Final = Text(
     "The machine certified the invoice, but the box cannot store that at the moment. Free disk space on it, and send the same "
     "request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
 )
 
 INTERNAL = Kind(
-    500, "INTERNAL_ERROR", "Internal error", "mcfd failed here; its log has the reason under this request_id"
+    500,
+    "INTERNAL_ERROR",
+    Text("Internal error"),
+    Text("mcfd failed here; its log has the reason under this request_id"),
 )
 
 KINDS: Final[dict[type[Exception], Kind]] = {
-    refusals.InvalidJson: Kind(400, "INVALID_JSON", "The body is not valid JSON"),
-    refusals.Unauthenticated: Kind(401, "UNAUTHENTICATED", "A valid API key is needed"),
-    refusals.NimNotInScope: Kind(403, "NIM_NOT_IN_SCOPE", "The key is for another NIM"),
-    refusals.TooLarge: Kind(413, "TOO_LARGE", "The body is too large"),
-    refusals.UnsupportedMediaType: Kind(415, "UNSUPPORTED_MEDIA_TYPE", "The body has to be JSON"),
-    refusals.Misdirected: Kind(421, "MISDIRECTED_REQUEST", "The Host header names another server"),
-    refusals.TooManyRequests: Kind(429, "TOO_MANY_REQUESTS", "Too many requests"),
-    errors.InvalidRequest: Kind(422, "INVALID_REQUEST", "The request cannot be accepted"),
-    errors.DuplicateInvoice: Kind(409, "DUPLICATE_INVOICE", "The invoice number is already certified"),
-    errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", "The Idempotency-Key stands for another request"),
-    errors.CreditExceedsOriginal: Kind(409, "CREDIT_EXCEEDS_ORIGINAL", "Credits would exceed the original invoice"),
-    errors.NotFound: Kind(404, "NOT_FOUND", "Not found"),
-    errors.MachineRefused: Kind(422, "MACHINE_REFUSED", "The machine refused"),
-    errors.MachineOffline: Kind(503, "BRIDGE_OFFLINE", "The machine cannot be reached", retry_after=OFFLINE_RETRY),
-    errors.MachineBusy: Kind(503, "MACHINE_BUSY", "The machine is busy", retry_after=OFFLINE_RETRY),
+    refusals.InvalidJson: Kind(400, "INVALID_JSON", Text("The body is not valid JSON")),
+    refusals.Unauthenticated: Kind(401, "UNAUTHENTICATED", Text("A valid API key is needed")),
+    refusals.NimNotInScope: Kind(403, "NIM_NOT_IN_SCOPE", Text("The key is for another NIM")),
+    refusals.RoleNotAllowed: Kind(403, "ROLE_NOT_ALLOWED", Text("The role of the key does not allow this")),
+    refusals.WrongPassword: Kind(401, "WRONG_PASSWORD", Text("The name or the password is wrong")),
+    refusals.TooLarge: Kind(413, "TOO_LARGE", Text("The body is too large")),
+    refusals.UnsupportedMediaType: Kind(415, "UNSUPPORTED_MEDIA_TYPE", Text("The body has to be JSON")),
+    refusals.Misdirected: Kind(421, "MISDIRECTED_REQUEST", Text("The Host header names another server")),
+    refusals.TooManyRequests: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
+    errors.InvalidRequest: Kind(422, "INVALID_REQUEST", Text("The request cannot be accepted")),
+    DuplicateInvoice: Kind(409, "DUPLICATE_INVOICE", Text("The invoice number is already certified")),
+    errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", Text("The Idempotency-Key stands for another request")),
+    errors.ZNumberUnknown: Kind(409, "Z_NUMBER_UNKNOWN", Text("The last Z number has to be said first")),
+    errors.CreditExceedsOriginal: Kind(
+        409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
+    ),
+    errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
+    errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),
+    errors.MachineOffline: Kind(
+        503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY
+    ),
+    errors.MachineBusy: Kind(503, "MACHINE_BUSY", Text("The machine is busy"), retry_after=OFFLINE_RETRY),
     errors.LineLost: Kind(
-        503, "BRIDGE_OFFLINE", "The outcome is not known yet", OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
+        503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
     ),
-    errors.NothingDone: Kind(503, "BRIDGE_OFFLINE", "The line to the machine was lost", retry_after=OFFLINE_RETRY),
-    errors.MachineNonsense: Kind(502, "BRIDGE_ERROR", "The machine's answer makes no sense"),
-    errors.MachineAttention: Kind(503, "MACHINE_ATTENTION", "An operator has to settle what was found on the machine"),
-    errors.MachineError: Kind(502, "BRIDGE_ERROR", "The machine failed"),
+    errors.NothingDone: Kind(
+        503, "BRIDGE_OFFLINE", Text("The line to the machine was lost"), retry_after=OFFLINE_RETRY
+    ),
+    errors.MachineNonsense: Kind(502, "BRIDGE_ERROR", Text("The machine's answer makes no sense")),
+    errors.MachineAttention: Kind(
+        503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")
+    ),
+    errors.MachineError: Kind(502, "BRIDGE_ERROR", Text("The machine failed")),
+    errors.PrinterFailed: Kind(
+        503, "PRINTER_UNAVAILABLE", Text("The receipt printer did not print"), retry_after=PRINTER_RETRY
+    ),
     errors.StorageFull: Kind(
-        507, "STORAGE_FULL", "No room to store a certification", "nothing was sent; free disk space on the box"
+        507,
+        "STORAGE_FULL",
+        Text("No room to store a certification"),
+        Text("nothing was sent; free disk space on the box"),
     ),
-    errors.OutcomeNotStored: Kind(507, "STORAGE_FULL", "The outcome is not stored yet", OUTCOME_NOT_STORED),
+    errors.OutcomeNotStored: Kind(507, "STORAGE_FULL", Text("The outcome is not stored yet"), OUTCOME_NOT_STORED),
     errors.LedgerUnusable: INTERNAL,
     errors.StorageError: INTERNAL,
     errors.McfdError: INTERNAL,
@@ -80,12 +101,13 @@ KINDS: Final[dict[type[Exception], Kind]] = {
 """Every class of both trees; a base class stands for those of its kind that are added one day and forgotten here."""
 
 HTTP_CODES: Final = {
-    400: ("BAD_REQUEST", "The request cannot be read"),
-    404: ("NOT_FOUND", "Not found"),
-    405: ("METHOD_NOT_ALLOWED", "The method is not allowed here"),
-    408: ("REQUEST_TIMEOUT", "The request took too long to arrive"),
-    429: ("TOO_MANY_REQUESTS", "Too many requests"),
-    431: ("HEADERS_TOO_LARGE", "The headers are too large"),
+    400: ("BAD_REQUEST", Text("The request cannot be read")),
+    404: ("NOT_FOUND", Text("Not found")),
+    405: ("METHOD_NOT_ALLOWED", Text("The method is not allowed here")),
+    408: ("REQUEST_TIMEOUT", Text("The request took too long to arrive")),
+    413: ("TOO_LARGE", Text("The body is too large")),
+    429: ("TOO_MANY_REQUESTS", Text("Too many requests")),
+    431: ("HEADERS_TOO_LARGE", Text("The headers are too large")),
 }
 
 
@@ -109,36 +131,47 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """… and what its credits would come to with this one."""
 
 
-def problem_answer(error: Exception, request_id: str, nim: str = "") -> Answer:
-    """`nim` of the path, for the certification of a duplicate."""
+def problem_answer(error: Exception, request_id: str, nim: str = "", language: Language = "en") -> Answer:
+    """`nim` of the path, for the certification of a duplicate; `language` of `title`, `detail` and the messages, never of a code."""
     if isinstance(error, HTTPException):
-        return _http_problem(error, request_id)
+        return _http_problem(error, request_id, language)
     kind = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
     if kind is INTERNAL:
         log.error("request.failed", request_id=request_id, exc_info=error)
-    problem = _problem(kind, kind.detail or _text(error), request_id)
-    problem = msgspec.structs.replace(problem, **_members(error, nim))
+    problem = _problem(kind, kind.detail or _text(error, language), request_id, language)
+    problem = msgspec.structs.replace(problem, **_members(error, nim, language))
     return _answer(problem, _headers(error, kind))
 
 
-def plain_problem(status: int, detail: str, request_id: str, headers: tuple[Header, ...] = ()) -> Answer:
+def plain_problem(
+    status: int, detail: str, request_id: str, headers: tuple[Header, ...] = (), language: Language = "en"
+) -> Answer:
     """For what HTTP itself refuses (see `HTTP_CODES`)."""
     code, title = HTTP_CODES.get(status, (INTERNAL.code, INTERNAL.title))
-    return _answer(_problem(Kind(status, code, title), detail, request_id), headers)
+    return _answer(_problem(Kind(status, code, title), detail, request_id, language), headers)
 
 
 _PORT_ERRORS: Final = (errors.MachineOffline, errors.NothingDone)
 
 
-def _text(error: Exception) -> str:
+def _text(error: Exception, language: Language) -> str:
     """Only the errors of a port name a path; numbers and the machine's own words are left as they are."""
-    return without_paths(str(error)) if isinstance(error, _PORT_ERRORS) else str(error)
+    if isinstance(error, errors.InvalidRequest):
+        return "; ".join(f"{fault.field}: {fault.message}" for fault in _told(error, language))
+    text = str(tell(error, language))
+    return without_paths(text) if isinstance(error, _PORT_ERRORS) else text
 
 
-def _problem(kind: Kind, detail: str, request_id: str) -> Problem:
+def _told(error: errors.InvalidRequest, language: Language) -> tuple[FieldError, ...]:
+    """As plain strings: what is kept to be told has no place in JSON."""
+    return tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in error.errors)
+
+
+def _problem(kind: Kind, detail: str, request_id: str, language: Language) -> Problem:
+    detail = str(tell(detail, language))
     return Problem(
         type="urn:mcfd:problem:" + kind.code.lower().replace("_", "-"),
-        title=kind.title,
+        title=str(tell(kind.title, language)),
         status=kind.status,
         detail=detail,
         code=kind.code,
@@ -152,11 +185,11 @@ def _answer(problem: Problem, headers: tuple[Header, ...]) -> Answer:
     return Answer(body, status=problem.status, media_type=PROBLEM, headers=headers)
 
 
-def _members(error: Exception, nim: str) -> dict[str, object]:
+def _members(error: Exception, nim: str, language: Language) -> dict[str, object]:
     match error:
         case errors.InvalidRequest():
-            return {"errors": error.errors}
-        case errors.DuplicateInvoice(record=Record() as record):
+            return {"errors": _told(error, language)}
+        case DuplicateInvoice(record=Record() as record):
             return {"certification": receipt(record, nim)}
         case errors.CreditExceedsOriginal():
             return {"original_ttc": error.original_ttc, "credited_ttc": error.credited_ttc}
@@ -172,17 +205,17 @@ def _headers(error: Exception, kind: Kind) -> tuple[Header, ...]:
     return ((b"retry-after", b"%d" % retry_after),) if retry_after else ()
 
 
-def _http_problem(error: HTTPException, request_id: str) -> Answer:
+def _http_problem(error: HTTPException, request_id: str, language: Language) -> Answer:
     """Litestar's own: an unknown path, a method that is not there, a request it could not read."""
     status = error.status_code
     if status not in HTTP_CODES:
         log.error("request.failed", request_id=request_id, exc_info=error)
-        return _answer(_problem(INTERNAL, INTERNAL.detail, request_id), ())
+        return _answer(_problem(INTERNAL, INTERNAL.detail, request_id, language), ())
     headers = tuple((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items())
-    return plain_problem(status, HTTP_DETAILS.get(status, HTTP_CODES[status][1]), request_id, headers)
+    return plain_problem(status, HTTP_DETAILS.get(status, HTTP_CODES[status][1]), request_id, headers, language)
 
 
 HTTP_DETAILS: Final = {
-    404: "there is nothing at this path",
-    405: "this path does not take this method; the Allow header says which it takes",
+    404: Text("there is nothing at this path"),
+    405: Text("this path does not take this method; the Allow header says which it takes"),
 }

@@ -4,6 +4,8 @@ Refusal
 ├── InvalidJson           the body is not the JSON we take (400)
 ├── Unauthenticated       no key, or one that is not ours (401)
 ├── NimNotInScope         a key for another NIM, whether that NIM exists or not (403)
+├── RoleNotAllowed        a key whose role does not reach so far (403)
+├── WrongPassword         a name and a password that do not go together (401)
 ├── TooLarge              the body is over the limit (413)
 ├── UnsupportedMediaType  the body does not say that it is JSON (415)
 ├── Misdirected           a `Host` that is none of ours (421)
@@ -11,6 +13,9 @@ Refusal
 """
 
 from __future__ import annotations
+
+from daemon.core.roles import Right, Role, roles_with
+from daemon.language import Text
 
 
 class Refusal(Exception):
@@ -31,7 +36,25 @@ class Unauthenticated(Refusal):
 
 class NimNotInScope(Refusal):
     def __init__(self) -> None:
-        super().__init__("this key is not for the NIM in the path")
+        super().__init__(Text("this key is not for the NIM in the path"))
+
+
+class RoleNotAllowed(Refusal):
+    def __init__(self, role: Role, right: Right) -> None:
+        super().__init__(
+            Text(
+                "this needs the role {choices}; this key is a {role}'s",
+                choices=" or ".join(roles_with(right)),
+                role=role,
+            )
+        )
+
+
+class WrongPassword(Refusal):
+    """Does not say whether there is such a name."""
+
+    def __init__(self) -> None:
+        super().__init__(Text("the name or the password is wrong"))
 
 
 class TooLarge(Refusal):
@@ -44,7 +67,7 @@ class UnsupportedMediaType(Refusal):
 
 class Misdirected(Refusal):
     def __init__(self) -> None:
-        super().__init__("this box does not answer to the name in the Host header (server.allowed_hosts)")
+        super().__init__(Text("this box does not answer to the name in the Host header (server.allowed_hosts)"))
 
 
 class TooManyRequests(Refusal):

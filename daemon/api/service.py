@@ -5,11 +5,14 @@ from __future__ import annotations
 from litestar import Litestar, Router
 from litestar.datastructures import State
 
-from daemon.api import articles, certify, docs, events, health, journal, machine, me, metrics, qr, reports
-from daemon.api.auth import admit
-from daemon.api.deps import ApiDeps
-from daemon.api.gate import Gate
-from daemon.api.openapi import document
+from daemon.api.access.auth import admit
+from daemon.api.access.context import ApiDeps
+from daemon.api.document import docs
+from daemon.api.document.openapi import document
+from daemon.api.http.middleware import OuterMiddleware
+from daemon.api.page import attention, box, closures, entrance, journal_screen, today
+from daemon.api.page.deps import PageDeps
+from daemon.api.routes import articles, certify, events, health, journal, machine, me, metrics, qr, reports, tickets
 
 MACHINE_ROUTES = (
     *certify.HANDLERS,
@@ -17,6 +20,7 @@ MACHINE_ROUTES = (
     *articles.HANDLERS,
     *journal.HANDLERS,
     *qr.HANDLERS,
+    *tickets.HANDLERS,
     *events.HANDLERS,
     *machine.HANDLERS,
 )
@@ -24,19 +28,30 @@ KEY_ROUTES = me.HANDLERS
 OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *docs.HANDLERS)
 
 
-def create_api(deps: ApiDeps) -> Litestar:
+PAGE_ROUTES = (
+    *entrance.HANDLERS,
+    *today.HANDLERS,
+    *journal_screen.HANDLERS,
+    *closures.HANDLERS,
+    *attention.HANDLERS,
+    *box.HANDLERS,
+)
+
+
+def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     """`Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
     app = Litestar(
         route_handlers=[
             Router("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
             Router("/", route_handlers=list(KEY_ROUTES), before_request=admit),
             Router("/", route_handlers=list(OPEN_ROUTES)),
+            *([Router("/", route_handlers=list(PAGE_ROUTES))] if page else []),
         ],
-        state=State({"deps": deps}),
+        state=State({"deps": deps, "page": page}),
         openapi_config=None,
         logging_config=None,
     )
     app.state["openapi"] = document(app, deps.version)
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
-    app.asgi_handler = Gate(app.asgi_router, deps.allowed_hosts)
+    app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin)
     return app

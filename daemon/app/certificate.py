@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from daemon.api.server import BadCertificate, HttpServer
+from daemon.api.http.server import BadCertificate, HttpServer
 from daemon.app.reload import BringIntoForce
 from daemon.settings import Settings, secret_path
 from daemon.tls.home import SERVER, AuthorityError
@@ -42,15 +42,28 @@ class Certificate:
         server = self._settings.server
         if not server.tls:
             return
-        from daemon.tls.authority import renew_if_due  # noqa: PLC0415  # 8 MB that a box without its own TLS is spared
+        from daemon.tls.authority import check_key, renew_if_due  # noqa: PLC0415  # 8 MB that a box without its own TLS is spared
 
         folder = self._settings.tls_home
         try:
             renewed = renew_if_due(folder, box_names(server.host, server.allowed_hosts), datetime.now(UTC))
+            check_key(folder)
         except OSError as error:
             raise AuthorityError(f"{folder}: {error.strerror}") from error
         if renewed:
             log.info("certificate.renewed", until=renewed.until, names=renewed.names, fingerprint=renewed.fingerprint)
+
+    def freshen_at_start(self) -> None:
+        """As `freshen`; while the certificate that is there is good, trouble with its authority is told and stops no start."""
+        from daemon.tls.authority import is_good  # noqa: PLC0415  as above
+
+        try:
+            self.freshen()
+        except AuthorityError as error:
+            if not is_good(self._settings.tls_home, datetime.now(UTC)):
+                raise
+            log.warning("certificate.not_renewed", reason=str(error))
+            self._told = str(error)
 
     async def keep(self, server: HttpServer) -> None:
         """Until cancelled. Trouble is told when it begins or changes, and certifications go on."""

@@ -6,7 +6,7 @@ import asyncio
 
 import structlog
 
-from daemon.app.house import now_millis
+from daemon.app.box_clock import now_millis
 from daemon.core.errors import StorageError
 from daemon.store import Store
 
@@ -21,7 +21,7 @@ async def keep_tidy(store: Store, first: float = FIRST_SECONDS, every: float = E
     await asyncio.sleep(first)
     while True:
         try:
-            log.info("ledger.tidied", rows=await store.prune(now_millis()))
+            log.info("ledger.tidied", rows=await store.retention.prune(now_millis()))
         except StorageError as error:
             log.warning("ledger.not_tidied", cause=str(error))
         await asyncio.sleep(every)

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from daemon import logs, notify
-from daemon.api.server import BadCertificate
+from daemon.api.http.server import BadCertificate
 from daemon.settings import Settings, SettingsError, changes, check_files, load, secret_path
 from daemon.upstream.options import BadOptions
 
@@ -27,7 +27,7 @@ REFUSALS = (SettingsError, BadOptions, BadCertificate)
 
 
 @dataclass
-class Part:
+class ReloadedPart:
     """`sections` is what it is made from: as long as nothing in them and in the files they name has changed, it is left alone.
     Without any it is always taken."""
 
@@ -37,7 +37,7 @@ class Part:
 
 
 class Reloader:
-    def __init__(self, settings: Settings, parts: Sequence[Part]) -> None:
+    def __init__(self, settings: Settings, parts: Sequence[ReloadedPart]) -> None:
         self._settings = settings
         self._parts = parts
         for part in parts:
@@ -65,15 +65,26 @@ class Reloader:
             return
         self._settings = found.in_force
         logs.set_level(found.in_force.logs.level)
-        for part, bring_into_force in steps:
-            await bring_into_force()
+        taken = [part for part, bring_into_force in steps if await _came_into_force(part, bring_into_force)]
+        for part in taken:
             part.made_from = fingerprint(found.in_force, part.sections)
-        log.info("reloaded", changed=found.reloaded, taken_up=[part.sections[-1] for part, _ in steps if part.sections])
+        log.info("reloaded", changed=found.reloaded, taken_up=[part.sections[-1] for part in taken if part.sections])
         if found.restart:
             log.warning("reload.needs_restart", keys=found.restart)
 
-    def _concerned(self, part: Part, settings: Settings) -> bool:
+    def _concerned(self, part: ReloadedPart, settings: Settings) -> bool:
         return not part.sections or part.made_from != fingerprint(settings, part.sections)
+
+
+async def _came_into_force(part: ReloadedPart, bring_into_force: BringIntoForce) -> bool:
+    """A part that fails, as one that writes while the disk is full, keeps no other from its turn, and is tried again at the next
+    reload."""
+    try:
+        await bring_into_force()
+    except Exception:
+        log.exception("reload.part_failed", part=part.sections[-1] if part.sections else "")
+        return False
+    return True
 
 
 def fingerprint(settings: Settings, sections: tuple[str, ...]) -> bytes:

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
-from daemon.app.house import House, now_millis
+from daemon.app.box_clock import now_millis
+from daemon.app.presence import PresenceWords
 from daemon.app.reload import BringIntoForce
+from daemon.app.runtime import Runtime
 from daemon.core.delivery import Backlog, Outgoing
+from daemon.core.ledger.attempt import Mode
 from daemon.settings import Settings, Upstream, secret_path
 from daemon.store.outbox import Outbox
 from daemon.upstream.event import compose
 from daemon.upstream.kinds import Receiver, open_receiver
 from daemon.upstream.options import Options
-from daemon.usecases.desk import DeskEvent
-from daemon.usecases.replicate import Backoff, Replicator
+from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.presence import Announcer
+from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.worker.machine_worker import BookEvent
 
 
 @asynccontextmanager
-async def replicating(house: House) -> AsyncIterator[Replication]:
+async def replicating(runtime: Runtime) -> AsyncIterator[Replication]:
     """Runs beside everything else and holds nothing of it."""
-    replication = Replication(house.store.outbox)
-    house.listeners.append(replication.hear)
-    await replication.take(house.settings)()
+    replication = Replication(runtime)
+    runtime.listeners.append(replication.on_event)
+    await replication.take(runtime.settings)()
     try:
         yield replication
     finally:
@@ -33,11 +39,12 @@ async def replicating(house: House) -> AsyncIterator[Replication]:
 
 
 class Replication:
-    def __init__(self, outbox: Outbox) -> None:
-        self._outbox = outbox
+    def __init__(self, runtime: Runtime) -> None:
+        self._outbox = runtime.store.outbox
+        self._words = PresenceWords(runtime)
         self._receiver: Receiver | None = None
         self._replicator: Replicator[Outgoing] | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def configured(self) -> bool:
@@ -48,7 +55,7 @@ class Replication:
         """Those of `mcfd upstream status`."""
         return await self._outbox.backlog()
 
-    def hear(self, event: DeskEvent) -> None:
+    def on_event(self, event: BookEvent) -> None:
         if self._replicator is not None and event.type == "closure.created":
             self._replicator.wake(event.book.nim, event.book.mode)
 
@@ -66,9 +73,10 @@ class Replication:
 
     async def stop(self) -> None:
         """What is on its way may arrive and be sent once more: the receiver knows it by its report_id."""
-        task, self._task, self._replicator = self._task, None, None
-        if task is not None:
+        tasks, self._tasks, self._replicator = self._tasks, [], None
+        for task in tasks:
             task.cancel()
+        for task in tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         receiver, self._receiver = self._receiver, None
@@ -78,14 +86,27 @@ class Replication:
     def _start(self, upstream: Upstream, receiver: Receiver) -> None:
         self._receiver = receiver
         self._replicator = _replicator(self._outbox, receiver, upstream)
-        self._task = asyncio.get_running_loop().create_task(self._replicator.run(), name="replication")
+        self._begin(self._replicator.run(), "replication")
+        if upstream.presence:
+            modes: frozenset[Mode] = frozenset({"live", "test"}) if upstream.include_sandbox else frozenset({"live"})
+            words = partial(self._words.words, receiver.key_id)
+            self._begin(Announcer(receiver, words, self._resend, modes=modes).run(), "presence")
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
+
+    async def _resend(self, nim: str, mode: Mode, from_z: int) -> int:
+        count = await self._outbox.resend(nim, mode, from_z)
+        if self._replicator is not None:
+            self._replicator.wake(nim, mode)
+        return count
 
 
 def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Replicator[Outgoing]:
     return Replicator(
         outbox,
         receiver,
-        partial(compose, box=upstream.box_name),
+        partial(compose, box=upstream.box, key_id=receiver.key_id),
         clock=now_millis,
         backoff=Backoff(most=upstream.retry_max),
         sandbox=upstream.include_sandbox,
@@ -101,4 +122,5 @@ def _options(upstream: Upstream) -> Options:
         tls_ca=upstream.tls_ca,
         subject_prefix=upstream.subject_prefix,
         allow_plain=upstream.allow_plain_http,
+        receipt=upstream.receipt,
     )

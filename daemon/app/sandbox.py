@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.link import Port
-from daemon.core.closure import Book
+from daemon.core.ledger.book import Book
 from daemon.store.store import Store
-from simulator.fiscal import LastInvoice, Snapshot
-from simulator.machine import Machine
-from simulator.memory import MemoryPort
-from simulator.options import Options
-from simulator.session import Session
+from simulator.line.memory_port import MemoryPort
+from simulator.line.session import Session
+from simulator.machine.fiscal_memory import LastInvoice, Snapshot
+from simulator.machine.machine import Machine
+from simulator.machine.options import Options
 
 
 async def sandbox_port(store: Store, book: Book, ifu: str) -> Callable[[], Port]:
@@ -27,10 +27,10 @@ async def sandbox_port(store: Store, book: Book, ifu: str) -> Callable[[], Port]
 
 
 async def _certified_so_far(store: Store, book: Book) -> Snapshot:
-    state = await store.state(book)
+    state = await store.ledger.state(book)
     if state.known is None:
         return Snapshot()
-    record = await store.find_number(book, state.last_number) if state.last_number else None
+    record = await store.ledger.find_number(book, state.last_number) if state.last_number else None
     last = None
     if record is not None:
         last = LastInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)

@@ -16,22 +16,30 @@ import structlog
 import uvloop
 
 from daemon import notify
-from daemon.api.deps import ApiDeps
-from daemon.api.server import BadCertificate, HttpServer, ServerConfig
+from daemon.api.access.auth import recognising
+from daemon.api.access.context import ApiDeps
+from daemon.api.access.login import Logins
+from daemon.api.http.cross_origin import CrossOrigin
+from daemon.api.http.server import BadCertificate, HttpServer, ServerConfig
+from daemon.api.paper import Paper
 from daemon.api.service import create_api
+from daemon.app.access_records import keep_uses, note_configuration, noting_configuration, write_uses
+from daemon.app.box_clock import now_millis
+from daemon.app.box_figures import box
 from daemon.app.certificate import Certificate
-from daemon.app.figures import box
-from daemon.app.house import House, build, now_millis
 from daemon.app.housekeeping import keep_tidy
-from daemon.app.reload import Part, Reloader
+from daemon.app.page import page_of
+from daemon.app.paper import ZPrinting, paper_of
+from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.replication import Replication, replicating
+from daemon.app.runtime import Runtime, build
 from daemon.app.status import report
 from daemon.app.webhooks import Webhooks, posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.tls.home import AuthorityError
 from daemon.upstream.options import BadOptions
-from daemon.usecases.desk import Desks
+from daemon.usecases.worker.machine_worker import MachineWorkers
 
 log = structlog.get_logger(__name__)
 
@@ -76,30 +84,36 @@ async def _serve(settings: Settings) -> int:
     signals = Signals()
     signals.listen()
     certificate = Certificate(settings)
-    certificate.freshen()
+    certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
-        house = await stack.enter_async_context(build(settings))
-        replication = await stack.enter_async_context(replicating(house))
-        webhooks = await stack.enter_async_context(posting(house))
-        server = HttpServer(
-            create_api(_api_deps(house, replication, webhooks, signals.stop)),
-            _server_config(settings, certificate),
-        )
+        runtime = await stack.enter_async_context(build(settings))
+        replication = await stack.enter_async_context(replicating(runtime))
+        webhooks = await stack.enter_async_context(posting(runtime))
+        paper = paper_of(settings)
+        if settings.printer and settings.printer.z:
+            runtime.listeners.append(ZPrinting(runtime, paper).on_event)
+        await note_configuration(runtime.store, settings)
+        deps = _api_deps(runtime, replication, webhooks, signals.stop, paper)
+        stack.push_async_callback(write_uses, deps, runtime.store)
+        app = create_api(deps, page_of(runtime, certificate))
+        server = HttpServer(app, _server_config(settings, certificate, deps))
         await server.start()
         stack.push_async_callback(server.stop)
         address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
         reloader = Reloader(
             settings,
             (
-                Part(lambda _: certificate.reloading(server)),
-                Part(replication.take, ("upstream",)),
-                Part(webhooks.take, ("upstream", "webhook")),
+                ReloadedPart(lambda _: certificate.reloading(server)),
+                ReloadedPart(replication.take, ("upstream",)),
+                ReloadedPart(webhooks.take, ("upstream", "webhook")),
+                ReloadedPart(noting_configuration(runtime.store)),
             ),
         )
-        _beside(stack, report(house, address), "status")
+        _beside(stack, report(runtime, address), "status")
         _beside(stack, reloader.run(signals.reload), "reload")
         _beside(stack, certificate.keep(server), "certificate")
-        _beside(stack, keep_tidy(house.store), "housekeeping")
+        _beside(stack, keep_tidy(runtime.store), "housekeeping")
+        _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
         log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port, address=address)
         notify.ready()
@@ -107,7 +121,7 @@ async def _serve(settings: Settings) -> int:
         notify.stopping()
         log.info("stopping")
         # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
-        await asyncio.gather(server.stop(), *(desk.close(STOP_GRACE) for desk in house.desks))
+        await asyncio.gather(server.stop(), *(worker.close(STOP_GRACE) for worker in runtime.workers))
     log.info("stopped")
     return EXIT_OK
 
@@ -137,27 +151,40 @@ async def _until(stop: asyncio.Event, server: HttpServer) -> None:
             task.cancel()
 
 
-def _api_deps(house: House, replication: Replication, webhooks: Webhooks, stopping: asyncio.Event) -> ApiDeps:
-    settings = house.settings
+def _api_deps(
+    runtime: Runtime, replication: Replication, webhooks: Webhooks, stopping: asyncio.Event, paper: Paper
+) -> ApiDeps:
+    settings = runtime.settings
     return ApiDeps(
-        desks=Desks(house.desks),
-        keyring=house.store.key_ring,
+        workers=MachineWorkers(runtime.workers),
+        keyring=runtime.store.key_ring,
         timezone=settings.reports.timezone,
         clock=now_millis,
         allowed_hosts=(*settings.server.allowed_hosts, socket.gethostname().lower()),
+        cross_origin=CrossOrigin(settings.server.allowed_origins),
         upstream=replication.figures,
         disabled=frozenset(machine.nim for machine in settings.machine if not machine.enabled),
         version=version("mcfd"),
-        box=box(house, replication, webhooks),
-        bells=house.bus.bells,
+        box=box(runtime, replication, webhooks),
+        notifier=runtime.event_bus.notifier,
+        paper=paper,
         stopping=stopping,
+        logins=Logins(runtime.store.people, now_millis),
     )
 
 
-def _server_config(settings: Settings, certificate: Certificate) -> ServerConfig:
+def _server_config(settings: Settings, certificate: Certificate, deps: ApiDeps) -> ServerConfig:
     server = settings.server
     cert, key = certificate.files or (None, None)
-    return ServerConfig(host=server.host, port=server.port, tls_cert=cert, tls_key=key, grace=STOP_GRACE + ANSWER_GRACE)
+    return ServerConfig(
+        host=server.host,
+        port=server.port,
+        tls_cert=cert,
+        tls_key=key,
+        grace=STOP_GRACE + ANSWER_GRACE,
+        recognise=recognising(deps),
+        cross_origin=deps.cross_origin,
+    )
 
 
 def _in_url(host: str) -> str:

@@ -4,40 +4,48 @@ from __future__ import annotations
 
 import asyncio
 
-from daemon import notify, texts
-from daemon.app.house import House
-from daemon.usecases.desk import Desk
+from daemon import notify
+from daemon.app.runtime import Runtime
+from daemon.core.machine.nim import short_nim
+from daemon.language import ambient, tell, tr
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 STATUS_SECONDS = 1.0
 LONGEST = 120
 """Characters of one machine's trouble."""
 
 
-async def report(house: House, address: str) -> None:
+async def report(runtime: Runtime, address: str) -> None:
     """Until cancelled; also feeds the watchdog, from the loop that does the work: one that hangs does not say that it is well."""
     interval = notify.watchdog_interval()
     told = ""
     while True:
         if interval is not None:
             notify.watchdog()
-        text = status_line(house, address)
+        text = status_line(runtime, address)
         if text != told:
             notify.status(text)
             told = text
         await asyncio.sleep(min(interval or STATUS_SECONDS, STATUS_SECONDS))
 
 
-def status_line(house: House, address: str) -> str:
-    off = {machine.nim for machine in house.settings.machine if not machine.enabled}
-    desks = [desk for desk in house.desks if desk.book.mode == "live"]
-    return "; ".join([address, *(_machine(desk, off=desk.book.nim in off) for desk in desks)])
+def status_line(runtime: Runtime, address: str) -> str:
+    off = {short_nim(machine.nim) for machine in runtime.settings.machine if not machine.enabled}
+    workers = [worker for worker in runtime.workers if worker.book.mode == "live"]
+    return "; ".join([address, *(_machine(worker, off=short_nim(worker.book.nim) in off) for worker in workers)])
 
 
-def _machine(desk: Desk, *, off: bool) -> str:
+def _machine(worker: MachineWorker, *, off: bool) -> str:
     if off:
-        return texts.SWITCHED_OFF(nim=desk.book.nim)
-    if desk.attention:
-        return texts.NEEDS_ATTENTION(nim=desk.book.nim, found=desk.attention[:LONGEST])
-    if not desk.connected:
-        return texts.NOT_CONNECTED(nim=desk.book.nim, why=desk.offline_reason[:LONGEST])
-    return texts.CERTIFIES(nim=desk.book.nim)
+        return tr("{nim}: switched off in the configuration", nim=worker.book.nim)
+    if worker.obstacle:
+        return tr(
+            "{nim}: needs a decision, mcfd machine settle ({found})",
+            nim=worker.book.nim,
+            found=worker.obstacle[:LONGEST],
+        )
+    if not worker.connected:
+        return tr(
+            "{nim}: offline ({why})", nim=worker.book.nim, why=str(tell(worker.offline_reason, ambient()))[:LONGEST]
+        )
+    return tr("{nim}: certifies", nim=worker.book.nim)

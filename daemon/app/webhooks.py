@@ -10,16 +10,19 @@ from dataclasses import dataclass
 
 import structlog
 
-from daemon.app.house import House, now_millis
+from daemon.app.box_clock import now_millis
 from daemon.app.reload import BringIntoForce
+from daemon.app.runtime import Runtime
 from daemon.core.delivery import Posting
+from daemon.core.errors import StorageError
 from daemon.settings import Settings, secret_path
 from daemon.settings.model import Webhook
 from daemon.upstream.kinds import Receiver
 from daemon.upstream.options import BadOptions, Options
-from daemon.usecases.desk import DeskEvent
-from daemon.usecases.notices import Notices, compose
-from daemon.usecases.replicate import Backoff, Replicator
+from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
+from daemon.usecases.worker.machine_worker import BookEvent
 
 log = structlog.get_logger(__name__)
 
@@ -32,10 +35,10 @@ class Sender:
 
 
 @asynccontextmanager
-async def posting(house: House) -> AsyncIterator[Webhooks]:
-    webhooks = Webhooks(house)
-    house.bus.listeners.append(webhooks.hear)
-    await webhooks.take(house.settings)()
+async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
+    webhooks = Webhooks(runtime)
+    runtime.event_bus.listeners.append(webhooks.on_event)
+    await webhooks.take(runtime.settings)()
     try:
         yield webhooks
     finally:
@@ -43,12 +46,12 @@ async def posting(house: House) -> AsyncIterator[Webhooks]:
 
 
 class Webhooks:
-    def __init__(self, house: House) -> None:
-        self._store = house.store
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.store
         self._senders: list[Sender] = []
-        self.urls: tuple[str, ...] = ()
+        self.lanes: tuple[str, ...] = ()
 
-    def hear(self, event: DeskEvent) -> None:
+    def on_event(self, event: BookEvent) -> None:
         for sender in self._senders:
             sender.replicator.wake(event.book.nim, event.book.mode)
 
@@ -58,14 +61,25 @@ class Webhooks:
 
         async def into_force() -> None:
             await self.stop()
-            self.urls = tuple(webhook.url for webhook in settings.webhook)
+            self.lanes = tuple(webhook.lane for webhook in settings.webhook)
             self._store.send_to(settings.lanes(), settings.live_only())
-            if gone := await self._store.forget_destinations(but=settings.lanes()):
-                log.warning("webhook.forgotten", events=gone)
+            await self._resettle(settings)
             for webhook, receiver in zip(settings.webhook, receivers, strict=True):
                 self._start(webhook, receiver)
 
         return into_force
+
+    async def _resettle(self, settings: Settings) -> None:
+        """A disk that takes nothing at the moment keeps no sender from starting: what was left is done at the next reload or start."""
+        try:
+            done = await self._store.retention.resettle({webhook.lane: webhook.url for webhook in settings.webhook})
+        except StorageError as error:
+            log.error("webhook.not_resettled", reason=str(error))  # noqa: TRY400  one line, not a traceback
+            return
+        if done.moved:
+            log.info("webhook.renamed", events=done.moved)
+        if done.gone:
+            log.warning("webhook.forgotten", events=done.gone)
 
     async def stop(self) -> None:
         """What is on its way may arrive and be sent once more: the receiver knows it by its id."""
@@ -79,12 +93,15 @@ class Webhooks:
 
     def _start(self, webhook: Webhook, receiver: Receiver) -> None:
         replicator = Replicator[Posting](
-            Notices(self._store.outbox_for(webhook.url), self._store, self._store.books),
+            WebhookEvents(
+                self._store.outbox_for(webhook.lane), self._store.events, self._store.ledger, self._store.journal.books
+            ),
             receiver,
             compose,
             clock=now_millis,
             backoff=Backoff(most=webhook.retry_max),
             subject="event",
+            destination=webhook.lane,
             sandbox=webhook.include_sandbox,
         )
         task = asyncio.get_running_loop().create_task(replicator.run(), name="webhook")

@@ -1,0 +1,1 @@
+"""Who asks and how often: keys, wrong keys, streams and exports at a time."""

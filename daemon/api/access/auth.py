@@ -1,0 +1,107 @@
+"""Who may come in: one key, for one NIM, with its role; told before the body is read (decisions 11, 12, 22, 28)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from litestar import Request
+from uvicorn._types import HTTPScope
+
+from daemon.api.access.context import ApiDeps, KeyOwner, RequestContext
+from daemon.api.http.admission import Standing
+from daemon.api.http.answers import Headers
+from daemon.api.http.connection import Recognise
+from daemon.api.http.middleware import AFTERWARDS
+from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated
+from daemon.core.errors import StorageError
+from daemon.core.keys import inspect
+from daemon.core.machine.nim import is_named
+from daemon.core.roles import may
+from daemon.language import Text
+
+OWNER: Final = "key_owner"
+"""Where the edge leaves the key that it has looked up."""
+MISSING = Text("an API key is needed: send the header Authorization: Bearer <API_KEY>")
+NOT_BEARER = Text("the Authorization header is not of the form Bearer <API_KEY>")
+MISTYPED = Text("this is not a key as mcfd makes them, or a mistyped one: its checksum does not match")
+UNKNOWN = Text("this key is unknown or was revoked")
+EXPIRED = Text("this key has come to its end")
+
+
+async def admit(request: Request[Any, Any, Any]) -> None:
+    """Runs before every handler under /v1, before its body is read; leaves a `RequestContext` as `request.auth`."""
+    scope = request.scope
+    deps: ApiDeps = request.app.state["deps"]
+    client = scope["client"]
+    address = client[0] if client else ""
+    key = scope["state"].get(OWNER) or identify(deps, scope["headers"], address)
+    nim = scope["path_params"].get("nim")
+    if nim is not None and not is_named(nim, key.nim):
+        raise NimNotInScope
+    doc = request.route_handler.opt.get(
+        "doc"
+    )  # none for OPTIONS, which the router itself answers and which tells nothing
+    if doc is not None and not may(key.role, doc.right):
+        raise RoleNotAllowed(key.role, doc.right)
+    deps.uses[key.id] = deps.clock()
+    if key.mode == "live":
+        deps.sandbox.note_live()
+    elif doc is not None and not doc.lasting:
+        scope["state"][AFTERWARDS] = await deps.sandbox.enter()
+    scope["auth"] = RequestContext(key, deps.workers.get(key.nim, key.mode), address)
+
+
+def identify(deps: ApiDeps, headers: Headers, address: str) -> KeyOwner:
+    """Only wrong keys are counted, and only requests without a valid key are held back: the tills behind the same address
+    go on working while one of them guesses."""
+    sent = _sent(headers)
+    owner, fault = _look_up(deps, sent)
+    if owner is not None:
+        return owner
+    if wait := deps.wrong_keys.wait(address):
+        raise TooManyRequests(Text("too many wrong API keys came from this address"), wait)
+    if sent:
+        deps.wrong_keys.note(address)
+    raise Unauthenticated(fault, challenge="invalid_token" if sent else "")
+
+
+def recognising(deps: ApiDeps) -> Recognise:
+    """For the edge, as soon as a head is there: what follows it is worth more when it comes with a valid key, or from somebody who is
+    logged in. What was found stays with the request."""
+
+    def recognise(scope: HTTPScope) -> Standing | None:
+        headers = scope["headers"]
+        sent = _sent(headers)
+        try:
+            if sent and (owner := _look_up(deps, sent)[0]) is not None:
+                scope["state"][OWNER] = owner
+                return Standing.LIVE if owner.mode == "live" else Standing.SANDBOX
+            if deps.logins is not None and deps.logins.who_of(headers) is not None:
+                return Standing.LIVE
+        except StorageError:  # told to whoever asks for something
+            return None
+        return None
+
+    return recognise
+
+
+def in_force(deps: ApiDeps, headers: Headers) -> bool:
+    """Whether the key that opened an answer which goes on has not been revoked since (decision 22)."""
+    return _look_up(deps, _sent(headers))[0] is not None
+
+
+def _sent(headers: Headers) -> list[bytes]:
+    return [value for name, value in headers if name == b"authorization"]
+
+
+def _look_up(deps: ApiDeps, sent: list[bytes]) -> tuple[KeyOwner | None, str]:
+    if not sent:
+        return None, MISSING
+    scheme, _, token = sent[0].decode("latin-1").partition(" ")
+    token = token.strip()
+    if len(sent) > 1 or scheme.lower() != "bearer" or not token:
+        return None, NOT_BEARER
+    owner = deps.keyring.find(token)
+    if owner is not None and 0 < owner.expires_at <= deps.clock():
+        return None, EXPIRED
+    return owner, MISTYPED if owner is None and inspect(token) is None else UNKNOWN

@@ -1,0 +1,123 @@
+"""What the composition root hands to the API, and what a request knows of itself once it is let in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import msgspec
+from litestar import Request
+from litestar.datastructures import State
+
+from daemon.api.access.concurrency_limit import ConcurrencyLimit
+from daemon.api.access.login import Logins
+from daemon.api.access.sandbox_share import SandboxShare
+from daemon.api.access.throttle import WrongKeys
+from daemon.api.box import Box
+from daemon.api.http.cross_origin import CrossOrigin
+from daemon.api.paper import Paper
+from daemon.core.audit import Actor
+from daemon.core.delivery import Backlog
+from daemon.core.errors import NotFound
+from daemon.core.ledger.attempt import Mode
+from daemon.core.machine.nim import same_machine
+from daemon.core.roles import Role
+from daemon.language import Text
+from daemon.usecases.delivery.events import EventNotifier
+from daemon.usecases.ports import Clock
+from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+
+
+class KeyOwner(Protocol):
+    """What is known of a key; never the key. `expires_at` in ms, 0 for never."""
+
+    @property
+    def id(self) -> int | str: ...
+    @property
+    def nim(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def expires_at(self) -> int: ...
+
+
+class KeyRing(Protocol):
+    """The keys that were not revoked: asked for every request, so it takes microseconds and never waits."""
+
+    def find(self, text: str) -> KeyOwner | None: ...
+
+
+Uses: TypeAlias = dict[int | str, int]
+"""When each key was used last (ms), by its id; whoever writes it down empties it."""
+
+Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
+"""What waits to go upstream, for the body of `/health/ready`."""
+
+
+EVENT_STREAMS = 8
+EXPORTS = 2
+"""Of one key at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiDeps:
+    """`disabled` are the NIMs whose live machine is switched off on purpose: they do not make the box unready. `stopping`
+    ends the answers that would go on."""
+
+    workers: MachineWorkers
+    keyring: KeyRing
+    timezone: str
+    clock: Clock
+    allowed_hosts: tuple[str, ...] = ()
+    cross_origin: CrossOrigin = field(default_factory=CrossOrigin)
+    upstream: Figures | None = None
+    disabled: frozenset[str] = frozenset()
+    version: str = ""
+    box: Box | None = None
+    paper: Paper = field(default_factory=Paper)
+    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
+    notifier: EventNotifier = field(default_factory=EventNotifier)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    event_streams: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EVENT_STREAMS))
+    logins: Logins | None = None
+    sandbox: SandboxShare = field(default_factory=SandboxShare)
+    uses: Uses = field(default_factory=dict)
+    exports: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
+
+    def is_disabled(self, nim: str) -> bool:
+        return any(same_machine(nim, disabled) for disabled in self.disabled)
+
+
+class RequestContext(msgspec.Struct, frozen=True):
+    """A request with a valid key. `found` is its book at work, None when this box has no such machine; `address` is the peer's."""
+
+    key: KeyOwner
+    found: MachineWorker | None
+    address: str = ""
+
+    @property
+    def actor(self) -> Actor:
+        """For the audit log."""
+        return Actor(f"key:{self.key.id}", self.address)
+
+    @property
+    def worker(self) -> MachineWorker:
+        if self.found is None:
+            raise NotFound(
+                Text("this box has no machine for this key (a machine taken out of the configuration, or no sandbox)")
+            )
+        return self.found
+
+
+ApiRequest: TypeAlias = Request[None, RequestContext, State]
+
+
+def deps_of(request: ApiRequest) -> ApiDeps:
+    deps: ApiDeps = request.app.state["deps"]
+    return deps

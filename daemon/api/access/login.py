@@ -1,0 +1,166 @@
+"""People who log in to the shop's page: a name, a password, and a session that their browser shows by a cookie.
+
+A session is known by the SHA-256 of what the cookie holds, and ends by logout, by `IDLE_MS` without a request, and at once when the
+person is disabled or gets another password. Passwords are tried one after the other, in a thread, and wrong ones are throttled
+by address as wrong keys are: guessing costs the box neither memory nor the tills' time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from http.cookies import CookieError, SimpleCookie
+from typing import Final, Protocol
+
+import structlog
+
+from daemon.api.access.throttle import WrongKeys
+from daemon.api.http.answers import Header, Headers
+from daemon.api.refusals import TooManyRequests, WrongPassword
+from daemon.core.audit import Actor
+from daemon.core.passwords import NOBODY, fits
+from daemon.core.roles import Role
+from daemon.language import Text
+from daemon.usecases.ports import Clock
+
+log = structlog.get_logger(__name__)
+
+COOKIE: Final = "mcfd_session"
+IDLE_MS: Final = 12 * 3_600_000
+WRONG_PASSWORDS: Final = 5
+"""A minute, from one address."""
+WAITING: Final = 4
+"""Passwords that may wait to be tried."""
+
+
+class KnownPerson(Protocol):
+    @property
+    def id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def disabled_at(self) -> int: ...
+
+
+class OpenSession(Protocol):
+    """Of a person who may log in. `used_at` in ms, to the minute."""
+
+    @property
+    def person_id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def used_at(self) -> int: ...
+
+
+class PeopleStore(Protocol):
+    """What the ledger knows of people; `find` and `session` look at it on the loop's own thread."""
+
+    def find(self, name: str) -> tuple[KnownPerson, str] | None: ...
+    def session(self, digest: bytes) -> OpenSession | None: ...
+    async def open_session(self, person_id: int, name: str, digest: bytes, *, at: int, by: Actor) -> None: ...
+    async def end_session(self, digest: bytes, *, at: int, by: Actor) -> None: ...
+
+
+class Logins:
+    """`uses` is when each session was used last (ms), by its digest; whoever writes it down empties it."""
+
+    def __init__(self, people: PeopleStore, clock: Clock) -> None:
+        self.uses: dict[bytes, int] = {}
+        self._people = people
+        self._clock = clock
+        self._wrong = WrongKeys(limit=WRONG_PASSWORDS)
+        self._waiting = 0
+        self._one_at_a_time = asyncio.Lock()
+
+    async def log_in(self, name: str, password: str, address: str) -> str:
+        """What the cookie is to hold. WrongPassword, or TooManyRequests when too many were wrong."""
+        if wait := self._wrong.wait(address):
+            log.warning("login.held_back", address=address)
+            raise TooManyRequests(Text("too many wrong passwords came from this address"), wait)
+        found = self._people.find(name)
+        person, stored = found if found is not None and not found[0].disabled_at else (None, NOBODY)
+        fitting = await self._try(password, stored)
+        if person is None or not fitting:
+            self._wrong.note(address)
+            log.warning("login.failed", address=address, name=name[:32])
+            raise WrongPassword
+        token = secrets.token_urlsafe(32)
+        by = Actor(f"user:{person.name}", address)
+        await self._people.open_session(person.id, person.name, _digest(token), at=self._clock(), by=by)
+        return token
+
+    async def log_out(self, token: str, address: str) -> None:
+        session = self.who(token)
+        if session is not None:
+            by = Actor(f"user:{session.name}", address)
+            await self._people.end_session(_digest(token), at=self._clock(), by=by)
+
+    def who(self, token: str) -> OpenSession | None:
+        """Whose session it is; None when there is none, or none any more. Microseconds: asked for every request."""
+        digest = _digest(token)
+        session, now = self._people.session(digest), self._clock()
+        if session is None or now - max(session.used_at, self.uses.get(digest, 0)) > IDLE_MS:
+            return None
+        self.uses[digest] = now
+        return session
+
+    def who_of(self, headers: Headers) -> OpenSession | None:
+        token = token_of(headers)
+        return self.who(token) if token else None
+
+    def is_open(self, headers: Headers) -> bool:
+        """Whether the session of a stream is still one; asking does not keep it from ending by idleness."""
+        digest = _digest(token_of(headers))
+        session = self._people.session(digest)
+        return session is not None and self._clock() - max(session.used_at, self.uses.get(digest, 0)) <= IDLE_MS
+
+    async def _try(self, password: str, stored: str) -> bool:
+        if self._waiting >= WAITING:
+            raise TooManyRequests(Text("too many people are logging in at this moment"), 2)
+        self._waiting += 1
+        try:
+            async with self._one_at_a_time:
+                return await asyncio.to_thread(fits, password, stored)
+        finally:
+            self._waiting -= 1
+
+
+def token_of(headers: Headers) -> str:
+    """What the session cookie of a request holds; empty without one."""
+    for name, value in headers:
+        if name == b"cookie":
+            try:
+                cookie = SimpleCookie(value.decode("latin-1")).get(COOKIE)
+            except CookieError:
+                continue
+            if cookie is not None:
+                return cookie.value
+    return ""
+
+
+def session_cookie(token: str, *, tls: bool) -> Header:
+    """`Set-Cookie` for a login; an empty `token` takes it back."""
+    parts = [f"{COOKIE}={token}", "Path=/", "HttpOnly", "SameSite=Strict"]
+    parts += ["Secure"] if tls else []
+    parts += [] if token else ["Max-Age=0"]
+    return b"set-cookie", "; ".join(parts).encode()
+
+
+def is_from_here(headers: Headers) -> bool:
+    """Whether a page of this box sent it, and no other site's in the same browser: the browser says so itself (Sec-Fetch-Site), or its
+    Origin is the Host that it asks. What says neither is no browser's form."""
+    sent = {name: value for name, value in headers if name in {b"sec-fetch-site", b"origin", b"host"}}
+    if b"sec-fetch-site" in sent:
+        return sent[b"sec-fetch-site"] in {b"same-origin", b"none"}
+    origin = sent.get(b"origin", b"")
+    return origin.partition(b"://")[2] == sent.get(b"host") if origin else False
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

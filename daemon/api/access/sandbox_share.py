@@ -1,0 +1,58 @@
+"""What the sandbox may take of the daemon while tills are certifying: a share of the event loop's time, and a few requests at once.
+
+A test key is a developer's, and what it asks may be as large as anything: a live sale must not notice. While no live key has been used
+for a minute the sandbox has the box to itself, but for the number of requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+AT_ONCE: Final = 4
+SHARE: Final = 0.15
+"""Of the loop's time, over some seconds."""
+CREDIT: Final = 1.0
+"""Seconds of waiting that a pause saves up."""
+LIVE_FOR: Final = 60.0
+
+
+class SandboxShare:
+    """What a request took is measured by the processor time of the loop's thread meanwhile: too much rather than too little, since
+    whatever else ran then is counted too."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._live_at = float("-inf")
+        self._next = float("-inf")
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    def note_live(self) -> None:
+        self._live_at = self._clock()
+
+    async def enter(self) -> Callable[[], None]:
+        """When it may begin; to be called when it is over."""
+        await self._places.acquire()
+        try:
+            while (wait := self._next - self._clock()) > 0 and self._is_live:  # noqa: ASYNC110  it is waited for a time, which others may put off
+                await asyncio.sleep(wait)
+        except BaseException:
+            self._places.release()
+            raise
+        began = time.thread_time()
+
+        def leave() -> None:
+            self._places.release()
+            self._charge(time.thread_time() - began)
+
+        return leave
+
+    @property
+    def _is_live(self) -> bool:
+        return self._clock() - self._live_at < LIVE_FOR
+
+    def _charge(self, seconds: float) -> None:
+        if self._is_live:
+            self._next = max(self._next, self._clock() - CREDIT) + seconds / SHARE

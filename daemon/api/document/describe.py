@@ -1,0 +1,102 @@
+"""How a handler says what it is, for the OpenAPI document: `@get(..., doc=Doc(...))`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from daemon.core import errors
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.roles import Right
+
+Errors = tuple[type[Exception], ...]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One of the query; `schema` is its JSON schema."""
+
+    name: str
+    schema: dict[str, Any]
+    text: str
+
+
+class Media(msgspec.Struct, frozen=True):
+    """Another form of the answer; `schema` is its JSON schema."""
+
+    type: str
+    schema: dict[str, Any]
+
+
+class Doc(msgspec.Struct, frozen=True, kw_only=True):
+    """`text` in French, then in English. `answer` is the type that goes out as JSON (None: it never does), `media` are
+    the other forms of it, `also` other statuses with their type and text, `mentions` types that a schema refers to, `problems` what
+    may go wrong beside what every request may meet; `open` needs no key, and `right` is what a key needs (nobody but a technician has
+    what was not given one); a `lasting` answer goes on for as long as its reader wants."""
+
+    tag: str
+    summary: str
+    text: str
+    answer: Any
+    status: int = 200
+    answer_text: str = "OK"
+    also: dict[int, tuple[Any, str]] = {}
+    body: Any = None
+    body_required: bool = True
+    example: Any = None
+    media: tuple[Media, ...] = ()
+    mentions: tuple[Any, ...] = ()
+    path: tuple[Parameter, ...] = ()
+    query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
+    problems: Errors = ()
+    open: bool = False
+    right: Right = "administer"
+    lasting: bool = False
+
+
+AT_THE_MACHINE: Final[Errors] = (
+    errors.MachineOffline,
+    errors.MachineBusy,
+    errors.LineLost,
+    errors.NothingDone,
+    errors.MachineAttention,
+    errors.MachineNonsense,
+    errors.MachineRefused,
+)
+"""Whatever needs the machine may meet these."""
+
+REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
+"""Whatever takes an Idempotency-Key: one that stands for another request, one that is malformed."""
+
+CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, errors.StorageFull)
+
+_MOMENT = {
+    "type": "string",
+    "examples": ["2026-01-31", "2026-01-31T08:00:00Z"],
+    "anyOf": [{"format": "date"}, {"format": "date-time"}],
+}
+RANGE: Final = (
+    Parameter(
+        "from",
+        _MOMENT,
+        "Début : une date (toute la journée, heure du Burkina) ou un instant RFC 3339 avec décalage ; défaut : 31 jours avant `to`. "
+        "Start: a date (that whole day in the configured time zone) or an RFC 3339 timestamp with offset; default 31 days "
+        "before `to`.",
+    ),
+    Parameter(
+        "to",
+        _MOMENT,
+        "Fin : une date (incluse) ou un instant (exclu) ; défaut : maintenant. End: a date (included) or an instant (excluded); default now.",
+    ),
+)
+
+
+STRICT: Final = Parameter(
+    "Mcfd-Strict",
+    {"type": "string", "enum": ["true", "false"], "default": "false"},
+    "`true` : un champ inconnu est refusé (422) au lieu d'être signalé dans `warnings`. "
+    "`true`: a field that is not known is refused (422) instead of being told in `warnings`.",
+)
+Z_NUMBER: Final = Parameter("z", {"type": "string"}, "Numéro de Z ou `report_id` · Z number or `report_id`")
+CODE: Final = Parameter("code", {"type": "string"}, "`codeSecef`, avec ou sans tirets · with or without dashes")

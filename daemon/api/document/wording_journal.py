@@ -1,0 +1,106 @@
+"""What the fields of the journal, of sales by article and of events mean; part of `wording.FIELDS`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_JOURNAL_ENTRY = {
+    "seq": "Place in the order of the machine; null until the attempt has ended",
+    "state": "begun, certified, refused (by the machine), abandoned (known not certified), disputed (an operator settles it)",
+    "invoiceNumber": "The till's number",
+    "invoiceType": "FV, FT, EV, ET, FA or EA",
+    "totalTtc": "The certified total; otherwise what was asked for",
+    "codeSecef": "Empty when it was not certified",
+    "dateTime": "The machine's own 14 digits; empty when it was not certified",
+    "begunAt": "When the intent was on disk, before the first byte to the machine",
+    "endedAt": "When its end was on disk; null until then",
+    "tc": "As the certification left it; null without one",
+    "fvc": "As the certification left it; null without one",
+    "frc": "As the certification left it; null without one",
+    "zNumber": "The Z closure that it is in; null while the period is open",
+    "creditNoteRef": "What a credit note refers to; else empty",
+    "reason": "Why it was not certified, or what an operator settled",
+    "lineMs": "Time on the machine's line",
+    "durationMs": "From the request's arrival to the durable outcome",
+    "requestId": "X-Request-ID of the request",
+}
+_AS_SENT = "As sent, or its default"
+
+JOURNAL_FIELDS: Final[dict[str, dict[str, str]]] = {
+    "ArticlesReport": {
+        "nim": "The NIM of the path",
+        "from": "Start of the range, included",
+        "to": "End of the range, excluded",
+        "certs_count": "Certifications, credit notes included",
+        "articles": "Sorted by name, code and group",
+    },
+    "ArticleTotal": {
+        "name": "Label on the ticket",
+        "code": "The shop's code; empty without one",
+        "group": "Tax group",
+        "quantity_sold": "At most 3 decimals",
+        "quantity_returned": "By credit notes, without those for a rebate (RRR)",
+        "amount_sold": "XOF, with VAT, as the till gave the lines",
+        "amount_returned": "XOF, with VAT; positive",
+        "amount": "XOF, net: sold minus returned",
+    },
+    "JournalPage": {
+        "nim": "The NIM of the path",
+        "count": "Entries on this page",
+        "next": "`cursor` of the next page; null on the last one",
+        "certifications": "Newest first",
+    },
+    "JournalEntry": _JOURNAL_ENTRY,
+    "JournalRecord": {
+        **_JOURNAL_ENTRY,
+        "receipt": "The answer that the till got; null when it was not certified",
+        "request": "What went to the machine, with every default written out",
+    },
+    "CertifyRequest": {
+        "invoiceNumber": "The till's number",
+        "invoiceType": "FV, FT, EV, ET, FA or EA",
+        "priceMode": "TTC or HT",
+        "operatorId": _AS_SENT,
+        "operatorName": _AS_SENT,
+        "isf": _AS_SENT,
+        "customer": _AS_SENT,
+        "items": "As certified: what was folded or rounded stands in the receipt's `warnings`",
+        "payments": "As certified: they add up to the total",
+        "comments": "With their labels",
+        "creditNoteNature": "Credit notes only",
+        "creditNoteRef": "Credit notes only",
+        "psvbGroup": "When it was sent",
+    },
+    "RequestCustomer": {
+        "clientType": "CC, PP, PM or PC",
+        "ifu": "IFU of the buyer",
+        "name": "Name of the buyer",
+        "address": "Address",
+        "phone": "Phone",
+        "email": "E-mail",
+        "rccm": "Trade register number",
+    },
+    "RequestItem": {
+        "name": "Label on the ticket",
+        "itemType": "LOCBIE, LOCSER, IMPBIE or IMPSER",
+        "taxGroup": "A…P",
+        "taxRate": "Percent",
+        "unitPrice": "As the machine got it; without VAT in HT mode",
+        "quantity": "At most 3 decimals",
+        "amountTtc": "Whole XOF, with VAT",
+        "specificTax": "When it was certified separately",
+        "specificTaxRate": "Of one unit, XOF",
+        "specificTaxDesc": "Its name on the ticket",
+        "code": "The shop's code of the article",
+    },
+    "RequestPayment": {"method": "E, V, C, M, B or A", "amount": "Whole XOF"},
+    "RequestComment": {"label": "A…H", "text": "One line"},
+    "MachineEvent": {
+        "nim": "The NIM of the path",
+        "mode": "live, or test for the sandbox",
+        "at": "When it happened",
+        "reason": "mcf.disconnected, mcf.slow: why",
+        "found": "mcf.attention: what an operator has to settle",
+        "daysSinceContact": "taxserver.alert: days without contact to the tax server",
+    },
+}

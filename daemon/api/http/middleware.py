@@ -1,0 +1,122 @@
+"""The outermost layer, around routing too: request id, Host, safety headers, one access line, and the last resort."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from functools import lru_cache
+from typing import Any
+
+import structlog
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+
+from daemon.api.http.answers import Header
+from daemon.api.http.cross_origin import CrossOrigin
+from daemon.api.http.headers import SAFETY, request_id
+from daemon.api.problems import problem_answer
+from daemon.api.refusals import Misdirected
+from daemon.language import Language, preferred
+
+log = structlog.get_logger(__name__)
+
+AFTERWARDS = "afterwards"
+"""In the state of a request: what is to be called once it is over, however it ends."""
+
+HUNG_UP = 499
+"""What the access line says when the client went away before any answer (nginx's custom)."""
+
+ALWAYS_OURS = frozenset({"localhost"})
+
+
+class OuterMiddleware:
+    def __init__(self, app: ASGIApp, allowed_hosts: tuple[str, ...], cross_origin: CrossOrigin) -> None:
+        self._app = app
+        self._cross_origin = cross_origin
+        self._names = ALWAYS_OURS | {name.lower().rstrip(".") for name in allowed_hosts}
+        self._ours = lru_cache(256)(self._is_ours)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        own_id = request_id(scope["headers"])
+        scope["state"]["request_id"] = own_id
+        structlog.contextvars.bind_contextvars(request_id=own_id)
+        finish = _Finish(send, own_id.encode(), self._cross_origin.headers(scope["path"], scope["headers"]))
+        try:
+            await self._pass_on(scope, receive, finish, own_id)
+        finally:
+            if (afterwards := scope["state"].pop(AFTERWARDS, None)) is not None:
+                afterwards()
+            _access_line(scope, finish.status, began, own_id)
+
+    async def _pass_on(self, scope: HTTPScope, receive: Receive, finish: _Finish, own_id: str) -> None:
+        try:
+            host = next((value for name, value in scope["headers"] if name == b"host"), None)
+            if host is not None and not self._ours(host):
+                raise Misdirected  # noqa: TRY301  answered below, as all else
+            await (self._cross_origin.preflight(scope) or self._app)(scope, receive, finish)
+        except Exception as error:
+            if finish.status:
+                raise
+            nim = scope.get("path_params", {}).get("nim", "")
+            await problem_answer(error, own_id, nim, _language(scope))(scope, receive, finish)
+
+    def _is_ours(self, host: bytes) -> bool:
+        """Any IP address is: a foreign page reaches this box by a name of its own (DNS rebinding), never by a number."""
+        text = host.decode("latin-1").lower()
+        name = text[1 : text.find("]")] if text.startswith("[") else text.partition(":")[0]
+        if "*" in self._names or name.rstrip(".") in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+class _Finish:
+    """`send`, with what every answer carries; `status` is 0 until one has begun."""
+
+    __slots__ = ("_more", "_own_id", "_send", "status")
+
+    def __init__(self, send: Send, own_id: bytes, more: tuple[Header, ...]) -> None:
+        self._send = send
+        self._more = more
+        self._own_id = own_id
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = list(message["headers"])
+            names = {name for name, _ in headers}
+            headers.append((b"x-request-id", self._own_id))
+            headers.extend(self._more)
+            headers.extend(header for header in SAFETY if header[0] not in names)
+            message["headers"] = headers
+        await self._send(message)
+
+
+def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:
+    client = scope["client"]
+    known: dict[str, Any] = {"address": client[0] if client else ""}
+    if visit := scope.get("auth"):
+        known |= {"nim": visit.key.nim, "mode": visit.key.mode, "key_id": visit.key.id}
+    log.info(
+        "request",
+        request_id=own_id,
+        method=scope["method"],
+        route=scope.get("path_template") or "(none)",
+        status=status or HUNG_UP,
+        duration_ms=round((time.perf_counter() - began) * 1000, 1),
+        **known,
+    )
+
+
+def _language(scope: Scope) -> Language:
+    """Of the people behind the client, as it says."""
+    asked = next((value for name, value in scope["headers"] if name == b"accept-language"), b"")
+    return preferred(asked.decode("latin-1"))

@@ -1,0 +1,266 @@
+"""The HTTP server inside a loop that is somebody else's: sockets, TLS, deadlines, and a stop that lets answers out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import socket
+import ssl
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+from litestar import Litestar
+
+from daemon.api.http.acceptor import Acceptor, refusal, refuse
+from daemon.api.http.admission import Admission, ConnectionLimits, Slot
+from daemon.api.http.connection import Connection, Recognise
+from daemon.api.http.cross_origin import CrossOrigin
+
+BACKLOG = 512
+TLS_HANDSHAKE_SECONDS = 10.0
+TLS_SHUTDOWN_SECONDS = 5.0
+RELIEVED = 32
+"""Unknown connections that are cut when there is no descriptor left."""
+TICK = 0.1
+TICKS_A_DAY = 864_000
+CHECK_EVERY = 2
+"""Of the ticks (uvicorn's own work, as the Date header, goes by tens of them)."""
+STOP_TICK = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerConfig:
+    """`port` 0 takes a free one. `tls_cert` and `tls_key` go together. `grace` seconds are left to answers at the stop."""
+
+    host: str = "127.0.0.1"
+    port: int = 8480
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    grace: float = 10.0
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    recognise: Recognise = lambda _: None
+    cross_origin: CrossOrigin = field(default_factory=CrossOrigin)
+
+
+class BadCertificate(Exception):
+    """Certificate and key are no pair to serve with; names both files."""
+
+
+class HttpServer:
+    """`start` raises OSError when the address cannot be had, and BadCertificate; `failed` ends only if the server ends by itself."""
+
+    def __init__(self, app: Litestar, config: ServerConfig) -> None:
+        self._config = config
+        self._sockets: list[socket.socket] = []
+        self._server = _Server(_uvicorn_config(app, config), config.limits, config.grace)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    async def start(self) -> None:
+        self.check_tls()
+        self._sockets = self._bind()
+        self._task = asyncio.get_running_loop().create_task(self._server.serve(self._sockets), name="http")
+        listening = asyncio.ensure_future(self._server.listening.wait())
+        await asyncio.wait((self._task, listening), return_when=asyncio.FIRST_COMPLETED)
+        if not listening.done():
+            listening.cancel()
+            self._task.result()
+
+    def _bind(self) -> list[socket.socket]:
+        host, port = self._config.host, self._config.port
+        try:
+            return bind(host, port)
+        except OSError as error:
+            raise OSError(f"cannot listen on {host} port {port}: {_reason(error)}") from error
+
+    async def failed(self) -> None:
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def stop(self) -> None:
+        """No new connections; what is being answered has `grace` seconds; then whatever is left is cut."""
+        if self._task is not None:
+            self._server.leave()
+            await self._task
+
+    def check_tls(self) -> None:
+        """BadCertificate when certificate and key cannot be read or do not fit each other."""
+        cert, key = self._config.tls_cert, self._config.tls_key
+        if cert is None:
+            return
+        try:
+            # An empty password: OpenSSL would ask for one at the terminal.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+        except OSError as error:
+            raise BadCertificate(f"{cert} with {key}: {_reason(error)}") from error
+
+    def reload_tls(self) -> None:
+        """A renewed certificate counts from the next handshake on; connections that are open stay as they are."""
+        context, config = self._server.config.ssl, self._config
+        if context is not None and config.tls_cert is not None:
+            self.check_tls()  # first: a context that got the one and not the other could serve nobody
+            context.load_cert_chain(config.tls_cert, config.tls_key)
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """A listening socket for each address of `host`, all on one port."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    listeners: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            listener = socket.socket(family, kind, protocol)
+            listeners.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind((address[0], listeners[0].getsockname()[1] if listeners[1:] else port, *address[2:]))
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
+    except OSError:
+        for listener in listeners:
+            listener.close()
+        raise
+    return listeners
+
+
+def _reason(error: OSError) -> str:
+    """Without numbers and file names of the C library's."""
+    return (isinstance(error, ssl.SSLError) and error.reason) or error.strerror or str(error)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, with deadlines, with a stop that does not wait for its next tick, and without its signal handlers."""
+
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, grace: float) -> None:
+        super().__init__(config)
+        self._admission = Admission(limits)
+        self._acceptors: list[Acceptor] = []
+        self._welcoming: set[asyncio.Task[None]] = set()
+        self.listening = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._grace = grace
+
+    def leave(self) -> None:
+        self.should_exit = True
+        self._leaving.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals belong to the composition root."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, but accepting is ours (`acceptor`): who is refused costs neither a handshake nor a read."""
+        self.servers = []
+        self._acceptors = [Acceptor(listener, self._take, self._relieve) for listener in sockets or ()]
+        self.started = True
+        self.listening.set()
+
+    def _take(self, connection: socket.socket, host: str) -> None:
+        loop = asyncio.get_running_loop()
+        slot = self._admission.enter(host, loop.time())
+        if slot is None:
+            refuse(connection, b"" if self.config.ssl else refusal(429, "too many connections are open"))
+            return
+        task = loop.create_task(self._welcome(connection, slot))
+        slot.cut = task.cancel
+        self._welcoming.add(task)
+        task.add_done_callback(self._welcoming.discard)
+
+    async def _welcome(self, connection: socket.socket, slot: Slot) -> None:
+        """Up to the end of the handshake; a deadline for it, since uvloop's of a minute is an open door."""
+        tls = self.config.ssl
+        loop = asyncio.get_running_loop()
+        made = functools.partial(self._connection, slot)
+        try:
+            if slot.wait:
+                await asyncio.sleep(slot.wait)
+            connection.setblocking(False)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.connect_accepted_socket(
+                made,
+                connection,
+                ssl=tls,
+                ssl_handshake_timeout=TLS_HANDSHAKE_SECONDS if tls else None,
+                ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if tls else None,
+            )
+        except (OSError, RuntimeError):  # a handshake that failed, or a peer that is gone
+            slot.leave()
+            connection.close()
+        except asyncio.CancelledError:
+            slot.leave()
+            connection.close()
+            raise
+
+    def _relieve(self) -> None:
+        self._admission.relieve(RELIEVED)
+
+    def _connection(self, slot: Slot) -> asyncio.Protocol:
+        make = self.config.http_protocol_class
+        return make(config=self.config, server_state=self.server_state, app_state={}, slot=slot)  # type: ignore[call-arg]  # a partial
+
+    async def main_loop(self) -> None:
+        counter = 0
+        while not await self.on_tick(counter):
+            counter = (counter + 1) % TICKS_A_DAY
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK):
+                    await self._leaving.wait()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % CHECK_EVERY == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in self._connections():
+                connection.check(now)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for task in tuple(self._welcoming):
+            task.cancel()
+        for listener in sockets or ():
+            listener.close()
+        for connection in self._connections():
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await self._deserted()
+        for task in tuple(self.server_state.tasks):
+            task.cancel()
+        for connection in self._connections():
+            connection.transport.abort()
+        await self._deserted()
+
+    async def _deserted(self) -> None:
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  these sets tell nobody
+            await asyncio.sleep(STOP_TICK)
+
+    def _connections(self) -> list[Connection]:
+        return [connection for connection in self.server_state.connections if isinstance(connection, Connection)]
+
+
+def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=functools.partial(  # type: ignore[arg-type]  # any callable will do
+            Connection, limits=config.limits, recognise=config.recognise, cross_origin=config.cross_origin
+        ),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        proxy_headers=False,
+        access_log=False,
+        log_config=None,
+        log_level="error",
+        server_header=False,
+        ssl_certfile=config.tls_cert,
+        ssl_keyfile=config.tls_key,
+    )

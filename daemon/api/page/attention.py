@@ -1,0 +1,55 @@
+"""Attention: what was found, ledger and machine side by side, and the decisions that fit."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from daemon.api.http.answers import Reply
+from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.ledger.decision import Case, Decision, Obstacle
+from daemon.language import Text
+
+MEANINGS = {
+    "certified": Text("The machine did certify it: its code enters the ledger."),
+    "not-certified": Text("The machine did not certify it: the number is free again."),
+    "adopt": Text("Take over the machine's counters and last invoice: its number is never given out again."),
+}
+OBSTACLES: dict[Obstacle, Text] = {
+    "does not fit": Text("this decision does not fit any more"),
+    "machine unknown": Text("it is not known what the machine says: plug it in"),
+    "not its last": Text("the machine's last invoice is not this one: its code cannot be taken from it"),
+    "its last": Text("the machine's last invoice is this one: it did certify it"),
+}
+REASON = Text("a reason is needed; it is kept in the ledger")
+SHORTEST_REASON = 4
+
+
+@screen("/ui/attention", "administer")
+async def attention(visit: Visit) -> Reply:
+    waiting = [worker for worker in visit.deps.workers.all() if worker.attention]
+    cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in waiting]
+    done = visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else ""
+    return shown(visit, "attention.html", cases=cases, meanings=MEANINGS, obstacles=OBSTACLES, done=done)
+
+
+@screen("/ui/attention", "administer", change=True)
+async def decide(visit: Visit) -> Reply:
+    case = await visit.page.decisions.case(visit.worker.book)
+    decision, reason = visit.form.get("decision", ""), visit.form.get("reason", "")
+    _check(case, decision, reason, visit)
+    at = visit.worker.now()
+    await visit.page.decisions.carry_out(case, cast("Decision", decision), reason=reason, at=at, by=visit.actor)
+    return redirect(visit.link("/ui/attention", done="1"))
+
+
+def _check(case: Case, decision: str, reason: str, visit: Visit) -> None:
+    """The same rules as `mcfd machine settle`."""
+    obstacle = case.obstacle(decision) if case.state.attention else "does not fit"
+    if obstacle:
+        raise InvalidRequest([FieldError("decision", OBSTACLES[obstacle].told(visit.language))])
+    if len(reason) < SHORTEST_REASON:
+        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+
+
+HANDLERS = (attention, decide)

@@ -1,0 +1,182 @@
+"""The box: what doctor finds, lines, disk and ledger, backups, upstream, certificate, keys and people, what was done."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from litestar import get
+
+from daemon.api.http.answers import Answer, Reply
+from daemon.api.http.stream import Stream
+from daemon.api.page.machine_shown import shown_machine
+from daemon.api.page.qr_code import qr_picture
+from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.ledger.attempt import Mode
+from daemon.core.passwords import fault_of_name, fault_of_password, hash_password
+from daemon.core.roles import ROLES
+
+ENTRIES: Final = 30
+LONGEST_LABEL: Final = 60
+
+
+@screen("/ui/box", "administer")
+async def box(visit: Visit) -> Reply:
+    figures = await visit.deps.box.figures() if visit.deps.box else None
+    now = visit.deps.clock()
+    lines = [
+        {"machine": shown_machine(each, visit, now), "line": visit.deps.box.line(each) if visit.deps.box else None}
+        for each in visit.deps.workers.all()
+        if each.book.mode == "live"
+    ]
+    return shown(
+        visit,
+        "box.html",
+        figures=figures,
+        lines=lines,
+        keys=await visit.page.keys.list_keys(),
+        people=await visit.page.people.all(),
+        entries=await visit.page.audit.newest(limit=ENTRIES),
+        backups=visit.page.backups(),
+        roles=ROLES,
+        version=visit.deps.version,
+        has_authority=bool(visit.page.authority()),
+        can_send_again=visit.page.send_again is not None,
+        done=_done(visit),
+        new_key="",
+        now=now,
+    )
+
+
+def _done(visit: Visit) -> str:
+    told = {
+        "revoked": visit.say("The key works no more."),
+        "person": visit.say("Done; what was changed holds from now on."),
+        "copy": visit.say("A verified copy was made."),
+        "sent": visit.say("What was refused will be sent again."),
+    }
+    return told.get(visit.query.get("done", ""), "")
+
+
+@screen("/ui/box/findings", "administer")
+async def findings(visit: Visit) -> Reply:
+    """Looked at in a process of its own, so it comes after the rest of the screen."""
+    found = await visit.page.examine(visit.language)
+    return html(visit.request, visit.page, "findings.html", findings=found)
+
+
+@screen("/ui/box/key", "administer", change=True)
+async def create_key(visit: Visit) -> Reply:
+    """The one time that the key is seen, with its QR code for the till's camera."""
+    label, role = visit.form.get("label", "")[:LONGEST_LABEL], visit.form.get("role", "")
+    if not label:
+        raise InvalidRequest([FieldError("label", visit.say("is needed"))])
+    if role not in ROLES:
+        raise InvalidRequest([FieldError("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))])
+    mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
+    text = await visit.page.keys.create(
+        visit.worker.book.nim, mode, label, at=visit.deps.clock(), role=role, by=visit.actor
+    )
+    return shown(visit, "new_key.html", key=text, label=label, picture=await qr_picture(text))
+
+
+@screen("/ui/box/key/{key:int}/revoke", "administer", change=True)
+async def revoke_key(visit: Visit) -> Reply:
+    await visit.page.keys.revoke(int(visit.request.path_params["key"]), at=visit.deps.clock(), by=visit.actor)
+    return redirect(visit.link("/ui/box", done="revoked") + "#keys")
+
+
+@screen("/ui/box/person", "administer", change=True)
+async def create_person(visit: Visit) -> Reply:
+    name, role = visit.form.get("name", "")[:32], visit.form.get("role", "")
+    if role not in ROLES:
+        raise InvalidRequest([FieldError("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))])
+    if fault := fault_of_name(name):
+        raise InvalidRequest([FieldError("name", fault)])
+    password = await _hashed(visit, name)
+    await visit.page.people.create(name, role, password, at=visit.deps.clock(), by=visit.actor)
+    return redirect(visit.link("/ui/box", done="person") + "#people")
+
+
+@screen("/ui/box/person/{name:str}/password", "administer", change=True)
+async def set_password(visit: Visit) -> Reply:
+    name = str(visit.request.path_params["name"])
+    await visit.page.people.set_password(name, await _hashed(visit, name), at=visit.deps.clock(), by=visit.actor)
+    return redirect(visit.link("/ui/box", done="person") + "#people")
+
+
+@screen("/ui/box/person/{name:str}/disable", "administer", change=True)
+async def disable_person(visit: Visit) -> Reply:
+    name = str(visit.request.path_params["name"])
+    if name == visit.session.name:
+        raise InvalidRequest([FieldError("name", visit.say("nobody can disable his own account"))])
+    await visit.page.people.disable(name, at=visit.deps.clock(), by=visit.actor)
+    return redirect(visit.link("/ui/box", done="person") + "#people")
+
+
+async def _hashed(visit: Visit, name: str) -> str:
+    password = visit.form.get("password", "")
+    if fault := fault_of_password(password, name):
+        raise InvalidRequest([FieldError("password", fault)])
+    return await asyncio.to_thread(hash_password, password)
+
+
+@screen("/ui/box/backup", "administer", change=True)
+async def back_up(visit: Visit) -> Reply:
+    name = await visit.page.back_up()
+    await visit.page.audit.note("backup.taken", name, at=visit.deps.clock(), by=visit.actor)
+    return redirect(visit.link("/ui/box", done="copy") + "#backups")
+
+
+@screen("/ui/box/send-again", "administer", change=True)
+async def send_again(visit: Visit) -> Reply:
+    if visit.page.send_again is None:
+        raise NotFound("nothing goes upstream from this box")
+    await visit.page.send_again()
+    await visit.page.audit.note("outbox.replayed", "upstream", at=visit.deps.clock(), by=visit.actor)
+    return redirect(visit.link("/ui/box", done="sent") + "#upstream")
+
+
+@get("/ui/box/backup/{name:str}")
+async def download(request: AnyRequest) -> Reply:
+    """A copy of the ledger, in pieces."""
+    try:
+        visit = await enter(request, "administer")
+        name = str(request.path_params["name"])
+        if name not in {copy.name for copy in visit.page.backups()}:
+            raise NotFound("there is no such copy")  # noqa: TRY301  shown as a page, as all else
+        place = visit.deps.exports.take(f"page {visit.session.person_id}")
+    except Exception as error:  # noqa: BLE001  every error of a screen is a page
+        return fault_page(request, error)
+    return Stream(
+        visit.page.read_backup(name),
+        media_type=b"application/vnd.sqlite3",
+        headers=((b"content-disposition", f'attachment; filename="{name}"'.encode()),),
+        place=place,
+        stopping=visit.deps.stopping,
+    )
+
+
+@screen("/ui/box/authority.pem", "administer")
+async def authority(visit: Visit) -> Reply:
+    """What a till has to trust."""
+    if not (pem := visit.page.authority()):
+        raise NotFound("this box shows no certificate of its own")
+    headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
+    return Answer(pem, media_type=b"application/x-pem-file", headers=headers)
+
+
+HANDLERS = (
+    box,
+    findings,
+    create_key,
+    revoke_key,
+    create_person,
+    set_password,
+    disable_person,
+    back_up,
+    send_again,
+    download,
+    authority,
+)

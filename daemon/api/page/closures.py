@@ -1,0 +1,114 @@
+"""Closures: a calendar of days, each Z in full, A of any range, files for spreadsheets."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, Final
+
+import msgspec
+
+from daemon.api.http.answers import Answer, Reply
+from daemon.api.page.days import Day, beside, day_of, days_of, month_of
+from daemon.api.page.visit import Visit, screen, shown
+from daemon.api.refusals import RoleNotAllowed
+from daemon.core.clock import millis_text
+from daemon.core.report.fiscal_reports import ZReport
+from daemon.language import Language
+from daemon.paper.html import as_html
+from daemon.paper.invoice import invoice_document
+from daemon.paper.layout import Width
+from daemon.paper.reports import report_document
+from daemon.paper.shop import Style
+from daemon.usecases.reports import inspect, journal, report
+
+WIDTH: Final[Width] = 48
+DAYS_OF_A: Final = 92
+"""At the most, with a bar for each."""
+ALONE: Final = (
+    b"content-security-policy",
+    b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
+)
+"""A document to print is a page of its own; its style is in it, and it has no script."""
+
+
+@screen("/ui/closures", "report")
+async def closures(visit: Visit) -> Reply:
+    month = month_of(visit.query.get("month", ""), visit.today())
+    days = days_of(month)
+    start, end = visit.day_bounds(days[0], len(days))
+    found = await visit.worker.ledger.closures(visit.worker.book, start=start, end=end, limit=None)
+    cells = [await _day(visit, day, found) for day in days]
+    most = max((cell.total for cell in cells), default=0)
+    return shown(
+        visit,
+        "closures.html",
+        month_text=month,
+        weeks=_weeks(cells),
+        most=most,
+        closures=list(reversed(found)),
+        before=visit.link("/ui/closures", month=beside(month, -1)),
+        after=visit.link("/ui/closures", month=beside(month, 1)),
+    )
+
+
+@screen("/ui/closures/{z:int}", "report")
+async def closure(visit: Visit) -> Reply:
+    found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
+    shown_z = msgspec.json.decode(found.body, type=ZReport)
+    done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else ""
+    return shown(visit, "report.html", report=shown_z, what="z", closure=found, done=done)
+
+
+@screen("/ui/a", "report")
+async def a_screen(visit: Visit) -> Reply:
+    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
+    today = visit.today()
+    first, last = first or today.replace(day=1), last or today
+    if last < first:
+        first, last = last, first
+    start, _ = visit.day_bounds(first)
+    _, end = visit.day_bounds(last)
+    shown_a = await report.a_report(visit.worker, start, end)
+    count = (last - first).days + 1
+    days = [date.fromordinal(first.toordinal() + n) for n in range(count)] if count <= DAYS_OF_A else []
+    chart = [await _day(visit, day, ()) for day in days]
+    return shown(visit, "report.html", report=shown_a, what="a", chart=chart, first=first, last=last)
+
+
+@screen("/ui/paper/{what:str}/{name:str}", "look")
+async def paper(visit: Visit) -> Reply:
+    """A document ready for the browser's own printing: an invoice (a duplicate, marked so), X, Z."""
+    what, name = visit.request.path_params["what"], visit.request.path_params["name"]
+    if what != "invoice" and not visit.may("report"):
+        raise RoleNotAllowed(visit.session.role, "report")
+    language: Language = visit.language
+    await inspect.learn_taxpayer(visit.worker)
+    shop = visit.deps.paper.shop(visit.worker, language)
+    now = millis_text(visit.worker.now())
+    style = Style(language, is_duplicate=what == "invoice")
+    if what == "invoice":
+        document = invoice_document(await journal.find(visit.worker, name), shop, style)
+    elif what == "x":
+        document = report_document(await report.x_report(visit.worker), shop, style, printed_at=now)
+    else:
+        body = (await report.closure(visit.worker, name)).body
+        document = report_document(msgspec.json.decode(body, type=ZReport), shop, style, printed_at=now)
+    return Answer(as_html(document, WIDTH).encode(), media_type=b"text/html; charset=utf-8", headers=(ALONE,))
+
+
+async def _day(visit: Visit, day: date, found: Any) -> Day:
+    start, end = visit.day_bounds(day)
+    tally = await visit.worker.ledger.tally_between(visit.worker.book, start, end)
+    total = report.net_total(tally)
+    zs = [each.z_number for each in found if start <= each.created_at < end]
+    return Day(day, total, tuple(zs), is_future=day > visit.today())
+
+
+def _weeks(cells: list[Day]) -> list[list[Day | None]]:
+    """Rows of seven, Monday first; None before the first and after the last of the month."""
+    padded: list[Day | None] = [None] * cells[0].date.weekday() + list(cells)
+    padded += [None] * (-len(padded) % 7)
+    return [padded[at : at + 7] for at in range(0, len(padded), 7)]
+
+
+HANDLERS = (closures, closure, a_screen, paper)

@@ -1,0 +1,123 @@
+"""What the composition root hands to the page beside what the API has."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from typing import Any, Protocol
+
+import msgspec
+
+from daemon.core.audit import Actor, AuditEntry
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.decision import Case, Decision
+from daemon.core.roles import Role
+from daemon.language import Language
+
+
+class BoxFailed(Exception):
+    """A command of the box did not do what it was asked for; which one, and why as far as it is known."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """As `mcfd doctor --json` says it; `state` is ok, warn or fail."""
+
+    check: str
+    state: str
+    found: str
+    todo: str = ""
+    nim: str = ""
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A backup that is there: `at` in ms, `size` in bytes."""
+
+    name: str
+    at: int
+    size: int
+
+
+class ShownKey(Protocol):
+    @property
+    def id(self) -> int: ...
+    @property
+    def nim(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def revoked_at(self) -> int: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def expires_at(self) -> int: ...
+
+
+class Keys(Protocol):
+    async def create(
+        self, nim: str, mode: Mode, label: str, *, at: int, role: Role = ..., expires_at: int = ..., by: Actor = ...
+    ) -> str: ...
+    async def list_keys(self) -> Sequence[ShownKey]: ...
+    async def revoke(self, key_id: int, *, at: int, by: Actor = ...) -> None: ...
+
+
+class ShownPerson(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def disabled_at(self) -> int: ...
+
+
+class People(Protocol):
+    async def create(self, name: str, role: Role, password: str, *, at: int, by: Actor = ...) -> None: ...
+    async def all(self) -> Sequence[ShownPerson]: ...
+    async def set_password(self, name: str, password: str, *, at: int, by: Actor = ...) -> None: ...
+    async def disable(self, name: str, *, at: int, by: Actor = ...) -> None: ...
+
+
+class Decisions(Protocol):
+    async def case(self, book: Book) -> Case: ...
+    async def carry_out(self, case: Case, decision: Decision, *, reason: str, at: int, by: Actor = ...) -> None: ...
+
+
+class Audit(Protocol):
+    async def newest(self, limit: int = ..., before: int = ...) -> Sequence[AuditEntry]: ...
+    async def note(self, action: Any, subject: str, *, at: int, by: Actor, detail: Any = ...) -> None: ...
+
+
+async def _no_findings(_: Language) -> Sequence[Finding]:
+    return ()
+
+
+async def _no_copy() -> str:
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageDeps:
+    """`examine` is what `mcfd doctor` finds, `back_up` makes a copy into the box's folder and gives its name (both in processes of their
+    own, so that no till waits for them); `authority` is the certificate that tills trust, empty without one; `log_lines` the newest
+    lines of the service's log as its file has them, None where it has none."""
+
+    keys: Keys
+    people: People
+    decisions: Decisions
+    audit: Audit
+    language: Language = "fr"
+    zone: tzinfo = UTC
+    tls: bool = False
+    examine: Callable[[Language], Awaitable[Sequence[Finding]]] = _no_findings
+    back_up: Callable[[], Awaitable[str]] = _no_copy
+    backups: Callable[[], Sequence[Copy]] = tuple
+    read_backup: Callable[[str], Any] = field(default=lambda _: None)
+    send_again: Callable[[], Awaitable[int]] | None = None
+    authority: Callable[[], bytes] = bytes

@@ -1,0 +1,116 @@
+"""Login, logout, the language, and the files of the page."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from litestar import get, post
+from litestar.exceptions import NotFoundException
+
+from daemon.api.access.context import ApiDeps
+from daemon.api.access.login import is_from_here, session_cookie
+from daemon.api.http.answers import Answer, Header, Reply
+from daemon.api.page.deps import PageDeps
+from daemon.api.page.faults import Foreign, fault_of
+from daemon.api.page.visit import (
+    LANGUAGE_COOKIE,
+    AnyRequest,
+    address_of,
+    fields,
+    html,
+    language_of,
+    redirect,
+    token,
+)
+from daemon.api.refusals import Refusal
+from daemon.api.request.body import read_bytes
+from daemon.language import LANGUAGES, Speaker
+
+STATIC: Final = {
+    "kit.css": ("pagekit", b"text/css; charset=utf-8"),
+    "icon.svg": ("pagekit", b"image/svg+xml"),
+    "page.css": ("daemon.api.page", b"text/css; charset=utf-8"),
+    "page.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),
+    "htmx.min.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),
+    "sse.min.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),
+}
+A_YEAR: Final = 31_536_000
+
+
+@get("/")
+async def root(request: AnyRequest) -> Reply:
+    """A browser is shown the page; a program that asks for JSON is told that there is nothing here."""
+    accepted = request.headers.get("accept", "")
+    if "text/html" not in accepted:
+        raise NotFoundException
+    return redirect("/ui/")
+
+
+@get("/ui/login")
+async def login_form(request: AnyRequest) -> Reply:
+    return html(request, request.app.state["page"], "login.html", name="")
+
+
+@post("/ui/login", status_code=200)
+async def login(request: AnyRequest) -> Reply:
+    """The same answer, in the same time, for a name that is wrong and for a password that is."""
+    deps: ApiDeps = request.app.state["deps"]
+    page: PageDeps = request.app.state["page"]
+    headers = request.scope["headers"]
+    name = ""
+    try:
+        if not is_from_here(headers):
+            raise Foreign  # noqa: TRY301  shown on the same screen as a wrong password
+        form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace"))
+        name = form.get("name", "")[:64]
+        assert deps.logins is not None  # noqa: S101  the page is only there with people
+        made = await deps.logins.log_in(name, form.get("password", ""), address_of(request))
+    except (Foreign, Refusal) as error:
+        fault = fault_of(error)
+        said = fault.told(Speaker(language_of(request, page.language)))
+        return html(request, page, "login.html", status=fault.status, name=name, problem=said)
+    return redirect("/ui/", session_cookie(made, tls=page.tls))
+
+
+@post("/ui/logout", status_code=200)
+async def logout(request: AnyRequest) -> Reply:
+    deps: ApiDeps = request.app.state["deps"]
+    if is_from_here(request.scope["headers"]) and deps.logins and (held := token(request)):
+        await deps.logins.log_out(held, address_of(request))
+        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls))
+    return redirect("/ui/login")
+
+
+@get("/ui/language/{code:str}")
+async def choose_language(request: AnyRequest) -> Reply:
+    code = request.path_params["code"]
+    if code not in LANGUAGES:
+        raise NotFoundException
+    back = request.headers.get("referer", "").partition("/ui/")[2].partition("#")[0]
+    cookie = f"{LANGUAGE_COOKIE}={code}; Path=/; SameSite=Lax; Max-Age={A_YEAR}"
+    return redirect(f"/ui/{back}" if back.isascii() else "/ui/", (b"set-cookie", cookie.encode()))
+
+
+@get("/ui/static/{name:str}")
+async def static(request: AnyRequest) -> Reply:
+    name = request.path_params["name"]
+    if name not in STATIC:
+        raise NotFoundException
+    package, media_type = STATIC[name]
+    body, tag = _file(package, name)
+    headers: tuple[Header, ...] = ((b"etag", tag), (b"cache-control", b"private, max-age=3600"))
+    if (b"if-none-match", tag) in request.scope["headers"]:
+        return Answer(b"", status=304, media_type=media_type, headers=headers)
+    return Answer(body, media_type=media_type, headers=headers)
+
+
+@cache
+def _file(package: str, name: str) -> tuple[bytes, bytes]:
+    body = files(package).joinpath("static", name).read_bytes()
+    return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
+
+
+HANDLERS = (root, login_form, login, logout, choose_language, static)

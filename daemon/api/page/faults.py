@@ -1,0 +1,64 @@
+"""What can go wrong at a screen, in words for whoever stands in the shop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from daemon.api import refusals
+from daemon.api.page.deps import BoxFailed
+from daemon.core import errors
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.language import Speaker, Text
+
+log = structlog.get_logger(__name__)
+
+
+class NotLoggedIn(Exception):
+    """The person is shown the way in."""
+
+
+class Foreign(Exception):
+    """A change that a page of another site asked for."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    status: int
+    text: Text
+    detail: str = ""
+
+    def told(self, say: Speaker) -> str:
+        sentence = self.text.told(say.language)
+        return f"{sentence} ({self.detail})" if self.detail else sentence
+
+
+FAULTS: dict[type[Exception], tuple[int, Text]] = {
+    Foreign: (403, Text("This request comes from another site.")),
+    refusals.RoleNotAllowed: (403, Text("Your role does not permit this.")),
+    refusals.TooManyRequests: (429, Text("Too many tries; wait a moment.")),
+    refusals.WrongPassword: (401, Text("Wrong name or password.")),
+    refusals.TooLarge: (413, Text("That is too much at once.")),
+    BoxFailed: (500, Text("The box could not do it.")),
+    errors.NotFound: (404, Text("There is nothing at this address.")),
+    errors.InvalidRequest: (422, Text("This cannot be taken as it is.")),
+    errors.MachineAttention: (503, Text("The machine needs a decision first.")),
+    errors.MachineOffline: (503, Text("The machine does not answer; nothing was done.")),
+    errors.MachineBusy: (503, Text("The machine is busy; nothing was done. Try again.")),
+    errors.MachineError: (502, Text("The machine did not do it.")),
+    errors.StorageFull: (507, Text("The disk is full; nothing was done.")),
+    DuplicateInvoice: (409, Text("This number is certified already.")),
+}
+UNKNOWN = Text("A fault of mcfd; it is in the log.")
+TOLD = (errors.InvalidRequest, errors.MachineError, BoxFailed)
+
+
+def fault_of(error: Exception) -> Fault:
+    """The nearest class that is known; anything else is logged with its trace."""
+    for kind in type(error).__mro__:
+        if kind in FAULTS:
+            status, text = FAULTS[kind]
+            return Fault(status, text, errors.without_paths(str(error)) if isinstance(error, TOLD) else "")
+    log.error("page.failed", exc_info=error)
+    return Fault(500, UNKNOWN)

@@ -1,0 +1,97 @@
+"""The journal: search, and the life of one invoice."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from daemon.api.http.answers import Reply
+from daemon.api.page.days import day_of
+from daemon.api.page.qr_code import qr_picture
+from daemon.api.page.visit import Visit, screen, shown
+from daemon.api.refusals import RoleNotAllowed
+from daemon.core.errors import NotFound
+from daemon.core.invoice.invoice import CREDITS, SALES
+from daemon.core.ledger.attempt import AttemptState, Record
+from daemon.core.report.journal import Page
+from daemon.core.report.receipt import receipt
+from daemon.usecases.reports import journal
+from daemon.usecases.reports.search import Search, search
+
+PER_PAGE: Final = 50
+EVER: Final = 1 << 53
+STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
+
+
+@screen("/ui/journal", "look")
+async def journal_screen(visit: Visit) -> Reply:
+    asked = _asked(visit)
+    found = await search(visit.worker, asked)
+    rows = [{"record": record, "z": z_number} for record, z_number in found.records]
+    more = visit.link("/ui/journal", **{**_kept(visit), "before": found.next}) if found.next else ""
+    return shown(
+        visit,
+        "journal.html",
+        rows=rows,
+        more=more,
+        complete=found.complete,
+        states=STATES,
+        types=SALES + CREDITS,
+        asked=visit.query,
+    )
+
+
+@screen("/ui/journal/{seq:int}", "look")
+async def invoice_screen(visit: Visit) -> Reply:
+    record = await _record(visit, int(visit.request.path_params["seq"]))
+    (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
+    if z_number and not visit.may("report"):
+        raise RoleNotAllowed(visit.session.role, "report")
+    given = receipt(record, visit.worker.book.nim) if record.state == "certified" else None
+    credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
+    picture = await qr_picture(given.qr_content) if given else ""
+    return shown(visit, "invoice.html", record=record, z=z_number, receipt=given, picture=picture, credits=credits_)
+
+
+async def _record(visit: Visit, seq: int) -> Record:
+    found = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, before_seq=seq + 1, limit=1))
+    if not found or found[0].seq != seq:
+        raise NotFound("there is no such entry")
+    return found[0]
+
+
+def _asked(visit: Visit) -> Search:
+    query = visit.query
+    start, end = _range(visit)
+    if not visit.may("report"):
+        start = max(start, visit.worker.aggregate.period_start if visit.worker.aggregate else 0)
+    state, before = query.get("state", ""), query.get("before", "")
+    return Search(
+        text=query.get("q", "")[:64],
+        amount=_number(query.get("amount", "")),
+        type=query.get("type", "") if query.get("type") in SALES + CREDITS else "",
+        page=Page(
+            start,
+            end,
+            state=cast("AttemptState", state) if state in STATES else None,
+            before_seq=int(before) if before.isascii() and before.isdigit() and len(before) < 10 else 0,  # noqa: PLR2004  digits
+            limit=PER_PAGE,
+        ),
+    )
+
+
+def _range(visit: Visit) -> tuple[int, int]:
+    first, last = (day_of(visit.query.get(name, "")) for name in ("from", "to"))
+    start = visit.day_bounds(first)[0] if first else 0
+    return start, visit.day_bounds(last)[1] if last else EVER
+
+
+def _number(text: str) -> int | None:
+    kept = "".join(letter for letter in text if letter.isascii() and letter.isdigit())
+    return int(kept[:15]) if kept else None
+
+
+def _kept(visit: Visit) -> dict[str, Any]:
+    return {name: visit.query.get(name) for name in ("q", "amount", "type", "state", "from", "to")}
+
+
+HANDLERS = (journal_screen, invoice_screen)

@@ -1,0 +1,69 @@
+"""A machine in a word and a colour, as a person wants to know it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from daemon.api.page.visit import Visit, name_of
+from daemon.core.errors import without_paths
+from daemon.core.report.machine_info import tax_server
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+AMBER_DAYS, RED_DAYS = 5, 7
+"""Without contact to the tax server; seven is the law's."""
+DRIFT_AMBER = 60
+
+
+class ShownMachine(msgspec.Struct, frozen=True):
+    """`state` is ready, busy, attention, off or offline; `days` since the tax server was met, None before it ever was."""
+
+    name: str
+    nim: str
+    state: str
+    word: str
+    detail: str
+    waiting: int
+    days: int | None
+    days_colour: str
+    unsent: int | None
+    drift: int | None
+
+
+def shown_machine(worker: MachineWorker, visit: Visit, now: int) -> ShownMachine:
+    state, word, detail = _state(worker, visit)
+    link = None if worker.server_link is None else tax_server(worker.server_link, now)
+    days = link.days_since_contact if link else None
+    drift = None if worker.drift_seconds is None else round(worker.drift_seconds)
+    return ShownMachine(
+        name=name_of(worker),
+        nim=worker.book.nim,
+        state=state,
+        word=word,
+        detail=detail,
+        waiting=worker.waiting,
+        days=days,
+        days_colour="" if days is None or days < AMBER_DAYS else "amber" if days < RED_DAYS else "bad",
+        unsent=link.waiting if link else None,
+        drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
+    )
+
+
+def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
+    say = visit.say
+    if worker.book.mode == "live" and worker.book.nim in visit.deps.disabled:
+        return "off", say("switched off"), ""
+    if worker.attention:
+        return "attention", say("needs a decision"), _told(worker.attention, visit)
+    if not worker.connected:
+        return "offline", say("does not answer"), _told(worker.offline_reason, visit)
+    if worker.waiting:
+        return "busy", say("at work"), ""
+    return "ready", say("ready"), ""
+
+
+def _told(reason: Any, visit: Visit) -> str:
+    """In the person's language where it was written as a text."""
+    told = reason.told(visit.language) if hasattr(reason, "told") else str(reason)
+    return without_paths(told)

@@ -1,0 +1,11 @@
+// A form that changes something is sent once, however often its button is pressed; the server makes one of it in any case.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.classList.contains("once")) return;
+  if (form.dataset.sent) { event.preventDefault(); return; }
+  form.dataset.sent = "1";
+  for (const button of form.querySelectorAll("button")) button.setAttribute("aria-disabled", "true");
+});
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) for (const form of document.querySelectorAll("form.once")) delete form.dataset.sent;
+});

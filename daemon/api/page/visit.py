@@ -1,0 +1,259 @@
+"""Who looks at a screen, at which machine, in which language; and how a screen is answered."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+from urllib.parse import parse_qs, urlencode
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+from litestar import Request, get, post
+from litestar.handlers import HTTPRouteHandler
+
+from daemon.api.access.context import ApiDeps
+from daemon.api.access.login import OpenSession, is_from_here, token_of
+from daemon.api.http.answers import Answer, Header, Headers, Reply
+from daemon.api.page.deps import PageDeps
+from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
+from daemon.api.refusals import RoleNotAllowed
+from daemon.api.request.body import read_bytes
+from daemon.core.audit import Actor
+from daemon.core.roles import Right, may
+from daemon.language import Language, Speaker
+from daemon.usecases.worker.machine_worker import MachineWorker
+from pagekit import charts, formats
+
+AnyRequest = Request[Any, Any, Any]
+LANGUAGE_COOKIE: Final = "mcfd_language"
+HTML: Final = b"text/html; charset=utf-8"
+POLICY: Final[tuple[Header, ...]] = (
+    (
+        b"content-security-policy",
+        b"; ".join(
+            (
+                b"default-src 'none'",
+                b"script-src 'self'",
+                b"style-src 'self'",
+                b"img-src 'self' data:",
+                b"connect-src 'self'",
+                b"base-uri 'none'",
+                b"form-action 'self'",
+                b"frame-ancestors 'none'",
+            )
+        ),
+    ),
+    (b"referrer-policy", b"same-origin"),
+)
+MENU: Final[tuple[tuple[str, str, Right], ...]] = (
+    ("/ui/", "today", "look"),
+    ("/ui/journal", "journal", "look"),
+    ("/ui/closures", "closures", "report"),
+    ("/ui/attention", "attention", "administer"),
+    ("/ui/box", "box", "administer"),
+)
+MAX_FIELDS: Final = 40
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request of somebody who is logged in. `query` and `form` hold the first value of each field."""
+
+    request: AnyRequest
+    deps: ApiDeps
+    page: PageDeps
+    session: OpenSession
+    language: Language
+    query: dict[str, str]
+    form: dict[str, str]
+
+    @property
+    def say(self) -> Speaker:
+        return Speaker(self.language)
+
+    @property
+    def address(self) -> str:
+        return address_of(self.request)
+
+    @property
+    def actor(self) -> Actor:
+        """For the audit log."""
+        return Actor(f"user:{self.session.name}", self.address)
+
+    def may(self, right: Right) -> bool:
+        return may(self.session.role, right)
+
+    @property
+    def worker(self) -> MachineWorker:
+        """The machine that is looked at: `m` of the query or the form (`NIM`, or `NIM:test`), or else the first."""
+        workers = self.deps.workers.all()
+        asked = self.form.get("m") or self.query.get("m") or ""
+        return next((worker for worker in workers if name_of(worker) == asked), workers[0])
+
+    def moment(self, at: int) -> str:
+        return formats.moment(at, self.page.zone, self.language)
+
+    def today(self) -> date:
+        return datetime.fromtimestamp(self.worker.now() / 1000, self.page.zone).date()
+
+    def day_bounds(self, day: date, days: int = 1) -> tuple[int, int]:
+        """Milliseconds from the beginning of a local day to the end of the last of so many."""
+        return instant(day, self), instant(date.fromordinal(day.toordinal() + days), self)
+
+    def link(self, path: str, **query: object) -> str:
+        """To another screen of the same machine."""
+        told = {"m": name_of(self.worker), **query} if len(self.deps.workers.all()) > 1 else query
+        kept = {name: value for name, value in told.items() if value not in (None, "")}
+        return f"{path}?{urlencode(kept)}" if kept else path
+
+
+def instant(day: date, visit: Visit) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=visit.page.zone).timestamp() * 1000)
+
+
+def name_of(worker: MachineWorker) -> str:
+    """How a machine is called in an address: its NIM, with `:test` for its sandbox."""
+    return worker.book.nim if worker.book.mode == "live" else f"{worker.book.nim}:test"
+
+
+def address_of(request: AnyRequest) -> str:
+    client = request.scope["client"]
+    return client[0] if client else ""
+
+
+def cookie_of(headers: Headers, wanted: str) -> str:
+    for name, value in headers:
+        if name == b"cookie":
+            with contextlib.suppress(CookieError):
+                if found := SimpleCookie(value.decode("latin-1")).get(wanted):
+                    return found.value
+    return ""
+
+
+def language_of(request: AnyRequest, configured: Language) -> Language:
+    headers = request.scope["headers"]
+    accepted = next((value.decode("latin-1") for name, value in headers if name == b"accept-language"), "")
+    return formats.chosen(cookie_of(headers, LANGUAGE_COOKIE), accepted, configured)
+
+
+def fields(text: str) -> dict[str, str]:
+    """The first value of each field of a query or a form."""
+    with contextlib.suppress(ValueError):
+        return {name: values[0].strip() for name, values in parse_qs(text, max_num_fields=MAX_FIELDS).items()}
+    return {}
+
+
+async def enter(request: AnyRequest, right: Right) -> Visit:
+    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site."""
+    deps: ApiDeps = request.app.state["deps"]
+    page: PageDeps = request.app.state["page"]
+    headers = request.scope["headers"]
+    is_change = request.scope["method"] != "GET"
+    if is_change and not is_from_here(headers):
+        raise Foreign
+    session = deps.logins.who_of(headers) if deps.logins else None
+    if session is None:
+        raise NotLoggedIn
+    if not may(session.role, right):
+        raise RoleNotAllowed(session.role, right)
+    raw = await read_bytes(headers, request.receive) if is_change else b""
+    return Visit(
+        request,
+        deps,
+        page,
+        session,
+        language_of(request, page.language),
+        fields(request.scope["query_string"].decode("latin-1")),
+        fields(raw.decode("utf-8", "replace")),
+    )
+
+
+Screen = Callable[[Visit], Awaitable[Reply]]
+
+
+def screen(path: str, right: Right, *, change: bool = False) -> Callable[[Screen], HTTPRouteHandler]:
+    """A handler that is only reached by whom may; every error of it is a page too."""
+
+    def made(show: Screen) -> HTTPRouteHandler:
+        async def handle(request: AnyRequest) -> Reply:
+            try:
+                return await show(await enter(request, right))
+            except Exception as error:  # noqa: BLE001  every error of a screen is a page
+                return fault_page(request, error)
+
+        handle.__name__ = show.__name__
+        handle.__annotations__ = {"request": AnyRequest, "return": Reply}
+        return post(path, status_code=200)(handle) if change else get(path)(handle)
+
+    return made
+
+
+def fault_page(request: AnyRequest, error: Exception) -> Reply:
+    page: PageDeps = request.app.state["page"]
+    if isinstance(error, NotLoggedIn):
+        return redirect("/ui/login")
+    fault = fault_of(error)
+    say = Speaker(language_of(request, page.language))
+    said = fault.told(say)
+    return html(request, page, "fault.html", status=fault.status, said=said, title=HTTPStatus(fault.status).phrase)
+
+
+def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
+    """A screen with its frame: menu, machine, person."""
+    menu = [(visit.link(path), name, path) for path, name, right in MENU if visit.may(right)]
+    attention = [worker for worker in visit.deps.workers.all() if worker.attention]
+    return html(
+        visit.request,
+        visit.page,
+        template,
+        status=status,
+        **{
+            "visit": visit,
+            "menu": menu,
+            "worker": visit.worker,
+            "workers": visit.deps.workers.all(),
+            "name_of": name_of,
+            "moment": visit.moment,
+            "in_attention": attention,
+            **values,
+        },
+    )
+
+
+def html(request: AnyRequest, page: PageDeps, template: str, *, status: int = 200, **values: Any) -> Reply:
+    language = language_of(request, page.language)
+    told = {
+        "say": Speaker(language),
+        "language": language,
+        "here": request.scope["path"],
+        "day": lambda text: formats.day(text, language),
+        "month": lambda text: formats.month(text, language),
+        "visit": None,
+        "problem": "",
+        "done": "",
+        **values,
+    }
+    text = environment().get_template(template).render(**told)
+    return Answer(text.encode(), status=status, media_type=HTML, headers=POLICY)
+
+
+def redirect(path: str, *headers: Header) -> Reply:
+    return Answer(b"", status=303, media_type=HTML, headers=((b"location", path.encode()), *headers))
+
+
+@cache
+def environment() -> Environment:
+    loader = ChoiceLoader([PackageLoader("daemon.api.page"), PackageLoader("pagekit")])
+    made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
+    made.filters |= {"number": formats.number, "money": formats.money}
+    made.globals |= {"bars": charts.bars}
+    return made
+
+
+def token(request: AnyRequest) -> str:
+    return token_of(request.scope["headers"])

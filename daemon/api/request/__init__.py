@@ -1,0 +1,1 @@
+"""What a request says: its body, its query, its idempotency key."""

@@ -1,0 +1,196 @@
+"""From the bytes of a request to the object that `core.intake` reads: exact numbers, no duplicate keys, bounded in every way.
+
+Neither Litestar's nor msgspec's decoding is used: the first is lax, the second keeps the last of two equal keys and cannot
+hand over exact numbers without a schema. The scanner is the standard library's, in C, with hooks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+from litestar.types import Receive
+
+from daemon.api.http.answers import Headers
+from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
+from daemon.language import Text
+
+MAX_BODY: Final = 1024 * 1024
+"""Decision 11: 1 MiB."""
+MAX_DEPTH: Final = 32
+"""An invoice has 3 levels; this is room for whatever unknown fields hold."""
+MAX_GROUPS: Final = 4096
+MAX_VALUES: Final = 50_000
+"""Objects (and arrays) and values of one body: an invoice of 1 000 items with a dozen fields each, four times over."""
+MAX_DIGITS: Final = 40
+"""Of a number that becomes an `int`; Python's own limit is in the thousands."""
+MOST_DIGITS: Final = 1000
+"""Of a number that is read at all; every longer one is `BEYOND`."""
+MAX_EXPONENT_DIGITS: Final = 6
+BEYOND: Final = Decimal("1E+999999")
+"""Stands for a number with an exponent that nobody can mean. The core refuses it by name wherever it counts, as it does
+`1e400`; where a malformed number is folded or ignored (decisions 1 and 4), it is no reason to refuse the invoice either."""
+
+
+_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+async def read_json(headers: Headers, receive: Receive) -> tuple[bytes, dict[str, Any]]:
+    """The body as it came, for the fingerprint, and the object in it."""
+    _check_type(headers)
+    raw = await read_bytes(headers, receive)
+    return raw, parse(raw)
+
+
+async def read_empty(headers: Headers, receive: Receive) -> bytes:
+    """The body of a request that needs none: empty, whatever the content type says, or a JSON object."""
+    raw = await read_bytes(headers, receive)
+    if raw:
+        _check_type(headers)
+        parse(raw)
+    return raw
+
+
+async def read_bytes(headers: Headers, receive: Receive) -> bytes:
+    """Counted while it arrives, so a chunked body cannot grow past the limit either.
+
+    A body that stops half-way ends in InvalidJson, and nothing has been looked at."""
+    _check_length(headers)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise InvalidJson(Text("the body ended before it was complete"))
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > MAX_BODY:
+            raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=MAX_BODY))
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """An object with `str`, `bool`, `None`, `list`, `dict`, `int` and `Decimal` in it."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidJson(Text("the body is not UTF-8")) from None
+    try:
+        _check_values(text)
+        value = _DECODER.decode(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise InvalidJson(
+            Text("{msg} at line {lineno} column {colno}", msg=error.msg, lineno=error.lineno, colno=error.colno)
+        ) from None
+    except RecursionError:
+        raise InvalidJson(_TOO_DEEP) from None
+    if type(value) is not dict:
+        raise InvalidJson(Text("the body has to be a JSON object"))
+    if text.count("{") + text.count("[") > MAX_DEPTH or _SURROGATE.search(text):
+        _inspect(value)
+    return value
+
+
+def _check_values(text: str) -> None:
+    """Before anything is made of it: a byte or two of JSON can become an object of a hundred."""
+    groups = text.count("{"), text.count("[")
+    if max(groups) > MAX_GROUPS:
+        start = text[:4096]
+        if start.count("{") + start.count("[") - start.count("}") - start.count("]") > MAX_DEPTH:
+            raise InvalidJson(_TOO_DEEP)
+        raise TooLarge(_TOO_MANY)
+    if text.count(",") > MAX_VALUES:
+        raise TooLarge(_TOO_MANY)
+
+
+_TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DEPTH)
+_TOO_MANY = Text("the body holds more than {count} values")(count=MAX_VALUES)
+
+
+def _check_type(headers: Headers) -> None:
+    sent = encoding = b""
+    for name, value in headers:
+        if name == b"content-type":
+            sent = value
+        elif name == b"content-encoding":
+            encoding = value
+    if encoding and encoding.strip().lower() != b"identity":
+        raise UnsupportedMediaType(Text("a compressed body is not taken; send it without Content-Encoding"))
+    if sent == b"application/json":
+        return
+    media_type, _, parameters = sent.partition(b";")
+    if media_type.strip().lower() != b"application/json":
+        raise UnsupportedMediaType(Text("the body has to be sent with Content-Type: application/json"))
+    charset = parameters.replace(b" ", b"").replace(b'"', b"").lower()
+    if charset.startswith(b"charset=") and charset != b"charset=utf-8":
+        raise UnsupportedMediaType(Text("JSON is UTF-8; another charset is not taken"))
+
+
+def _check_length(headers: Headers) -> None:
+    for name, value in headers:
+        if name == b"content-length" and int(value) > MAX_BODY:
+            raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=MAX_BODY))
+
+
+def _integer(text: str) -> int | Decimal:
+    if len(text) <= MAX_DIGITS:
+        return int(text)
+    return Decimal(text) if len(text) <= MOST_DIGITS else BEYOND
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > MOST_DIGITS:
+        return BEYOND
+    exponent = _EXPONENT.search(text)
+    if exponent and len(exponent[1]) > MAX_EXPONENT_DIGITS:
+        return BEYOND
+    return Decimal(text)
+
+
+def _constant(text: str) -> None:
+    raise InvalidJson(Text("{text} is not JSON", text=text))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add gives None
+        raise InvalidJson(Text("the key {value!r} occurs twice in one object", value=twice[:40]))
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=_integer, parse_float=_decimal, parse_constant=_constant, object_pairs_hook=_object
+)
+
+
+def _inspect(value: object) -> None:
+    """Depth, and strings that no encoder takes (half of a surrogate pair). Only bodies that may hold either come here."""
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[object] = []
+        for node in level:
+            if isinstance(node, dict):
+                below.extend(node)
+                below.extend(node.values())
+            elif isinstance(node, list):
+                below.extend(node)
+            elif isinstance(node, str):
+                _check_text(node)
+        if not below:
+            return
+        level = below
+    raise InvalidJson(_TOO_DEEP)
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidJson(Text("a string holds half of a surrogate pair, which is no character")) from None

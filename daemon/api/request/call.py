@@ -1,0 +1,47 @@
+"""A POST as the use cases take it: its request id, its Idempotency-Key, and a fingerprint that tells it from others."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+from daemon.api.access.context import ApiRequest
+from daemon.api.http.answers import Headers
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.language import Text
+from daemon.usecases.certification.call import Call
+
+MAX_IDEMPOTENCY_KEY: Final = 200
+
+_PRINTABLE_KEY = re.compile(rb"[ -~]{1,%d}" % MAX_IDEMPOTENCY_KEY)
+
+
+def call_of(request: ApiRequest, raw: bytes) -> Call:
+    """What a POST is to the use cases; `raw` is its body as it came."""
+    scope = request.scope
+    key = _idempotency_key(scope["headers"])
+    own_id = scope["state"]["request_id"]
+    by, strict = request.auth.actor, _is_strict(scope["headers"])
+    if not key:
+        return Call(own_id, by=by, strict=strict)
+    told = b"\n".join((scope["method"].encode(), scope["path"].encode(), raw))
+    return Call(own_id, key, hashlib.sha256(told).digest()[:16], by, strict)
+
+
+def _is_strict(headers: Headers) -> bool:
+    """`Mcfd-Strict: true`; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
+    sent = [value.strip().lower() for name, value in headers if name == b"mcfd-strict"]
+    if any(value not in (b"true", b"false") for value in sent):
+        raise InvalidRequest([FieldError("Mcfd-Strict", Text("has to be true or false"))])
+    return b"true" in sent
+
+
+def _idempotency_key(headers: Headers) -> str:
+    sent = [value for name, value in headers if name == b"idempotency-key"]
+    if not sent:
+        return ""
+    if len(sent) > 1 or not _PRINTABLE_KEY.fullmatch(sent[0]):
+        message = f"has to be given once, with 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters"
+        raise InvalidRequest([FieldError("Idempotency-Key", message)])
+    return sent[0].decode("ascii")

@@ -1,0 +1,1 @@
+"""The endpoints, one file for each group. They do not know each other."""

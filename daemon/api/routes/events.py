@@ -1,0 +1,162 @@
+"""What happens, as it happens: server-sent events for tills and screens on the shop's network."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from typing import Final
+
+from litestar import get
+
+from daemon.api.access.auth import in_force
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.document.describe import Doc, Media, Parameter
+from daemon.api.http.answers import Header
+from daemon.api.http.stream import Stream
+from daemon.api.refusals import TooManyRequests
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.events import (
+    ATTENTION,
+    CERTIFIED,
+    CLOSURE,
+    CONNECTED,
+    DISCONNECTED,
+    PRINTER,
+    RESET,
+    SLOW,
+    TAX_SERVER,
+    MachineEvent,
+)
+from daemon.core.report.fiscal_reports import ZReport
+from daemon.core.report.receipt import Receipt
+from daemon.language import Text
+from daemon.usecases.delivery.events import (
+    EventNotifier,
+    SeenEvent,
+    SentEvent,
+    Start,
+    events_for,
+    reset_event,
+    starting_point,
+)
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+BEAT: Final = 10.0
+"""Seconds: a comment when nothing happened, so that both ends notice a dead connection; and a look at what a command of
+the command line may have written without ringing."""
+
+OPENING: Final = b"retry: 2000\n: mcfd\n\n"
+COMMENT: Final = b":\n\n"
+_EVENT_ID: Final = re.compile("(?:([0-9]{1,12})-)?([0-9]{1,18})")
+
+# Proxies that hold an answer back until it is whole would hold it for ever (nginx's custom).
+UNBUFFERED: Final[Header] = (b"x-accel-buffering", b"no")
+
+_DATA: Final = {
+    kind: {"$ref": f"#/components/schemas/{shape.__name__}"}
+    for kind, shape in (
+        (CERTIFIED, Receipt),
+        (CLOSURE, ZReport),
+        *((kind, MachineEvent) for kind in (CONNECTED, DISCONNECTED, SLOW, ATTENTION, TAX_SERVER, PRINTER, RESET)),
+    )
+}
+"""What the JSON of a `data` line is, by the event's type."""
+
+
+@get(
+    "/events",
+    doc=Doc(
+        tag="events",
+        right="report",
+        lasting=True,
+        summary="Événements en direct · Live events",
+        text="""Un flux `text/event-stream` : `cert.issued` (data : le reçu), `closure.created` (data : le rapport Z), `mcf.connected`,
+`mcf.disconnected`, `mcf.slow`, `mcf.attention`, `taxserver.alert` et `printer.failed`. Après une coupure, `Last-Event-ID` reprend où l'on s'était arrêté ; les
+événements sont gardés une semaine.
+
+Server-sent events: `cert.issued` (its data is the receipt), `closure.created` (the Z report), `mcf.connected`,
+`mcf.disconnected`, `mcf.slow` (a certification takes longer than usual; it is waited for), `mcf.attention`, `taxserver.alert` (once a day while the tax server has not been reached for more than 7 days)
+and `printer.failed` (a Z was not printed).
+Without `Last-Event-ID` the stream begins now; with it, after that event: nothing is missed within a week. Where it cannot go on there, since
+the event is older than a week (`reason` `expired`) or the ledger was put back from a backup (`restored`), a `reset` comes first: read the journal. A comment comes every
+10 seconds. A key may have 8 streams open; a client that does not read is cut, and so is one whose key is revoked.""",
+        answer=None,
+        answer_text="Un flux · A stream",
+        media=(Media("text/event-stream", {"type": "string", "x-event-data": _DATA}),),
+        mentions=(Receipt, ZReport, MachineEvent),
+        headers=(
+            Parameter(
+                "Last-Event-ID",
+                {"type": "string", "pattern": "^([0-9]{1,12}-)?[0-9]{1,18}$"},
+                "Le dernier événement reçu. The last event received.",
+            ),
+        ),
+        problems=(InvalidRequest, TooManyRequests),
+    ),
+)
+async def events(request: ApiRequest) -> Stream:
+    deps, worker = deps_of(request), request.auth.worker
+    start = await starting_point(worker.events, _last_seen(request))
+    return Stream(
+        _frames(
+            worker,
+            deps.notifier,
+            start,
+            partial(in_force, deps, request.scope["headers"]),
+        ),
+        media_type=b"text/event-stream; charset=utf-8",
+        headers=(UNBUFFERED,),
+        place=deps.event_streams.take(request.auth.key.id),
+        stopping=deps.stopping,
+        endless=True,
+    )
+
+
+async def _frames(
+    worker: MachineWorker, notifier: EventNotifier, start: Start, is_welcome: Callable[[], bool]
+) -> AsyncGenerator[bytes, None]:
+    after = start.after
+    with notifier.hung(worker.book) as bell:
+        yield OPENING
+        if start.reset:
+            yield frame(reset_event(worker.book, start, worker.now()), start.epoch)
+        while True:
+            bell.clear()
+            told = await events_for(worker.events, worker.ledger, worker.book, after)
+            if not is_welcome():
+                return
+            if told:
+                after = told[-1].id
+                yield b"".join(frame(event, start.epoch) for event in told)
+            elif not await _rung(bell):
+                yield COMMENT
+
+
+def frame(event: SentEvent, epoch: int) -> bytes:
+    """`data` is JSON on one line, so it needs no splitting. The id carries the ledger's epoch once there has been a restore."""
+    before = b"%d-" % epoch if epoch else b""
+    return b"id: %s%d\nevent: %s\ndata: %s\n\n" % (before, event.id, event.type.encode(), event.data)
+
+
+async def _rung(bell: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(BEAT):
+            await bell.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _last_seen(request: ApiRequest) -> SeenEvent | None:
+    sent = [value for name, value in request.scope["headers"] if name == b"last-event-id"]
+    if not sent or sent == [b""]:
+        return None
+    found = _EVENT_ID.fullmatch(sent[0].decode("latin-1")) if len(sent) == 1 else None
+    if found is None:
+        raise InvalidRequest([FieldError("Last-Event-ID", Text("is not the id of an event"))])
+    return SeenEvent(int(found[1] or 0), int(found[2]))
+
+
+HANDLERS = (events,)

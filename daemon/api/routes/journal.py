@@ -1,0 +1,201 @@
+"""The electronic journal: page by page, one certification, or a whole range as a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import tzinfo
+from functools import partial
+from typing import Final, cast, get_args
+
+import msgspec
+from litestar import get
+
+from daemon.api.access.auth import in_force
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.document.describe import CODE, RANGE, Doc, Media, Parameter
+from daemon.api.http.answers import Answer, Reply, encoded
+from daemon.api.http.stream import Stream
+from daemon.api.refusals import RoleNotAllowed, TooManyRequests
+from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
+from daemon.core.clock import zone
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.ledger.attempt import AttemptState
+from daemon.core.report.journal import JournalPage, JournalRecord, Page, journal_record
+from daemon.core.report.journal_csv import csv_header, csv_lines, csv_row
+from daemon.core.report.journal_excel import excel_header, excel_lines, excel_row
+from daemon.core.roles import may
+from daemon.language import Text
+from daemon.usecases.reports import journal
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+DEFAULT_LIMIT: Final = 100
+MAX_CURSOR: Final = 999_999_999
+EVER: Final = (0, 1 << 53)
+STATES: Final = get_args(AttemptState)
+PIECE: Final = 16 * 1024
+"""Bytes sent at once, at the least."""
+
+EXCEL_FR: Final = "excel-fr"
+FORMATS: Final = {"csv": b"text/csv; charset=utf-8", "jsonl": b"application/x-ndjson"}
+_ACCEPTED: Final = {
+    "text/csv": "csv",
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "application/json": "json",
+    "*/*": "json",
+}
+
+
+@get(
+    "/certifications",
+    doc=Doc(
+        tag="journal",
+        right="look",
+        summary="Le journal électronique · The electronic journal",
+        text="""Les tentatives terminées d'un intervalle, la plus récente d'abord, page par page (`cursor` = `next` de la page précédente) ;
+avec `invoiceNumber` et sans intervalle, dans tout le journal. `format=csv` ou `jsonl` (ou `Accept`) : tout l'intervalle en un
+fichier, du plus ancien au plus récent.
+
+What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
+whole journal. `state=begun` and `disputed` are attempts that have not ended. `format=csv` or `jsonl` (or `Accept`): the whole
+range as one file, oldest first, each line of JSONL a whole record. A seller's key sees the open period, and no files. A key may have 2 such files open at once. In CSV, a cell
+that a spreadsheet would take for a formula begins with an apostrophe.""",
+        answer=JournalPage,
+        media=(
+            Media("text/csv", {"type": "string"}),
+            Media("application/x-ndjson", {"type": "string", "x-line": {"$ref": "#/components/schemas/JournalRecord"}}),
+        ),
+        mentions=(JournalRecord,),
+        query=(
+            *RANGE,
+            Parameter("invoiceNumber", {"type": "string"}, "Ce numéro seulement · Only this number"),
+            Parameter("state", {"type": "string", "enum": list(STATES)}, "Cet état seulement · Only this state"),
+            Parameter(
+                "limit",
+                {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+                "Par page · Of one page",
+            ),
+            Parameter("cursor", {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"}, "`next` de la page précédente"),
+            Parameter("format", {"type": "string", "enum": ["json", *FORMATS]}, "Avant `Accept` · Before `Accept`"),
+            Parameter(
+                "dialect",
+                {"type": "string", "enum": [EXCEL_FR]},
+                "CSV pour un tableur français : `;`, titres et dates en français · CSV for a French spreadsheet",
+            ),
+        ),
+        problems=(InvalidRequest, TooManyRequests),
+    ),
+)
+async def certifications(request: ApiRequest) -> Reply:
+    worker = request.auth.worker
+    query = read_query(request, "from", "to", "invoiceNumber", "state", "limit", "cursor", "format", "dialect")
+    page = _page(request, query)
+    form = _form(request, query)
+    role = request.auth.key.role
+    if not may(role, "report"):
+        if form != "json":
+            raise RoleNotAllowed(role, "report")
+        since = worker.aggregate.period_start if worker.aggregate else 0
+        page = msgspec.structs.replace(page, start=max(page.start, since))
+    lines = _lines(form, query.get("dialect", ""), deps_of(request).timezone)
+    if form == "json":
+        return encoded(await journal.read_page(worker, page))
+    deps = deps_of(request)
+    name = f'attachment; filename="journal-{worker.book.nim}.{form}"'
+    return Stream(
+        lines(worker, page),
+        media_type=FORMATS[form],
+        headers=((b"content-disposition", name.encode()),),
+        place=deps.exports.take(request.auth.key.id),
+        stopping=deps.stopping,
+        is_welcome=partial(in_force, deps, request.scope["headers"]),
+    )
+
+
+@get(
+    "/certifications/{code:str}",
+    doc=Doc(
+        tag="journal",
+        right="look",
+        summary="Une certification · One certification",
+        text="""Le reçu tel qu'il a été donné, la requête, et la clôture Z dont elle fait partie (`zNumber`, nul tant que la période est ouverte).
+
+The receipt as it was given, the request, and the Z closure that it is in (`zNumber`, null while the period is open).""",
+        answer=JournalRecord,
+        path=(CODE,),
+    ),
+)
+async def certification(request: ApiRequest) -> Answer:
+    record = await journal.read_record(request.auth.worker, request.path_params["code"])
+    if record.z_number is not None and not may(request.auth.key.role, "report"):
+        raise RoleNotAllowed(request.auth.key.role, "report")
+    return encoded(record)
+
+
+def _page(request: ApiRequest, query: dict[str, str]) -> Page:
+    number, state = query.get("invoiceNumber", ""), query.get("state")
+    if state is not None and state not in STATES:
+        raise InvalidRequest([FieldError("state", Text("has to be one of {choices}", choices=", ".join(STATES)))])
+    start, end = EVER if number and not query.keys() & {"from", "to"} else range_of(request, query)
+    return Page(
+        start,
+        end,
+        number=number,
+        state=cast("AttemptState | None", state),
+        before_seq=integer(query, "cursor", default=0, least=1, most=MAX_CURSOR),
+        limit=integer(query, "limit", default=DEFAULT_LIMIT, least=1, most=MAX_LIMIT),
+    )
+
+
+def _form(request: ApiRequest, query: dict[str, str]) -> str:
+    """`format`, or else the first form of `Accept` that there is; what cannot be given as asked comes as JSON."""
+    form = query.get("format")
+    if form is None:
+        accepted = request.headers.get("accept", "")
+        kinds = (part.partition(";")[0].strip().lower() for part in accepted.split(","))
+        return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "json")
+    if form != "json" and form not in FORMATS:
+        raise InvalidRequest([FieldError("format", Text("has to be json, csv or jsonl"))])
+    return form
+
+
+def _lines(form: str, dialect: str, timezone: str) -> Callable[[MachineWorker, Page], AsyncGenerator[bytes, None]]:
+    if dialect not in ("", EXCEL_FR):
+        raise InvalidRequest([FieldError("dialect", Text("has to be one of {choices}", choices=EXCEL_FR))])
+    if form == "jsonl":
+        return _jsonl
+    return partial(_excel, zone=zone(timezone)) if dialect else _csv
+
+
+async def _excel(worker: MachineWorker, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:
+    yield excel_header().encode()
+    async with aclosing(journal.read_in_slices(worker, page)) as parts:
+        async for part in parts:
+            yield excel_lines(excel_row(csv_row(record, z_number), zone) for record, z_number in part).encode()
+
+
+async def _csv(worker: MachineWorker, page: Page) -> AsyncGenerator[bytes, None]:
+    lines = csv_header()
+    async with aclosing(journal.read_in_slices(worker, page)) as parts:
+        async for part in parts:
+            lines += csv_lines(csv_row(record, z_number) for record, z_number in part)
+            if len(lines) >= PIECE:
+                yield lines.encode()
+                lines = ""
+    yield lines.encode()
+
+
+async def _jsonl(worker: MachineWorker, page: Page) -> AsyncGenerator[bytes, None]:
+    encoder = msgspec.json.Encoder(decimal_format="number")
+    lines = b""
+    async with aclosing(journal.read_in_slices(worker, page)) as parts:
+        async for part in parts:
+            lines += encoder.encode_lines([journal_record(*dated, worker.book.nim) for dated in part])
+            if len(lines) >= PIECE:
+                yield lines
+                lines = b""
+    yield lines
+
+
+HANDLERS = (certifications, certification)

@@ -1,0 +1,88 @@
+"""`GET /metrics`: for Prometheus, or whatever else looks after the boxes of a chain from afar.
+
+There is no secret in it, but there is how much a shop sells. So it is open to this box itself (an agent on it, a tunnel to it);
+from elsewhere it takes an API key, and shows the book of that key. A proxy on this box speaks for whoever it lets through."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import replace
+
+from litestar import get
+
+from daemon.api.access.auth import identify
+from daemon.api.access.context import ApiDeps, ApiRequest, KeyOwner, deps_of
+from daemon.api.box import BoxFigures
+from daemon.api.document.describe import Doc, Media
+from daemon.api.http.answers import Answer
+from daemon.api.refusals import TooManyRequests, Unauthenticated
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+
+@get(
+    "/metrics",
+    doc=Doc(
+        tag="health",
+        summary="Mesures pour Prometheus · Metrics for Prometheus",
+        text="""Sans clé depuis la boîte elle-même ; d'ailleurs, avec une clé, les mesures de son NIM. Noms et alertes : `config/prometheus-alerts.yml`.
+
+Without a key from the box itself; from elsewhere with a key, which shows the figures of its own NIM and mode, and those of the box.
+Names and alerts: `config/prometheus-alerts.yml`.""",
+        answer=None,
+        media=(Media("text/plain", {"type": "string"}),),
+        problems=(Unauthenticated, TooManyRequests),
+        open=True,
+    ),
+)
+async def metrics(request: ApiRequest) -> Answer:
+    from daemon.api.document.metrics_text import MEDIA_TYPE, Seen, exposition  # noqa: PLC0415  on first use, see there
+
+    deps = deps_of(request)
+    owner = _may_look(deps, request)
+    workers = [worker for worker in deps.workers.all() if _is_shown(worker, owner, deps)]
+    box = deps.box
+    seen = Seen(
+        now=deps.clock(),
+        version=deps.version,
+        workers=workers,
+        lines=[(worker, line) for worker in workers if box is not None and (line := box.line(worker)) is not None],
+        box=None if box is None else _for(owner, await box.figures()),
+    )
+    return Answer(exposition(seen), media_type=MEDIA_TYPE)
+
+
+def _may_look(deps: ApiDeps, request: ApiRequest) -> KeyOwner | None:
+    """None for this box itself, which sees everything."""
+    client = request.scope["client"]
+    address = client[0] if client else ""
+    if _is_here(address):
+        return None
+    return identify(deps, request.scope["headers"], address)
+
+
+def _is_here(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_shown(worker: MachineWorker, owner: KeyOwner | None, deps: ApiDeps) -> bool:
+    """A machine switched off on purpose is not one that fails."""
+    book = worker.book
+    if book.mode == "live" and deps.is_disabled(book.nim):
+        return False
+    return owner is None or (owner.nim, owner.mode) == (book.nim, book.mode)
+
+
+def _for(owner: KeyOwner | None, figures: BoxFigures) -> BoxFigures:
+    if owner is None:
+        return figures
+    its_own = {
+        destination: tuple(lane for lane in lanes if (lane.nim, lane.mode) == (owner.nim, owner.mode))
+        for destination, lanes in figures.outbox.items()
+    }
+    return replace(figures, outbox=its_own)
+
+
+HANDLERS = (metrics,)

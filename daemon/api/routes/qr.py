@@ -1,0 +1,85 @@
+"""The QR code of a receipt, ready for the ticket."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from typing import Final, Literal
+
+from litestar import get
+
+from daemon.api.access.context import ApiRequest
+from daemon.api.document.describe import CODE, Doc, Media
+from daemon.api.http.answers import Answer, Header
+from daemon.core.report.receipt import receipt
+from daemon.usecases.reports import journal
+
+DOTS_PER_MM: Final = 8
+"""Of a thermal printer (203 dpi); an 80 mm roll is printed 72 mm wide."""
+DOTS_PER_MODULE: Final = 6
+"""So a module is 0.75 mm, and the 37 modules of a receipt with their margin are 34 mm wide: read from a worn ticket too."""
+MODULE_MM: Final = DOTS_PER_MODULE / DOTS_PER_MM
+QUIET_ZONE: Final = 4
+DPI: Final = 203
+
+UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
+_TEXT = """Le QR du reçu (`qrContent`), 34 mm de large, pour un ticket de 80 mm. {}
+
+The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket. {}"""
+
+
+@get(
+    "/certifications/{code:str}/qr.svg",
+    doc=Doc(
+        tag="journal",
+        right="look",
+        summary="QR en SVG · QR code as SVG",
+        text=_TEXT.format("En millimètres.", "Measured in millimetres."),
+        answer=None,
+        media=(Media("image/svg+xml", {"type": "string"}),),
+        path=(CODE,),
+    ),
+)
+async def qr_svg(request: ApiRequest) -> Answer:
+    return await _answer(request, "svg", b"image/svg+xml")
+
+
+@get(
+    "/certifications/{code:str}/qr.png",
+    doc=Doc(
+        tag="journal",
+        right="look",
+        summary="QR en PNG · QR code as PNG",
+        text=_TEXT.format(
+            "270 points, 203 dpi : 6 points d'imprimante par module.", "6 printer dots (203 dpi) a module."
+        ),
+        answer=None,
+        media=(Media("image/png", {"type": "string", "contentMediaType": "image/png"}),),
+        path=(CODE,),
+    ),
+)
+async def qr_png(request: ApiRequest) -> Answer:
+    return await _answer(request, "png", b"image/png")
+
+
+async def _answer(request: ApiRequest, kind: Literal["svg", "png"], media_type: bytes) -> Answer:
+    worker = request.auth.worker
+    record = await journal.find(worker, request.path_params["code"])
+    content = receipt(record, worker.book.nim).qr_content
+    image = await asyncio.to_thread(draw, content, kind)
+    return Answer(image, media_type=media_type, headers=(UNCHANGING,))
+
+
+def draw(content: str, kind: Literal["svg", "png"]) -> bytes:
+    import segno  # noqa: PLC0415  half a megabyte that most boxes never need
+
+    code = segno.make_qr(content, error="m")
+    image = io.BytesIO()
+    if kind == "svg":
+        code.save(image, kind=kind, scale=MODULE_MM, unit="mm", border=QUIET_ZONE, light="white", xmldecl=False)
+    else:
+        code.save(image, kind=kind, scale=DOTS_PER_MODULE, dpi=DPI, border=QUIET_ZONE)
+    return image.getvalue()
+
+
+HANDLERS = (qr_svg, qr_png)

@@ -1,0 +1,151 @@
+"""The reports X, Z and A, and the history of Z closures."""
+
+from __future__ import annotations
+
+from litestar import get, post
+
+from daemon.api.access.context import ApiRequest
+from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, Z_NUMBER, Doc, Parameter
+from daemon.api.document.shapes import EmptyBody, History
+from daemon.api.http.answers import Answer, encoded, sent
+from daemon.api.request.body import read_empty
+from daemon.api.request.call import call_of
+from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
+from daemon.core.errors import InvalidRequest, StorageFull, ZNumberUnknown
+from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
+from daemon.usecases.reports import report
+from daemon.usecases.reports.close_period import close_period
+
+MAX_Z_NUMBER = 999_999_999
+
+
+@get(
+    "/reports/x",
+    doc=Doc(
+        tag="reports",
+        right="report",
+        summary="Rapport X · X report",
+        text="""La période ouverte, sans rien clôturer ; aussi souvent que l'on veut. Avec `from` ou `to` : un X périodique sur les
+certifications de cet intervalle.
+
+The open period; it closes nothing and may be asked for at will. With `from` or `to`: a periodic X over the
+certifications of that range. A certification enters about two seconds after its answer. Totals are net of credit notes;
+`by_type` and `by_type_and_group` are positive.""",
+        answer=XReport,
+        query=RANGE,
+        problems=(InvalidRequest,),
+    ),
+)
+async def x_report(request: ApiRequest) -> Answer:
+    worker = request.auth.worker
+    query = read_query(request, "from", "to")
+    if query:
+        return encoded(await report.x_between(worker, *range_of(request, query)))
+    return encoded(await report.x_report(worker))
+
+
+@post(
+    "/reports/z",
+    status_code=201,
+    doc=Doc(
+        tag="reports",
+        right="close",
+        summary="Clôture Z · Z closure",
+        text="""Clôt la période : numéro de Z, totaux figés, compteurs de la machine lus en direct. Chaque appel clôt une nouvelle
+période, sauf répétition avec le même `Idempotency-Key`.
+
+Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
+repeat with the same `Idempotency-Key`, which gets the same Z. A period without certifications may be closed too. Totals are
+net of credit notes; `by_type` and `by_type_and_group` are positive.""",
+        answer=ZReport,
+        status=201,
+        answer_text="Clôturée · Closed",
+        body=EmptyBody,
+        body_required=False,
+        example={},
+        problems=(*AT_THE_MACHINE, *REPLAYABLE, ZNumberUnknown, StorageFull),
+    ),
+)
+async def z_report(request: ApiRequest) -> Answer:
+    worker = request.auth.worker
+    raw = await read_empty(request.scope["headers"], request.receive)
+    done = await close_period(worker, call_of(request, raw))
+    return sent(done.value.body, status=201, replayed=done.replayed)
+
+
+@get(
+    "/reports/a",
+    doc=Doc(
+        tag="reports",
+        right="report",
+        summary="Rapport A · A report",
+        text="""Les certifications d'un intervalle et les clôtures Z qui y tombent ; par défaut les 31 derniers jours.
+
+The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
+days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
+        answer=AReport,
+        query=RANGE,
+        problems=(InvalidRequest,),
+    ),
+)
+async def a_report(request: ApiRequest) -> Answer:
+    worker = request.auth.worker
+    query = read_query(request, "from", "to")
+    return encoded(await report.a_report(worker, *range_of(request, query)))
+
+
+@get(
+    "/reports",
+    doc=Doc(
+        tag="reports",
+        right="report",
+        summary="Historique des Z · History of Z closures",
+        text="""Les clôtures Z d'un intervalle, la plus ancienne d'abord, telles qu'elles sont conservées.
+
+The Z closures created in a range, oldest first, as they are stored; by default the last 31 days. To read on, ask again with
+`after` = the last `z_number` received.""",
+        answer=History,
+        query=(
+            *RANGE,
+            Parameter(
+                "limit",
+                {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": MAX_LIMIT},
+                "Records at the most",
+            ),
+            Parameter(
+                "after",
+                {"type": "integer", "minimum": 0, "maximum": MAX_Z_NUMBER, "default": 0},
+                "Only closures with a greater `z_number`",
+            ),
+        ),
+        problems=(InvalidRequest,),
+    ),
+)
+async def history(request: ApiRequest) -> Answer:
+    worker = request.auth.worker
+    query = read_query(request, "from", "to", "limit", "after")
+    start, end = range_of(request, query)
+    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
+    after = integer(query, "after", default=0, least=0, most=MAX_Z_NUMBER)
+    records = await report.history(worker, start, end, after, limit)
+    return encoded(History(nim=worker.book.nim, count=len(records), reports=tuple(records)))
+
+
+@get(
+    "/reports/z/{z:str}",
+    doc=Doc(
+        tag="reports",
+        right="report",
+        summary="Une clôture Z · One Z closure",
+        text="""Une clôture conservée, en entier, telle qu'elle a été donnée : par son numéro ou par son `report_id`.
+
+A stored closure in full, as it was answered: by its number or by its `report_id`.""",
+        answer=ZReport,
+        path=(Z_NUMBER,),
+    ),
+)
+async def stored_z(request: ApiRequest) -> Answer:
+    return sent((await report.closure(request.auth.worker, request.path_params["z"])).body)
+
+
+HANDLERS = (x_report, z_report, stored_z, a_report, history)

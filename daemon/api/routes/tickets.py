@@ -1,0 +1,256 @@
+"""Certified invoices and reports on paper: as text, as a page, as bytes for a receipt printer, or printed by the box itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast, get_args
+
+import msgspec
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.document.describe import CODE, RANGE, Z_NUMBER, Doc, Media, Parameter
+from daemon.api.document.shapes import EmptyBody, Printed
+from daemon.api.http.answers import Answer, Header, encoded
+from daemon.api.paper import Paper
+from daemon.api.refusals import TooManyRequests
+from daemon.api.request.body import read_empty
+from daemon.api.request.query import range_of, read_query
+from daemon.core.clock import millis_text
+from daemon.core.errors import FieldError, InvalidRequest, NotFound, PrinterFailed
+from daemon.core.report.fiscal_reports import ZReport
+from daemon.language import LANGUAGES, Language, Text
+from daemon.paper.elements import Document
+from daemon.paper.escpos import as_escpos
+from daemon.paper.html import as_html
+from daemon.paper.invoice import invoice_document
+from daemon.paper.layout import WIDTHS, Width, as_text
+from daemon.paper.reports import articles_document, report_document
+from daemon.paper.shop import Shop, Style
+from daemon.usecases.reports import inspect, journal, report
+from daemon.usecases.reports.articles import articles_report
+
+MEDIA: Final = {
+    "text": b"text/plain; charset=utf-8",
+    "html": b"text/html; charset=utf-8",
+    "escpos": b"application/octet-stream",
+}
+_ACCEPTED: Final = {
+    "text/plain": "text",
+    "text/html": "html",
+    "application/octet-stream": "escpos",
+    "application/vnd.escpos": "escpos",
+}
+COPIES: Final = ("original", "duplicate")
+# A page of ours has one style and nothing else: whatever a name on an invoice holds, nothing in it runs or is fetched.
+ALONE: Final[Header] = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox")
+
+STYLE: Final = (
+    Parameter("lang", {"type": "string", "enum": list(LANGUAGES)}, "Langue ; défaut : `server.language` · Language"),
+    Parameter(
+        "copy",
+        {"type": "string", "enum": list(COPIES), "default": COPIES[0]},
+        "`duplicate` : DUPLICATA au-dessus · says that it is a copy",
+    ),
+)
+SHAPE: Final = (
+    Parameter("format", {"type": "string", "enum": list(MEDIA), "default": "text"}, "Avant `Accept` · Before `Accept`"),
+    Parameter(
+        "width",
+        {"type": "integer", "enum": list(WIDTHS)},
+        "Colonnes ; défaut : celles de `[printer]`, sinon 48 · Columns: 32 on 58 mm paper, 42 or 48 on 80 mm",
+    ),
+    *STYLE,
+)
+_MEDIA: Final = (
+    Media("text/plain", {"type": "string"}),
+    Media("text/html", {"type": "string"}),
+    Media("application/octet-stream", {"type": "string", "contentMediaType": "application/octet-stream"}),
+)
+
+TEXT: Final = """En texte, en HTML ou en octets ESC/POS pour une imprimante de tickets, avec ce que la loi veut y voir. {}
+
+As text, as HTML or as ESC/POS bytes for a receipt printer, with what the law wants on it. {}"""
+PRINT_TEXT: Final = """La même pièce, sur l'imprimante de la section `[printer]`. La réponse est donnée quand l'imprimante l'a prise.
+
+The same document, on the printer of `[printer]`. The answer is given once the printer has taken it. 503 `PRINTER_UNAVAILABLE` says why
+it did not: gone, out of paper, cover open, too slow."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """How a document is asked for."""
+
+    form: str
+    width: Width
+    style: Style
+
+
+Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
+"""One document of the request's book."""
+
+
+async def _invoice(request: ApiRequest, shop: Shop, style: Style) -> Document:
+    record = await journal.find(request.auth.worker, request.path_params["code"])
+    return invoice_document(record, shop, style)
+
+
+async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
+    worker, query = request.auth.worker, read_query(request, "from", "to")
+    shown = await report.x_between(worker, *range_of(request, query)) if query else await report.x_report(worker)
+    return report_document(shown, shop, style, printed_at=_now(request), periodic=bool(query))
+
+
+async def _z(request: ApiRequest, shop: Shop, style: Style) -> Document:
+    closure = await report.closure(request.auth.worker, request.path_params["z"])
+    shown = msgspec.json.decode(closure.body, type=ZReport)
+    return report_document(shown, shop, style, printed_at=_now(request))
+
+
+async def _a(request: ApiRequest, shop: Shop, style: Style) -> Document:
+    start, end = range_of(request, read_query(request, "from", "to"))
+    shown = await report.a_report(request.auth.worker, start, end)
+    return report_document(shown, shop, style, printed_at=_now(request))
+
+
+async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
+    worker = request.auth.worker
+    start, end = range_of(request, read_query(request, "from", "to"))
+    with deps_of(request).exports.take(request.auth.key.id):
+        sold = await articles_report(worker, start, end)
+    return articles_document(sold, worker.rates, shop, style, printed_at=_now(request))
+
+
+def _now(request: ApiRequest) -> str:
+    return millis_text(request.auth.worker.now())
+
+
+async def _composed(request: ApiRequest, template: Template, style: Style) -> Document:
+    worker = request.auth.worker
+    await inspect.learn_taxpayer(worker)
+    return await template(request, deps_of(request).paper.shop(worker, style.language), style)
+
+
+async def show(request: ApiRequest, template: Template) -> Answer:
+    wanted = read_wanted(request, deps_of(request).paper)
+    document = await _composed(request, template, wanted.style)
+    media_type = MEDIA[wanted.form]
+    if wanted.form == "html":
+        return Answer(as_html(document, wanted.width).encode(), media_type=media_type, headers=(ALONE,))
+    if wanted.form == "escpos":
+        return Answer(as_escpos(document, wanted.width, deps_of(request).paper.code_page), media_type=media_type)
+    return Answer(as_text(document, wanted.width).encode(), media_type=media_type)
+
+
+async def print_it(request: ApiRequest, template: Template) -> Answer:
+    paper = deps_of(request).paper
+    await read_empty(request.scope["headers"], request.receive)
+    if paper.printer is None:
+        raise NotFound(Text("this box has no printer: [printer] in its configuration says where one is"))
+    wanted = read_wanted(request, paper)
+    document = await _composed(request, template, wanted.style)
+    await paper.printer.print(as_escpos(document, paper.width, paper.code_page))
+    return encoded(Printed(printed=document.name))
+
+
+def read_wanted(request: ApiRequest, paper: Paper) -> Wanted:
+    query = read_query(request, "format", "width", "lang", "copy")
+    language = query.get("lang", paper.language)
+    _check("lang", language, LANGUAGES)
+    copy = query.get("copy", COPIES[0])
+    _check("copy", copy, COPIES)
+    width = query.get("width", str(paper.width))
+    _check("width", width, [str(known) for known in get_args(Width)])
+    form = query.get("format") or _accepted(request)
+    _check("format", form, MEDIA)
+    style = Style(cast("Language", language), is_duplicate=copy == "duplicate")
+    return Wanted(form, cast("Width", int(width)), style)
+
+
+def _check(name: str, value: str, allowed: Any) -> None:
+    if value not in allowed:
+        raise InvalidRequest([FieldError(name, Text("has to be one of {choices}", choices=", ".join(allowed)))])
+
+
+def _accepted(request: ApiRequest) -> str:
+    """The first form of `Accept` that there is; text where it names none."""
+    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
+    return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")
+
+
+def _routes(place: str, name: str, template: Template, **doc: Any) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
+    """GET …/ticket and POST …/print of one document; `name` in French and English."""
+    french, english = name.split(" · ")
+    query = doc.pop("query", ())
+    problems = doc.pop("problems", ())
+
+    @get(
+        f"{place}/ticket",
+        name=f"ticket {english}",
+        doc=Doc(
+            tag="paper",
+            summary=f"{french}, à imprimer · {english}, ready to print",
+            text=TEXT.format(doc.pop("french", ""), doc.pop("english", "")),
+            answer=None,
+            media=_MEDIA,
+            query=(*query, *SHAPE),
+            problems=(InvalidRequest, *problems),
+            **doc,
+        ),
+    )
+    async def ticket(request: ApiRequest) -> Answer:
+        return await show(request, template)
+
+    @post(
+        f"{place}/print",
+        name=f"print {english}",
+        status_code=200,
+        doc=Doc(
+            tag="paper",
+            summary=f"Imprimer : {french.lower()} · Print: {english.lower()}",
+            text=PRINT_TEXT,
+            answer=Printed,
+            body=EmptyBody,
+            body_required=False,
+            example={},
+            query=(*query, *STYLE),
+            problems=(InvalidRequest, PrinterFailed, *problems),
+            **doc,
+        ),
+    )
+    async def print_(request: ApiRequest) -> Answer:
+        return await print_it(request, template)
+
+    return ticket, print_
+
+
+HANDLERS: Final = (
+    *_routes(
+        "/certifications/{code:str}",
+        "Une facture certifiée · A certified invoice",
+        _invoice,
+        right="look",
+        path=(CODE,),
+    ),
+    *_routes(
+        "/reports/x",
+        "Rapport X · X report",
+        _x,
+        right="report",
+        query=RANGE,
+        french="Avec `from` ou `to` : X périodique.",
+        english="With `from` or `to`: a periodic X.",
+    ),
+    *_routes("/reports/z/{z:str}", "Rapport Z · Z report", _z, right="report", path=(Z_NUMBER,)),
+    *_routes("/reports/a", "Rapport A, totaux · A report, totals", _a, right="report", query=RANGE),
+    *_routes(
+        "/reports/articles",
+        "Rapport A, articles · A report, articles",
+        _articles,
+        right="report",
+        query=RANGE,
+        problems=(TooManyRequests,),
+        french="C'est le rapport A de la loi : par article, depuis le précédent.",
+        english="This is the A report of the law: by article, since the one before.",
+    ),
+)

@@ -1,0 +1,74 @@
+"""Paper of this box: what the configuration and the machine say of the shop, and Z closures that print themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import msgspec
+import structlog
+
+from daemon.api.paper import Paper
+from daemon.app.runtime import Runtime
+from daemon.company import shop_of
+from daemon.core.errors import McfdError
+from daemon.core.events import CLOSURE, PRINTER
+from daemon.core.report.fiscal_reports import ZReport
+from daemon.language import Language
+from daemon.paper.escpos import as_escpos
+from daemon.paper.reports import report_document
+from daemon.paper.shop import Shop, Style
+from daemon.printer import ReceiptPrinter
+from daemon.settings import Settings
+from daemon.usecases.reports import inspect
+from daemon.usecases.worker.machine_worker import BookEvent, MachineWorker
+
+log = structlog.get_logger(__name__)
+
+
+def paper_of(settings: Settings) -> Paper:
+    printer = settings.printer
+    if printer is None:
+        return Paper(shop=partial(_shop, settings), language=settings.server.language)
+    return Paper(
+        shop=partial(_shop, settings),
+        language=settings.server.language,
+        width=printer.width,
+        code_page=printer.code_page,
+        printer=ReceiptPrinter(printer.address, printer.timeout),
+    )
+
+
+def _shop(settings: Settings, worker: MachineWorker, language: Language) -> Shop:
+    return shop_of(settings, worker.book, worker.ifu, worker.taxpayer, language)
+
+
+class ZPrinting:
+    """Prints each Z of a real machine where `[printer] z = true`; one that does not come out is told, and held up by nothing."""
+
+    def __init__(self, runtime: Runtime, paper: Paper) -> None:
+        self._runtime = runtime
+        self._paper = paper
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def on_event(self, event: BookEvent) -> None:
+        if event.type == CLOSURE and event.book.mode == "live":
+            worker = next(worker for worker in self._runtime.workers if worker.book == event.book)
+            task = asyncio.get_running_loop().create_task(self._print(worker, event.ref), name=f"print Z {event.ref}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _print(self, worker: MachineWorker, z_number: int) -> None:
+        paper = self._paper
+        if paper.printer is None:
+            return
+        try:
+            await inspect.learn_taxpayer(worker)
+            closure = await worker.ledger.closure(worker.book, z_number)
+            shown = msgspec.json.decode(closure.body, type=ZReport)
+            style = Style(paper.language)
+            document = report_document(shown, paper.shop(worker, style.language), style, printed_at=shown.created_at)
+            await paper.printer.print(as_escpos(document, paper.width, paper.code_page))
+        except McfdError as error:
+            log.warning("printer.failed", nim=worker.book.nim, z_number=z_number, cause=str(error))
+            self._runtime.publish(BookEvent(PRINTER, worker.book, detail=f"Z {z_number}: {error}"))

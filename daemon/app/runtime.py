@@ -1,0 +1,178 @@
+"""MachineWorkers, lines and the ledger of every configured machine, put together and taken apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+
+from bridge.commands import Habits
+from bridge.link import LineStatistics, Timers
+from bridge.port_network import open_line
+from bridge.recorder import Recorder
+from daemon.app.box_clock import ClockWatch, now_millis
+from daemon.app.event_bus import EventBus
+from daemon.app.sandbox import sandbox_port
+from daemon.core.clock import zone
+from daemon.core.invoice.intake import Defaults
+from daemon.core.ledger.attempt import Mode
+from daemon.language import Text
+from daemon.machines.line import LineSettings, keep_line
+from daemon.recording.writer import RecordingPlace, Recordings
+from daemon.settings import Machine, Settings
+from daemon.store.store import Store
+from daemon.usecases.line_events import LineEvents
+from daemon.usecases.worker.aggregate import tick
+from daemon.usecases.worker.book_clock import BoxClock
+from daemon.usecases.worker.machine_worker import BookEvent, Limits, MachineWorker
+
+PAGES_PER_MB = 256
+BYTES_PER_MB = 1024 * 1024
+
+
+@dataclass
+class Runtime:
+    """What runs: the workers with their lines, and who is told of what happens at them. `listeners` are told at once, those of
+    the event_bus once an event is in the ledger."""
+
+    settings: Settings
+    store: Store
+    workers: list[MachineWorker] = field(default_factory=list)
+    lines: list[asyncio.Task[None]] = field(default_factory=list)
+    listeners: list[Callable[[BookEvent], None]] = field(default_factory=list)
+
+    counters: dict[int, LineStatistics] = field(default_factory=dict)
+    """Of each line, by its book."""
+
+    def __post_init__(self) -> None:
+        self.event_bus = EventBus(self.store.events, now_millis)
+        self.recordings = Recordings()
+        self.clock_watch = ClockWatch()
+        self.listeners.append(self.event_bus.on_event)
+
+    def publish(self, event: BookEvent) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+
+@asynccontextmanager
+async def build(settings: Settings) -> AsyncIterator[Runtime]:
+    async with AsyncExitStack() as stack:
+        store = await Store.open(
+            settings.storage.path,
+            timezone=zone(settings.reports.timezone),
+            labels=settings.payment_labels(),
+            reserve_bytes=settings.storage.reserve_mb * 1024 * 1024,
+            max_pages=None if settings.storage.max_size_mb is None else settings.storage.max_size_mb * PAGES_PER_MB,
+            lanes=settings.lanes(),
+            live_only=settings.live_only(),
+        )
+        stack.push_async_callback(store.close)
+        runtime = Runtime(settings, store)
+        await stack.enter_async_context(runtime.event_bus.running())
+        stack.push_async_callback(runtime.recordings.close)
+        stack.push_async_callback(_take_down, runtime)
+        await runtime.clock_watch.look()
+        runtime.lines.append(asyncio.get_running_loop().create_task(runtime.clock_watch.run(), name="clock"))
+        for machine in settings.machine:
+            await _open_workers(runtime, machine)
+        yield runtime
+
+
+async def _take_down(runtime: Runtime) -> None:
+    for task in runtime.lines:
+        task.cancel()
+    await asyncio.gather(*runtime.lines, return_exceptions=True)
+    await asyncio.gather(*(worker.close(0) for worker in runtime.workers))
+
+
+async def _open_workers(runtime: Runtime, machine: Machine) -> None:
+    live = await _worker(runtime, machine, "live")
+    if machine.enabled:
+        port = partial(open_line, machine.port, machine.baudrate)
+        recorder = _recorder(runtime, machine, live)
+        _keep(runtime, live, LineSettings(machine.nim, port, _timers(machine), _habits(machine), recorder=recorder))
+    else:
+        live.offline_reason = Text("this machine is switched off in the configuration")
+    if runtime.settings.sandbox.enabled:
+        test = await _worker(runtime, machine, "test")
+        sandbox = await sandbox_port(runtime.store, test.book, live.ifu)
+        _keep(runtime, test, LineSettings(machine.nim, sandbox, Timers()))
+
+
+async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWorker:
+    book = await runtime.store.ledger.open_book(machine.nim, mode)
+    worker = MachineWorker(
+        book=book,
+        ledger=runtime.store.ledger,
+        journal=runtime.store.journal,
+        events=runtime.store.events,
+        clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),
+        defaults=_defaults(machine, mode),
+        limits=Limits(
+            queue=machine.queue_limit,
+            patience=machine.queue_patience,
+            aggregation_delay=runtime.settings.reports.aggregation_delay,
+        ),
+        configured_nim=machine.nim,
+        machine_zone=zone(machine.timezone),
+        labels=runtime.settings.payment_labels(),
+        on_event=runtime.publish,
+    )
+    worker.take_state(await runtime.store.ledger.state(book))
+    await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
+    runtime.workers.append(worker)
+    return worker
+
+
+def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Recorder | None:
+    """What stays free on the disk is twice the ledger's reserve: the recording ends long before a shop does."""
+    if not machine.recording_mb:
+        return None
+    storage = runtime.settings.storage
+    place = RecordingPlace(
+        runtime.settings.recordings_of(machine.nim),
+        machine.recording_mb * BYTES_PER_MB,
+        2 * storage.reserve_mb * BYTES_PER_MB,
+        {"nim": machine.nim, "port": str(machine.port), "baudrate": str(machine.baudrate), "mcfd": version("mcfd")},
+    )
+    recorder = runtime.recordings.open(place)
+    worker.note_odd = recorder.odd
+    return recorder
+
+
+def _defaults(machine: Machine, mode: Mode) -> Defaults:
+    folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
+    return Defaults(machine.operator_id, machine.operator_name, machine.isf, machine.nim, fold_in_ht=folds)
+
+
+def _habits(machine: Machine) -> Habits:
+    wants = machine.habits
+    return Habits(wants.code_page, wants.name_bytes, wants.walk_in, wants.close_total)
+
+
+def _timers(machine: Machine) -> Timers:
+    """As configured; what bounds a whole exchange leaves room for all its tries."""
+    usual = Timers()
+    tries = machine.tries + 1
+    return replace(
+        usual,
+        tries=machine.tries,
+        first_byte=machine.reply_timeout,
+        first_byte_close=machine.certify_timeout,
+        first_byte_credit=machine.credit_timeout,
+        byte_gap=machine.habits.reply_gap,
+        pending_credit=machine.credit_timeout,
+        overall=max(usual.overall, tries * machine.reply_timeout, tries * machine.certify_timeout),
+        overall_credit=machine.credit_timeout + usual.overall,
+    )
+
+
+def _keep(runtime: Runtime, worker: MachineWorker, line_settings: LineSettings) -> None:
+    runtime.counters[worker.book.id] = line_settings.counters
+    line = keep_line(line_settings, LineEvents(worker))
+    name = f"line {worker.book.nim} {worker.book.mode}"
+    runtime.lines.append(asyncio.get_running_loop().create_task(line, name=name))
