@@ -1,0 +1,1 @@
+"""The service on the box beside the fiscal machine."""

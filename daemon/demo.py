@@ -61,6 +61,8 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="stop after printing")
     once = parser.parse_args().once
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # A script that starts this in the background has SIGINT ignored; daemon and simulator hear it all the same, and so does this.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     shutil.rmtree(STATE, ignore_errors=True)
     STATE.mkdir()
     try:
@@ -69,9 +71,9 @@ def main() -> int:
             if not once:
                 _stay(machine, daemon)
     except KeyboardInterrupt:
-        say("stopped")
+        show("stopped")
     except DemoError as error:
-        say(str(error))
+        show(str(error))
         return 1
     return 0
 
@@ -80,7 +82,7 @@ class DemoError(Exception):
     pass
 
 
-def say(text: str) -> None:
+def show(text: str) -> None:
     sys.stdout.write(f"demo: {text}\n")
     sys.stdout.flush()
 
@@ -94,7 +96,7 @@ def _free_port() -> int:
                 probe.bind(("127.0.0.1", port))
                 found = int(probe.getsockname()[1])
                 if found != PORT:
-                    say(f"port {PORT} is taken; using {found}")
+                    show(f"port {PORT} is taken; using {found}")
                 return found
     raise DemoError("no free port on 127.0.0.1")
 
@@ -122,7 +124,7 @@ def _process(name: str, *args: str) -> Iterator[subprocess.Popen[str]]:
 
 @contextlib.contextmanager
 def _machine() -> Iterator[subprocess.Popen[str]]:
-    say("starting the simulated fiscal machine …")
+    show("starting the simulated fiscal machine …")
     link = STATE / "machine"
     arguments = ("--nim", NIM, "--ifu", IFU, "--link", str(link), "--state", str(STATE / "machine.json"))
     with _process("machine", "mcf-simulator", *arguments) as process:
@@ -134,7 +136,7 @@ def _machine() -> Iterator[subprocess.Popen[str]]:
 
 @contextlib.contextmanager
 def _daemon(port: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    say("starting mcfd …")
+    show("starting mcfd …")
     config = STATE / "mcfd.toml"
     config.write_text(CONFIG.format(port=port, state=STATE.resolve(), nim=NIM))
     base = f"http://127.0.0.1:{port}"
@@ -167,8 +169,8 @@ def _key(*extra: str) -> str:
 
 def _show(base: str) -> None:
     live, test = _key("--label", "demo"), _key("--test", "--label", "demo sandbox")
-    say(f"live key {live}")
-    say(f"test key {test} (works on the built-in simulated machine: nothing counts)")
+    show(f"live key {live}")
+    show(f"test key {test} (works on the built-in simulated machine: nothing counts)")
     headers = {"Authorization": f"Bearer {live}", "Idempotency-Key": "demo-1"}
     url = f"{base}/v1/mcf/{NIM}"
     with httpx.Client(timeout=40, headers=headers) as client:
@@ -178,15 +180,15 @@ def _show(base: str) -> None:
         receipt = certified.json()
         _print_receipt(receipt)
         report = _report_with(client, f"{url}/reports/x")
-    say("the X report, after the aggregation delay:")
+    show("the X report, after the aggregation delay:")
     sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     body = json.dumps({**INVOICE, "invoiceNumber": "FV-2026-0002"}, ensure_ascii=False)
-    say("try:")
+    show("try:")
     sys.stdout.write(
         f"\ncurl -s {url}/certify \\\n  -H 'Authorization: Bearer {live}' \\\n"
         f"  -H 'Content-Type: application/json' -H 'Idempotency-Key: my-till-0002' \\\n  -d '{body}'\n\n"
     )
-    say(f"the API page: {base}/schema")
+    show(f"the API page: {base}/schema")
 
 
 def _report_with(client: httpx.Client, url: str) -> dict[str, object]:
@@ -201,7 +203,7 @@ def _report_with(client: httpx.Client, url: str) -> dict[str, object]:
 
 
 def _print_receipt(receipt: dict[str, object]) -> None:
-    say("certified. The receipt:")
+    show("certified. The receipt:")
     rows = (
         ("Facture / invoice", receipt["invoiceNumber"]),
         ("Total TTC", f"{receipt['totalTtc']} XOF"),
@@ -217,7 +219,7 @@ def _print_receipt(receipt: dict[str, object]) -> None:
 
 
 def _stay(*processes: subprocess.Popen[str]) -> None:
-    say(f"running until Ctrl-C; messages are in {STATE}/*.log")
+    show(f"running until Ctrl-C; messages are in {STATE}/*.log")
     while all(process.poll() is None for process in processes):
         time.sleep(0.5)
     raise DemoError(f"a process ended by itself; see {STATE}/*.log")

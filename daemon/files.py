@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1) -> None:
@@ -17,6 +19,22 @@ def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: in
             os.fchmod(descriptor, mode)
             if (uid, gid) != (-1, -1):
                 os.fchown(descriptor, uid, gid)
+            os.fsync(descriptor)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_stream(path: Path, source: BinaryIO, mode: int) -> None:
+    """The same with what can be read from `source`, however large; nothing that stands at `path` is followed or written into."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            shutil.copyfileobj(source, file)
+            file.flush()
+            os.fchmod(descriptor, mode)
             os.fsync(descriptor)
         Path(name).replace(path)
     except BaseException:

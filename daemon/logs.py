@@ -146,6 +146,6 @@ def _render_console(out: IO[str]) -> Processor:
 def _render_json(_: WrappedLogger, __: str, event: MutableMapping[str, Any]) -> str:
     line = {"time": event.pop("time"), "level": event.pop("level"), "event": event.pop("event"), **event}
     try:
-        return msgspec.json.encode(line).decode()
+        return msgspec.json.encode(line, enc_hook=str).decode()  # a text in two languages is one of its own kind
     except (ValueError, OverflowError):  # half a surrogate pair, a number of more than 64 bits
-        return json.dumps(line)
+        return json.dumps(line, default=str)

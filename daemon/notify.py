@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import time
 
+_channel: socket.socket | None = None
+"""Kept open: when descriptors have run out, a beat must not need one."""
+
 
 def _tell(state: str) -> None:
+    global _channel  # noqa: PLW0603  one for the process
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
     if address.startswith("@"):
         address = f"\0{address[1:]}"  # Linux's abstract namespace
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
-            channel.setblocking(False)  # the event loop calls this
-            channel.sendto(state.encode(), address)
+        if _channel is None:
+            _channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            atexit.register(_channel.close)
+            _channel.setblocking(False)  # the event loop calls this
+        _channel.sendto(state.encode(), address)
     except OSError:
         # A manager that cannot be told is no reason to stop certifying; a watchdog it then misses will speak for itself.
         return

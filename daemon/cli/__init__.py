@@ -17,24 +17,31 @@ from importlib import import_module
 
 import click
 
-from daemon.cli import answers, helps
+from daemon.cli.click_texts import install
 from daemon.cli.shared import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
 from daemon.core.errors import McfdError, StorageError
+from daemon.language import tr
 from daemon.settings.errors import SettingsError
 
 COMMANDS = {
-    "setup": "daemon.cli.setup",
-    "doctor": "daemon.cli.doctor",
-    "run": "daemon.cli.run",
-    "keys": "daemon.cli.keys",
-    "machine": "daemon.cli.machine",
-    "verify": "daemon.cli.verify",
-    "backup": "daemon.cli.backup",
-    "restore": "daemon.cli.restore",
-    "upstream": "daemon.cli.upstream",
-    "tls": "daemon.cli.tls",
-    "config": "daemon.cli.config",
-    "version": "daemon.cli.version",
+    "setup": "daemon.cli.commands.setup",
+    "doctor": "daemon.cli.commands.doctor",
+    "run": "daemon.cli.commands.run",
+    "keys": "daemon.cli.commands.keys",
+    "users": "daemon.cli.commands.users",
+    "audit": "daemon.cli.commands.audit",
+    "machine": "daemon.cli.commands.machine",
+    "time": "daemon.cli.commands.clock",
+    "report": "daemon.cli.commands.report",
+    "journal": "daemon.cli.commands.journal",
+    "logs": "daemon.cli.commands.logs",
+    "verify": "daemon.cli.commands.verify",
+    "backup": "daemon.cli.commands.backup",
+    "restore": "daemon.cli.commands.restore",
+    "upstream": "daemon.cli.commands.upstream",
+    "tls": "daemon.cli.commands.tls",
+    "config": "daemon.cli.commands.config",
+    "version": "daemon.cli.commands.version",
 }
 """Name → module, whose `command` it is; in the order in which `mcfd --help` lists them."""
 
@@ -50,8 +57,17 @@ class Commands(click.Group):
         return command
 
 
-root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=str(helps.HELP_VERSION))(
-    Commands("mcfd", help=str(helps.HELP_MCFD), epilog=str(helps.EXIT_CODES))
+install()  # before anything asks click for its words
+
+root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=tr("Show the versions."))(
+    Commands(
+        "mcfd",
+        help=tr("The daemon beside the fiscal machine (MCF): every invoice certified exactly once."),
+        epilog=tr(
+            "Exit codes: 0 all is well; 1 something is wrong or was refused; 2 wrong command line or "
+            "configuration; 3 not possible now (no ledger, or it is damaged, full or busy)."
+        ),
+    )
 )
 
 
@@ -69,13 +85,15 @@ def main() -> int:
 def _tell(error: BaseException) -> int:
     """What stopped the command, in one line on stderr, and the exit code for it."""
     if isinstance(error, click.UsageError):
-        error.show()
+        if error.ctx is not None:
+            click.echo(error.ctx.get_usage(), err=True)
+        complain(error.format_message())
         return WRONG_USE
     if isinstance(error, click.ClickException):
         complain(error.format_message())
         return error.exit_code
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        complain(str(answers.BROKEN_OFF))
+        complain(tr("broken off"))
         return INTERRUPTED
     complain(str(error))
     if isinstance(error, SettingsError):

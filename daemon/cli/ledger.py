@@ -1,21 +1,24 @@
-"""The ledger, as a command opens it: beside a daemon that may be running."""
+"""The ledger, as a command opens it: beside a daemon that may be running, and as the user whose it is."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon.cli import answers
 from daemon.cli.shared import Unavailable
+from daemon.core.audit import Actor
+from daemon.language import tr
+from daemon.owner import as_owner
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
-    from daemon.store.verify import Findings
+    from daemon.store.maintenance.verify import Findings
 
 T = TypeVar("T")
 
@@ -23,16 +26,18 @@ T = TypeVar("T")
 def with_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]], *, make: bool = False) -> T:
     """What `job` gives back; a ledger that does not exist yet is made only when asked for."""
     path = settings.storage.path if make else existing(settings)
-    try:
+    import concurrent.futures.thread  # noqa: F401  what is needed is loaded by root: its owner may not read the program's files
+
+    from daemon.store import Store  # noqa: F401  as above
+
+    with as_owner(path.parent):
         return asyncio.run(_worked(settings, job))
-    finally:
-        give_to_owner(path)
 
 
 def existing(settings: Settings) -> Path:
     path = settings.storage.path
     if not path.exists():
-        raise Unavailable(answers.NO_LEDGER(path=path))
+        raise Unavailable(tr("no ledger yet at {path}; `mcfd run` or `mcfd keys create` makes it", path=path))
     return path
 
 
@@ -46,20 +51,20 @@ def figures(findings: Findings) -> dict[str, object]:
     }
 
 
+def whoever_types() -> Actor:
+    """For the audit log: the Unix user; behind sudo the one who called it, too."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    caller = os.environ.get("SUDO_USER", "") if uid == 0 else ""
+    return Actor(f"shell:{name}" + (f" (sudo: {caller[:32]})" if caller and caller.isprintable() else ""))
+
+
 def now() -> int:
     """Milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000
-
-
-def give_to_owner(path: Path) -> None:
-    """What root made beside the ledger belongs to whom the directory belongs: otherwise the daemon, which is not root,
-    could not write its own ledger after `sudo mcfd keys create`."""
-    if os.geteuid() != 0:
-        return
-    home = path.parent.stat()
-    for file in path.parent.glob(f"{path.name}*"):
-        if file.lstat().st_uid == 0 != home.st_uid:
-            os.chown(file, home.st_uid, home.st_gid, follow_symlinks=False)
 
 
 async def _worked(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:

@@ -1,4 +1,4 @@
-"""A configured machine, read as `daemon.machines.look` does."""
+"""A configured machine, read as `daemon.machines.inspect_port` does."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from daemon.settings import Machine
 
 if TYPE_CHECKING:
-    from daemon.machines.reading import Reading, Silence
+    from daemon.machines.port_reading import PortReading, Silence
 
 
-async def read_machine(machine: Machine) -> Reading | Silence:
+async def read_machine(machine: Machine) -> PortReading | Silence:
     from bridge.link import Timers
-    from daemon.machines.look import PATIENCE_SECONDS, look
+    from daemon.machines.inspect_port import PATIENCE_SECONDS, look
 
     timers = Timers(tries=machine.tries, first_byte=machine.reply_timeout)
     patience = PATIENCE_SECONDS + 4 * machine.tries * machine.reply_timeout

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.cli import answers
+import click
+
+from daemon.cli.commands.machine import print_pairs, reading_pairs
 from daemon.cli.ledger import now
-from daemon.cli.machine import print_pairs, reading_pairs
 from daemon.cli.shared import print_table, say, warn
 from daemon.core.clock import drift_seconds
-from daemon.machines.reading import Reading, Silence
-from daemon.setup import wording
+from daemon.language import tr
+from daemon.machines.port_reading import PortReading, Silence
 
 if TYPE_CHECKING:
     from daemon.setup.search import Asked
@@ -32,45 +33,45 @@ class Done:
 
 
 def show_ports(asked: Sequence[Asked]) -> None:
-    print_table((answers.PORT, answers.STATE), [(each.port, _outcome(each)) for each in asked])
+    print_table((tr("PORT"), tr("STATE")), [(each.port, _outcome(each)) for each in asked])
 
 
 def _outcome(asked: Asked) -> str:
-    if isinstance(asked.found, Reading):
-        return wording.ANSWERED(nim=asked.nim)
+    if isinstance(asked.found, PortReading):
+        return tr("machine {nim}", nim=asked.nim)
     if asked.found.why == "silent":
-        return str(wording.SILENT)
-    return str(wording.STRANGER) if asked.found.why == "stranger" else asked.found.reason
+        return tr("nobody answers")
+    return tr("something answers, but not as a fiscal machine") if asked.found.why == "stranger" else asked.found.reason
 
 
 def show_machines(chosen: Sequence[Asked]) -> None:
     for each in chosen:
-        if isinstance(each.found, Reading):
-            say("")
-            print_pairs([*reading_pairs(each.nim, each.found), (answers.PORT, each.port)])
+        if isinstance(each.found, PortReading):
+            click.echo()
+            print_pairs([*reading_pairs(each.nim, each.found), (tr("PORT"), each.port)])
             seconds = drift_seconds(now(), each.found.state.time)
             if seconds is not None and abs(seconds) > DRIFT_SECONDS:
-                warn(wording.CLOCK_OFF(seconds=abs(seconds)))
-    say("")
+                warn(tr("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds)))
+    click.echo()
 
 
 def show_end(place: Path | None, kept: Path | None, root: Path | None, done: Sequence[Done]) -> None:
-    pairs: list[tuple[object, object]] = [(wording.CONFIGURATION, place)]
+    pairs: list[tuple[object, object]] = [(tr("CONFIGURATION"), place)]
     if kept:
-        pairs.append((wording.KEPT, kept))
+        pairs.append((tr("THE OLD ONE"), kept))
     if root:
-        pairs.append((wording.CERTIFICATE, wording.TRUST_IT(path=root)))
+        pairs.append((tr("CERTIFICATE"), tr("{path}, to be installed on the tills (mcfd tls export-ca)", path=root)))
     for each in done:
-        pairs.append((wording.ADDRESS, f"{each.address}/v1/mcf/{each.asked.nim}"))
+        pairs.append((tr("ADDRESS"), f"{each.address}/v1/mcf/{each.asked.nim}"))
         if each.key:
-            pairs.append((wording.KEY, each.key))
+            pairs.append((tr("KEY"), each.key))
     print_pairs(pairs)
     for each in done:
         if each.key and sys.stdout.isatty():
             _print_qr(each)
     if any(each.key for each in done):
-        say(wording.SHOWN_ONCE)
-    say(wording.NEXT)
+        say(tr("the key is shown this once only"))
+    say(tr("next: sudo systemctl restart mcfd, then mcfd doctor"))
 
 
 def _print_qr(done: Done) -> None:
@@ -103,11 +104,11 @@ def _port(asked: Asked) -> dict[str, object]:
 
 def _machine(done: Done) -> dict[str, object]:
     found = done.asked.found
-    state = found.state if isinstance(found, Reading) else None
+    state = found.state if isinstance(found, PortReading) else None
     return {
         "nim": done.asked.nim,
         "ifu": state.ifu if state else None,
-        "trade_name": found.taxpayer[0] if isinstance(found, Reading) else None,
+        "trade_name": found.taxpayer[0] if isinstance(found, PortReading) else None,
         "port": str(done.asked.port),
         "address": done.address,
         "key": done.key or None,

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from daemon import texts
-from daemon.cli import helps
 from daemon.core.clock import millis_text
+from daemon.language import tr
+from daemon.settings import Machine, Settings
 from daemon.settings.check import NIM, quoted
-from daemon.texts import Text
 
 FOUND_WRONG = 1
 WRONG_USE = 2
@@ -44,29 +43,52 @@ def config_option(command: F) -> F:
         "--config",
         "config",
         type=click.Path(path_type=Path),
-        metavar=str(helps.FILE),
+        metavar=tr("FILE"),
         envvar="MCFD_CONFIG",
-        help=str(helps.HELP_CONFIG_OPTION),
+        help=tr("The configuration file; otherwise /etc/mcfd/mcfd.toml, then ./mcfd.toml."),
     )(command)
 
 
 def json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help=str(helps.HELP_JSON))(command)
+    return click.option("--json", "as_json", is_flag=True, help=tr("Answer in JSON, for scripts."))(command)
 
 
 def nim_option(*, required: bool = False) -> Callable[[F], F]:
-    return click.option("--nim", default="", required=required, callback=check_nim, help=str(helps.HELP_NIM))
+    return click.option("--nim", default="", required=required, callback=check_nim, help=tr("The machine's NIM."))
+
+
+def nim_argument_option(command: F) -> F:
+    """Which machine; not needed where there is only one, and short is enough."""
+    return click.option("--nim", default="", help=tr("The machine's NIM, where there are several; short is enough."))(
+        command
+    )
+
+
+def find_machine(settings: Settings, nim: str) -> Machine:
+    """Failure names the machines that there are."""
+    machine = settings.find_machine(nim)
+    if machine is None:
+        nims = ", ".join(machine.nim for machine in settings.machine)
+        if nim:
+            raise Failure(tr("{nim} is not in the configuration; there is {nims}", nim=nim, nims=nims))
+        raise Failure(tr("which one? {nims}", nims=nims))
+    return machine
 
 
 def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
     if value and not NIM.fullmatch(value):
-        raise click.BadParameter(texts.BAD_NIM(value=quoted(value)))
+        raise click.BadParameter(
+            tr(
+                "{value} is not a NIM (two capital letters, eight digits, and maybe - and a counter, as EL02000015-1)",
+                value=quoted(value),
+            )
+        )
     return value
 
 
 def examples(*lines: str) -> str:
     """The end of a command's help; click keeps the lines as they are."""
-    return "\b\n" + "\n".join((str(helps.EXAMPLES), *(f"  {line}" for line in lines)))
+    return "\b\n" + "\n".join((tr("Examples:"), *(f"  {line}" for line in lines)))
 
 
 def complain(message: str) -> None:
@@ -97,9 +119,9 @@ def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def print_table(heads: Iterable[Text | str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns as wide as they need to be; the last one ends where it ends."""
-    table = [[str(head) for head in heads], *([str(cell) for cell in row] for row in rows)]
+    table = [list(heads), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -6,8 +6,8 @@ import os
 import shutil
 from datetime import UTC, datetime
 
-from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.language import tr
 from daemon.settings import Settings
 from daemon.tls.authority import YOUNGEST_CLOCK
 
@@ -22,20 +22,51 @@ def check_disk(settings: Settings) -> Finding:
         free = shutil.disk_usage(folder).free // MEGABYTE
         read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
     except OSError as error:
-        return fail("disk", wording.NO_FOLDER(folder=folder, why=error.strerror), wording.NO_FOLDER_ADVICE)
+        return fail(
+            "disk",
+            tr("{folder}: {why}", folder=folder, why=error.strerror),
+            tr("sudo systemd-tmpfiles --create mcfd.conf puts it back"),
+        )
     reserve = settings.storage.reserve_mb
     if read_only:
-        return fail("disk", wording.READ_ONLY(folder=folder), wording.READ_ONLY_ADVICE)
+        return fail(
+            "disk",
+            tr("{folder} is read-only", folder=folder),
+            tr("the card or disk is wearing out: dmesg | tail, copy the ledger, replace the medium"),
+        )
     if free < reserve:
-        return fail("disk", wording.DISK_FULL(folder=folder, free=free, reserve=reserve), wording.MAKE_ROOM)
+        return fail(
+            "disk",
+            tr(
+                "{free} MB free in {folder}, less than the reserve ({reserve} MB): certifications are refused",
+                folder=folder,
+                free=free,
+                reserve=reserve,
+            ),
+            tr(
+                "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
+                "the ledger"
+            ),
+        )
     if free < ROOM_FOR_YEARS * reserve:
-        return warn("disk", wording.DISK_TIGHT(folder=folder, free=free), wording.MAKE_ROOM)
-    return ok("disk", wording.DISK_FREE(folder=folder, free=free))
+        return warn(
+            "disk",
+            tr("only {free} MB left in {folder}", folder=folder, free=free),
+            tr(
+                "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
+                "the ledger"
+            ),
+        )
+    return ok("disk", tr("{free} MB free in {folder}", folder=folder, free=free))
 
 
 def check_box_clock(now: datetime | None = None) -> Finding:
     now = now or datetime.now(UTC)
     told = f"{now:%Y-%m-%d %H:%M} UTC"
     if now < YOUNGEST_CLOCK:
-        return fail("box_clock", wording.BOX_CLOCK_WRONG(now=told), wording.SET_CLOCK)
-    return ok("box_clock", wording.BOX_CLOCK(now=told))
+        return fail(
+            "box_clock",
+            tr("the box takes it to be {now}", now=told),
+            tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
+        )
+    return ok("box_clock", tr("it is {now}", now=told))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.language import tr
 from daemon.settings import Settings
 from daemon.settings.check import is_loopback
 from daemon.tls.authority import RENEWED_BEFORE, Shown, read, shown
@@ -16,20 +16,33 @@ def check_certificate(settings: Settings, now: datetime | None = None) -> Findin
     server = settings.server
     if not (server.tls or server.tls_cert):
         if is_loopback(server.host):
-            return ok("certificate", wording.LOOPBACK_ONLY)
-        return warn("certificate", wording.PLAIN_LAN(host=server.host), wording.PLAIN_LAN_ADVICE)
+            return ok("certificate", tr("not needed: this box alone"))
+        return warn(
+            "certificate",
+            tr("{host} in clear: keys cross the network in clear", host=server.host),
+            tr('sudo mcfd tls init, then tls = "internal" in [server]'),
+        )
     file = server.tls_cert or settings.tls_home / SERVER
     try:
         found = shown(read(file))
     except AuthorityError as error:
-        return fail("certificate", error, wording.NO_CERTIFICATE_ADVICE)
+        return fail("certificate", error, tr("sudo mcfd tls init, or correct tls_cert in [server]"))
     return _dated(found, now or datetime.now(UTC), internal=bool(server.tls))
 
 
 def _dated(found: Shown, now: datetime, *, internal: bool) -> Finding:
     days = (found.until - now).days
-    told = wording.CERTIFICATE_UNTIL(until=f"{found.until:%Y-%m-%d}", days=days, names=", ".join(found.names))
-    todo = wording.RENEWED_BY_DAEMON if internal else wording.RENEW_IT
+    told = tr(
+        "until {until} ({days} days) for {names}",
+        until=f"{found.until:%Y-%m-%d}",
+        days=days,
+        names=", ".join(found.names),
+    )
+    todo = (
+        tr("the daemon renews it at its start: sudo systemctl restart mcfd")
+        if internal
+        else tr("have it renewed, replace both files, sudo systemctl reload mcfd")
+    )
     if not found.since <= now < found.until:
         return fail("certificate", told, todo)
     # The internal one is renewed when a month is left; a few days of grace for a box that was off.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.language import tr
 from daemon.settings import Settings, secret_path
 from daemon.settings.check import secret_files
 from daemon.upstream.options import BadOptions
@@ -20,11 +20,23 @@ def check_secrets(settings: Settings) -> Iterator[Finding]:
     for at, path in secret_files(settings):
         file = secret_path(path)
         if file.stat().st_mode & OTHERS:
-            found.append(warn("secrets", wording.SECRET_OPEN(file=file, key=at), wording.SECRET_ADVICE(file=file)))
+            found.append(
+                warn(
+                    "secrets",
+                    tr("{file} ({key}) can be read by others", file=file, key=at),
+                    tr("sudo chmod 600 {file}", file=file),
+                )
+            )
     upstream = settings.upstream
-    if upstream is not None and upstream.kind == "https":
+    if upstream is not None:
         try:
             read_keys([secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path])
         except BadOptions as error:
-            found.append(fail("secrets", error, wording.SECRET_BAD))
-    yield from found or [ok("secrets", wording.SECRETS_FINE)]
+            found.append(
+                fail(
+                    "secrets",
+                    error,
+                    tr("put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen"),
+                )
+            )
+    yield from found or [ok("secrets", tr("readable by their owner alone"))]

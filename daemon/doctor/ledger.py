@@ -7,24 +7,42 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from daemon.core.clock import DAY, HOUR
-from daemon.core.closure import Book
 from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError
-from daemon.core.journal import Page
-from daemon.doctor import wording
+from daemon.core.ledger.book import Book
+from daemon.core.machine.nim import short_nim
+from daemon.core.report.journal import Page
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.line import User, daemon_user
+from daemon.language import tr
+from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store import Store
-from daemon.store.verify import glance_over
+from daemon.store.maintenance.verify import examine_shape
 
 
 async def check_ledger(settings: Settings, now: int) -> list[Finding]:
+    """Whose the files are is seen by whoever looks; what is in them, only as their owner, and not before they are his."""
     path = settings.storage.path
     if not path.exists():
-        return [warn("ledger", wording.NO_LEDGER(path=path), wording.NO_LEDGER_ADVICE)]
+        return [
+            warn(
+                "ledger",
+                tr("no ledger yet at {path}", path=path),
+                tr("as it should be before the first start; otherwise mcfd restore COPY"),
+            )
+        ]
+    owned = check_owner(path, daemon_user(settings))
+    if owned.state == "fail":
+        return [owned]
+    with as_owner(path.parent):
+        return [*await _opened(settings, owned, now)]
+
+
+async def _opened(settings: Settings, owned: Finding, now: int) -> list[Finding]:
+    path = settings.storage.path
     try:
-        glance_over(path)
+        examine_shape(path)
         store = await Store.open(
             path,
             timezone=settings.reports.zone,
@@ -33,9 +51,17 @@ async def check_ledger(settings: Settings, now: int) -> list[Finding]:
             exclusive=False,
         )
     except StorageError as error:
-        return [fail("ledger", error, wording.LEDGER_ADVICE)]
+        return [
+            fail(
+                "ledger",
+                error,
+                tr(
+                    "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore COPY"
+                ),
+            )
+        ]
     async with store:
-        return [check_owner(path, daemon_user(settings)), *await _look_in(store, settings, now)]
+        return [owned, *await _look_in(store, settings, now)]
 
 
 def check_owner(path: Path, user: User) -> Finding:
@@ -44,67 +70,105 @@ def check_owner(path: Path, user: User) -> Finding:
     foreign = [file for file in files if file.exists() and not user.may_use(file.stat())]
     if foreign:
         names = ", ".join(str(file) for file in foreign)
-        return fail("ledger", wording.NOT_ITS_OWN(files=names, user=user.name), wording.GIVE_BACK(user=user.name))
-    return ok("ledger", wording.LEDGER_SOUND(path=path, megabytes=path.stat().st_size // 1_000_000))
+        return fail(
+            "ledger",
+            tr("{user} may not write {files}", files=names, user=user.name),
+            tr("sudo chown {user}: on those files", user=user.name),
+        )
+    return ok(
+        "ledger",
+        tr(
+            "{path}, {megabytes} MB, in order (to recompute all of it: mcfd verify)",
+            path=path,
+            megabytes=path.stat().st_size // 1_000_000,
+        ),
+    )
 
 
 async def _look_in(store: Store, settings: Settings, now: int) -> list[Finding]:
-    books = {book.nim: book for book in await store.books() if book.mode == "live"}
-    keys = {key.nim for key in await store.list_keys() if key.mode == "live" and not key.revoked_at}
+    books = {short_nim(book.nim): book for book in await store.journal.books() if book.mode == "live"}
+    keys = {short_nim(key.nim) for key in await store.api_keys.list_keys() if key.mode == "live" and not key.revoked_at}
     found = []
     for machine in settings.machine:
-        found.append(check_keys(machine.nim, has_key=machine.nim in keys))
-        if machine.nim in books:
-            found += await _look_in_book(store, books[machine.nim], now)
+        found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
+        if short_nim(machine.nim) in books:
+            found += await _look_in_book(store, books[short_nim(machine.nim)], now)
     return [*found, *check_upstream(settings, await store.outbox.backlog(), now)]
 
 
 def check_keys(nim: str, *, has_key: bool) -> Finding:
     if has_key:
-        return ok("keys", wording.HAS_KEY, nim=nim)
-    return warn("keys", wording.NO_KEY, wording.MAKE_KEY(nim=nim), nim=nim)
+        return ok("keys", tr("at least one key in force"), nim=nim)
+    return warn(
+        "keys", tr("no key: no till can use the machine"), tr("sudo mcfd keys create --nim {nim}", nim=nim), nim=nim
+    )
 
 
 async def _look_in_book(store: Store, book: Book, now: int) -> list[Finding]:
     found = []
-    state = await store.state(book)
+    state = await store.ledger.state(book)
     if state.attention:
-        found.append(fail("attention", state.attention, wording.SETTLE(nim=book.nim), nim=book.nim))
+        found.append(
+            fail("attention", state.attention, tr("sudo mcfd machine settle {nim}", nim=book.nim), nim=book.nim)
+        )
     found.append(await _last_outcome(store, book, now))
     return found
 
 
 async def _last_outcome(store: Store, book: Book, now: int) -> Finding:
     """A machine that is not activated, blocked or deactivated answers every question, and says so only when asked to certify."""
-    refused = await store.journal(book, Page(now - DAY, sys.maxsize, state="refused", limit=1))
-    certified = await store.journal(book, Page(now - DAY, sys.maxsize, state="certified", limit=1))
+    refused = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="refused", limit=1))
+    certified = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="certified", limit=1))
     if refused and (not certified or refused[0].seq > certified[0].seq):
         last = refused[0]
-        found = wording.LAST_REFUSED(number=last.number, reason=last.reason)
-        return warn("last_invoice", found, wording.REFUSED_ADVICE, nim=book.nim)
-    return ok("last_invoice", wording.NOT_REFUSED, nim=book.nim)
+        found = tr("the machine refused the last invoice, {number}: {reason}", number=last.number, reason=last.reason)
+        return warn(
+            "last_invoice",
+            found,
+            tr(
+                "machine not activated, blocked or deactivated: call the tax authority; an amount or a text: correct "
+                "it at the till"
+            ),
+            nim=book.nim,
+        )
+    return ok("last_invoice", tr("the machine did not refuse the last invoice"), nim=book.nim)
 
 
 def check_upstream(settings: Settings, backlogs: Sequence[Backlog], now: int) -> Iterator[Finding]:
     upstream = settings.upstream
     if upstream is None:
-        yield ok("upstream", wording.NO_UPSTREAM)
+        yield ok("upstream", tr("no section [upstream]: closures stay here"))
         return
     sent = [backlog for backlog in backlogs if backlog.mode == "live" or upstream.include_sandbox]
     if not sent:
-        yield ok("upstream", wording.NOTHING_TO_SEND)
+        yield ok("upstream", tr("nothing to send yet"))
     for backlog in sent:
         yield _judge(backlog, now)
 
 
 def _judge(backlog: Backlog, now: int) -> Finding:
     age = now - backlog.oldest_at if backlog.oldest_at else 0
-    told = wording.BACKLOG(waiting=backlog.waiting, parked=backlog.parked, hours=age // HOUR)
+    told = tr(
+        "{waiting} closure(s) waiting, {parked} parked, the oldest for {hours} h",
+        waiting=backlog.waiting,
+        parked=backlog.parked,
+        hours=age // HOUR,
+    )
     if backlog.last_error and (backlog.waiting or backlog.parked):
         told = f"{told} ({backlog.last_error})"
     if backlog.parked:
-        return fail("upstream", told, wording.PARKED_ADVICE, nim=backlog.nim)
+        return fail(
+            "upstream",
+            told,
+            tr("headquarters refused them: settle it with them, then sudo mcfd upstream replay"),
+            nim=backlog.nim,
+        )
     if backlog.waiting and age >= HOUR:
         judge = fail if age >= DAY else warn
-        return judge("upstream", told, wording.BACKLOG_ADVICE, nim=backlog.nim)
+        return judge(
+            "upstream",
+            told,
+            tr("check the internet and headquarters' address; nothing is lost: mcfd upstream status"),
+            nim=backlog.nim,
+        )
     return ok("upstream", told, nim=backlog.nim)

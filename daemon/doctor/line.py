@@ -14,13 +14,14 @@ from bridge.holders import find_holders
 from bridge.link import Timers
 from bridge.ports import find_ports
 from daemon.core.clock import DAY, drift_seconds, machine_millis
-from daemon.core.machine_info import ALERT_DAYS
-from daemon.core.settlement import same_machine
+from daemon.core.machine.nim import same_machine
+from daemon.core.report.machine_info import ALERT_DAYS
 from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.service import MachineHealth, Service
-from daemon.machines.look import look
-from daemon.machines.reading import Reading, Silence
+from daemon.language import tr
+from daemon.machines.inspect_port import look
+from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
@@ -63,11 +64,16 @@ def daemon_user(settings: Settings) -> User:
 async def check_line(settings: Settings, machine: Machine, service: Service, now: int) -> list[Finding]:
     nim = machine.nim
     if not machine.enabled:
-        return [ok("machine", wording.SWITCHED_OFF, nim=nim)]
+        return [ok("machine", tr("switched off in the configuration"), nim=nim)]
     found = [check_port(machine), *check_permissions(machine, daemon_user(settings))]
     health = service.machine(nim)
     if health is None and service.running:
-        return [*found, fail("machine", wording.NOT_TAKEN_UP, wording.RESTART_IT, nim=nim)]
+        return [
+            *found,
+            fail(
+                "machine", tr("the daemon that runs does not know it yet"), tr("sudo systemctl restart mcfd"), nim=nim
+            ),
+        ]
     if health is None:
         found += check_holders(machine)
         return [*found, *_judge(machine, await _look(machine), now)]
@@ -76,64 +82,120 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
 
 def check_port(machine: Machine) -> Finding:
     nim, port = machine.nim, machine.port
+    if port.is_network:
+        return ok("port", tr("{port}: over the network", port=port), nim=nim)
     try:
-        mode = port.stat().st_mode
+        mode = port.path.stat().st_mode
     except OSError:
-        there = ", ".join(str(found.stable) for found in find_ports()) or str(wording.NONE)
-        return fail("port", wording.NO_SUCH_PORT(port=port), wording.PLUG_IN(ports=there), nim=nim)
+        there = ", ".join(str(found.stable) for found in find_ports()) or tr("none")
+        return fail(
+            "port",
+            tr("{port} does not exist", port=port),
+            tr(
+                "plug in the cable, switch the machine on; ports of this box: {ports}; if the name has changed: port "
+                "in [[machine]]",
+                ports=there,
+            ),
+            nim=nim,
+        )
     if not stat.S_ISCHR(mode):
-        return fail("port", wording.NOT_A_PORT(port=port), wording.CORRECT_PORT, nim=nim)
+        return fail(
+            "port",
+            tr("{port} is not a serial port", port=port),
+            tr("correct port in [[machine]]; mcfd machine ports shows those of the box"),
+            nim=nim,
+        )
     if UNSTABLE.fullmatch(str(port)):
-        return warn("port", wording.UNSTABLE_PORT(port=port), wording.STABLE_PORT(port=_stable(port)), nim=nim)
-    return ok("port", wording.PORT_THERE(port=port), nim=nim)
+        return warn(
+            "port",
+            tr("{port} may change its name when it is next plugged in", port=port),
+            tr('port = "{port}" in [[machine]]', port=_stable(port.path)),
+            nim=nim,
+        )
+    return ok("port", tr("{port} is there", port=port), nim=nim)
 
 
 def check_permissions(machine: Machine, user: User) -> Iterator[Finding]:
+    if machine.port.is_network:
+        return
     try:
-        status = machine.port.stat()
+        status = machine.port.path.stat()
     except OSError:
         return  # told by `check_port`
     if user.may_use(status):
-        yield ok("permissions", wording.MAY_OPEN(user=user.name, port=machine.port), nim=machine.nim)
+        yield ok("permissions", tr("{user} may open {port}", user=user.name, port=machine.port), nim=machine.nim)
     else:
-        found = wording.MAY_NOT_OPEN(user=user.name, port=machine.port, mode=stat.filemode(status.st_mode))
-        yield fail("permissions", found, wording.JOIN_GROUP(user=user.name), nim=machine.nim)
+        found = tr(
+            "{user} may not open {port} ({mode})", user=user.name, port=machine.port, mode=stat.filemode(status.st_mode)
+        )
+        yield fail(
+            "permissions",
+            found,
+            tr(
+                "sudo usermod -aG dialout {user}, then plug the cable in again and sudo systemctl restart mcfd",
+                user=user.name,
+            ),
+            nim=machine.nim,
+        )
 
 
 def check_holders(machine: Machine) -> Iterator[Finding]:
     """Only where our own daemon does not have the line."""
-    if not machine.port.exists():
+    if machine.port.is_network or not machine.port.path.exists():
         return
-    holders = find_holders(machine.port)
+    holders = find_holders(machine.port.path)
     if holders:
         names = ", ".join(map(str, holders))
-        yield fail("line", wording.HELD(names=names), wording.STOP_OTHER, nim=machine.nim)
+        yield fail(
+            "line",
+            tr("held by {names}", names=names),
+            tr(
+                "stop that program: only one application may speak to the machine (ModemManager: sudo apt purge "
+                "modemmanager)"
+            ),
+            nim=machine.nim,
+        )
     else:
-        yield ok("line", wording.LINE_FREE, nim=machine.nim)
+        yield ok("line", tr("no other program on the line"), nim=machine.nim)
 
 
 # -- without a running daemon: a look of our own ------------------------------------------------------------------------------
 
 
-async def _look(machine: Machine) -> Reading | Silence:
+async def _look(machine: Machine) -> PortReading | Silence:
     return await look(machine.port, machine.baudrate, Timers(tries=machine.tries, first_byte=machine.reply_timeout))
 
 
-def _judge(machine: Machine, found: Reading | Silence, now: int) -> Iterator[Finding]:
+def _judge(machine: Machine, found: PortReading | Silence, now: int) -> Iterator[Finding]:
     nim = machine.nim
     if isinstance(found, Silence):
         if found.why in ("silent", "stranger"):
             what, todo = wording.ANSWERS[found.why]
-            yield fail("machine", what(port=machine.port), todo, nim=nim)
-        elif found.why != "busy":  # that is told by `check_holders`, the rest of it here
-            yield fail("machine", found.reason, wording.SEE_ABOVE, nim=nim)
+            yield fail("machine", tr(what, port=machine.port), tr(todo), nim=nim)
+        elif found.why != "busy" or machine.port.is_network:  # a tty's is told by `check_holders`
+            yield fail("machine", found.reason, tr("see the points above"), nim=nim)
         return
     state = found.state
     if not same_machine(nim, state.nim):
-        yield fail("nim", wording.OTHER_NIM(found=state.nim, nim=nim), wording.CHECK_CABLE, nim=nim)
+        yield fail(
+            "nim",
+            tr("the machine on this line is {found}, not {nim}", found=state.nim, nim=nim),
+            tr("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force"),
+            nim=nim,
+        )
         return
     counters = state.counters
-    yield ok("machine", wording.ANSWERED(nim=state.nim, tc=counters.tc, fvc=counters.fvc, frc=counters.frc), nim=nim)
+    yield ok(
+        "machine",
+        tr(
+            "{nim} answers: TC {tc}  FVC {fvc}  FRC {frc}",
+            nim=state.nim,
+            tc=counters.tc,
+            fvc=counters.fvc,
+            frc=counters.frc,
+        ),
+        nim=nim,
+    )
     yield check_clock(nim, drift_seconds(now, state.time))
     contact = machine_millis(found.link.last_contact)
     days = None if contact is None else max(0, (now - contact) // DAY)
@@ -146,13 +208,23 @@ def _judge(machine: Machine, found: Reading | Silence, now: int) -> Iterator[Fin
 def _judge_health(health: MachineHealth) -> Iterator[Finding]:
     nim = health.nim
     if health.attention:
-        yield fail("machine", health.attention, wording.SETTLE(nim=nim), nim=nim)
+        yield fail("machine", health.attention, tr("sudo mcfd machine settle {nim}", nim=nim), nim=nim)
     elif health.connected:
-        yield ok("machine", wording.DAEMON_HAS_IT(waiting=health.waiting), nim=nim)
+        yield ok("machine", tr("answers the daemon; {waiting} waiting", waiting=health.waiting), nim=nim)
     elif other := WRONG_MACHINE.search(health.last_error):
-        yield fail("nim", wording.OTHER_NIM(found=other["found"], nim=nim), wording.CHECK_CABLE, nim=nim)
+        yield fail(
+            "nim",
+            tr("the machine on this line is {found}, not {nim}", found=other["found"], nim=nim),
+            tr("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force"),
+            nim=nim,
+        )
     else:
-        yield fail("machine", wording.OFFLINE(why=health.last_error), wording.CHECK_LINE, nim=nim)
+        yield fail(
+            "machine",
+            tr("does not answer the daemon: {why}", why=health.last_error),
+            tr("machine switched on? cable in at both ends? otherwise unplug and plug in again, then mcfd doctor"),
+            nim=nim,
+        )
     if health.connected:
         yield check_clock(nim, health.clock_drift)
         if health.tax_server_waiting is not None:
@@ -164,21 +236,46 @@ def _judge_health(health: MachineHealth) -> Iterator[Finding]:
 
 def check_clock(nim: str, drift: int | None) -> Finding:
     if drift is None:
-        return warn("clock", wording.NO_MACHINE_TIME, wording.SET_MACHINE_CLOCK, nim=nim)
-    told = wording.DRIFT(seconds=abs(drift))
+        return warn(
+            "clock", tr("the machine's time cannot be read"), tr("have the machine set by its supplier"), nim=nim
+        )
+    told = tr("{seconds} s off the box's clock", seconds=abs(drift))
     if abs(drift) > DRIFT_FAIL:
-        return fail("clock", told, wording.SET_CLOCK, nim=nim)
+        return fail(
+            "clock",
+            told,
+            tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
+            nim=nim,
+        )
     if abs(drift) > DRIFT_WARN:
-        return warn("clock", told, wording.SET_CLOCK, nim=nim)
+        return warn(
+            "clock",
+            told,
+            tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
+            nim=nim,
+        )
     return ok("clock", told, nim=nim)
 
 
 def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Finding:
-    told = wording.NEVER_MET(waiting=waiting) if days is None else wording.LAST_MET(days=days, waiting=waiting)
+    told = (
+        tr("no contact known; {waiting} to be sent", waiting=waiting)
+        if days is None
+        else tr("last contact {days} days ago; {waiting} to be sent", days=days, waiting=waiting)
+    )
     if error:
         told = f"{told} ({error})"
     if days is None or days >= ALERT_DAYS:
-        return warn("tax_server", told, wording.CONNECT_MACHINE(limit=ALERT_DAYS), nim=nim)
+        return warn(
+            "tax_server",
+            told,
+            tr(
+                "connect the machine to the internet (its SIM, its network cable): after {limit} days without "
+                "contact it may block itself",
+                limit=ALERT_DAYS,
+            ),
+            nim=nim,
+        )
     return ok("tax_server", told, nim=nim)
 
 

@@ -9,8 +9,8 @@ from ipaddress import ip_address
 
 import msgspec
 
-from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.language import tr
 from daemon.settings import Server
 
 PATIENCE_SECONDS = 5.0
@@ -74,13 +74,21 @@ def ask(server: Server) -> Service:
 
 def check_service(service: Service, version: str) -> Finding:
     if service.stranger:
-        return fail("daemon", wording.STRANGER(address=service.address, why=service.problem), wording.STRANGER_ADVICE)
+        return fail(
+            "daemon",
+            tr("something else than mcfd answers at {address} ({why})", address=service.address, why=service.problem),
+            tr("stop that other program, or change port in [server] (sudo ss -ltnp shows who listens)"),
+        )
     if not service.running:
-        return fail("daemon", wording.NOT_RUNNING(address=service.address, why=service.problem), wording.START_IT)
+        return fail(
+            "daemon",
+            tr("nobody answers at {address} ({why})", address=service.address, why=service.problem),
+            tr("sudo systemctl restart mcfd; if it does not stay up: journalctl -u mcfd -n 20"),
+        )
     if service.version != version:
-        found = wording.OTHER_VERSION(running=service.version, installed=version)
-        return warn("daemon", found, wording.RESTART_IT)
-    return ok("daemon", wording.RUNNING(address=service.address, version=version))
+        found = tr("version {running} runs, {installed} is installed", running=service.version, installed=version)
+        return warn("daemon", found, tr("sudo systemctl restart mcfd"))
+    return ok("daemon", tr("mcfd {version} answers at {address}", address=service.address, version=version))
 
 
 def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:

@@ -8,11 +8,14 @@ from types import TracebackType
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
 from bridge.machine import Machine
-from bridge.replies import State
-from daemon.core.certification import Certified, Counters, LastInvoice, MachineState, ServerLink, Subtotal
+from bridge.replies.answers import Closed
+from bridge.replies.numbers import francs
+from bridge.replies.state import StateReply
+from bridge.replies.subtotal import Subtotal as SubtotalReply
 from daemon.core.errors import LineLost, MachineNonsense, MachineRefused, McfdError
-from daemon.core.invoice import GROUPS, Comment, Customer, Invoice, Item, Payment, TaxLine
-from daemon.core.settlement import same_machine
+from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
 
 
 class _Translated:
@@ -58,6 +61,7 @@ class ConnectedMachine:
         self._machine = machine
         self._nim = nim
         self._rates: dict[str, int] = {}
+        self._ifu = ""
         self._hung_up = ""
 
     async def lost(self) -> str:
@@ -73,11 +77,12 @@ class ConnectedMachine:
         with translated():
             return self.take(await self._machine.state())
 
-    def take(self, state: State) -> MachineState:
+    def take(self, state: StateReply) -> MachineState:
         """The machine's state in our words; its rates are remembered for the subtotals."""
         self._check_nim(state.nim)
         taken = machine_state(state)
         self._rates = taken.rates
+        self._ifu = taken.ifu
         return taken
 
     async def server_link(self) -> ServerLink:
@@ -94,35 +99,41 @@ class ConnectedMachine:
             await self._machine.tell((_customer(invoice.customer),), _opening(invoice, ifu))
 
     async def add_lines(self, invoice: Invoice) -> Subtotal:
-        """The rates of the tax lines are the machine's own.
+        """The rates of the tax lines are the machine's own, and so is the VAT, rounded half up to whole francs (decision 32).
 
         The page does not say whether a group's total carries its VAT; the total of all, which does, tells."""
         lines: list[AddItem | AddComment] = [*map(_line, invoice.items), *map(_comment, invoice.comments)]
         with translated():
             subtotal = await self._machine.tell(lines, ReadSubtotal())
-        groups = subtotal.groups
-        if sum(groups) != subtotal.total == sum(groups) + sum(subtotal.vat):
-            groups = tuple(ht + vat for ht, vat in zip(groups, subtotal.vat, strict=True))
         taxes = tuple(
             TaxLine(group, self._rates.get(group, 0), ttc - vat, vat, ttc)
-            for group, ttc, vat in zip(GROUPS, groups, subtotal.vat, strict=True)
+            for group, ttc, vat in zip(GROUPS, _with_vat(subtotal), map(francs, subtotal.vat), strict=True)
             if ttc or vat
         )
-        return Subtotal(subtotal.total, taxes, subtotal.specific)
+        specific = None if subtotal.specific is None else francs(subtotal.specific)
+        return Subtotal(francs(subtotal.total), taxes, specific)
 
     async def pay(self, payments: Sequence[Payment]) -> None:
         *before, last = (Pay(payment.method, payment.amount) for payment in payments)
         with translated():
             await self._machine.tell(before, last)
 
-    async def certify(self, invoice: Invoice, total_ttc: int, known: Counters) -> Certified:
+    async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
         with translated():
             closed = await self._machine.close_invoice(total_ttc, credit=invoice.is_credit)
-        self._check_nim(closed.nim)
-        if closed.type != invoice.type or closed.number not in ("", invoice.number):
+        if closed.nim:
+            self._check_nim(closed.nim)
+        if _is_another(closed, invoice):
             raise MachineNonsense(f"38h was answered for another invoice: {closed.type} {closed.number!r}")
-        fvc, frc = (known.fvc, closed.fc) if invoice.is_credit else (closed.fc, known.frc)
-        return Certified(closed.code, closed.time, closed.ifu, Counters(closed.tc, fvc, frc))
+        counters = _counters(closed, invoice, known) or await self._counters_after(invoice, closed.tc)
+        return Certified(closed.code, closed.time, closed.ifu or self._ifu, counters)
+
+    async def _counters_after(self, invoice: Invoice, tc: int) -> FiscalCounters:
+        """Where the FC of 38h does not say what FVC and FRC are now, C1h does, if it tells of this very invoice."""
+        state = await self.state()
+        if state.counters.tc < tc or state.last is None or not same_number(state.last.number, invoice.number):
+            raise MachineNonsense("C1h does not tell of the invoice that 38h certified")
+        return state.counters
 
     async def cancel(self) -> bool:
         with translated():
@@ -136,14 +147,47 @@ class ConnectedMachine:
             raise LineLost(reason)
 
 
-def machine_state(state: State) -> MachineState:
+def _with_vat(subtotal: SubtotalReply) -> list[int]:
+    """Each group's total with its VAT, in whole francs; where cents were rounded away, the largest one makes them add up."""
+    groups, vat = subtotal.groups, subtotal.vat
+    if abs(subtotal.total - sum(groups)) > abs(subtotal.total - sum(groups) - sum(vat)):
+        groups = tuple(ht + tax for ht, tax in zip(groups, vat, strict=True))
+    whole = [francs(amount) for amount in groups]
+    if sum(groups) == subtotal.total:
+        whole[whole.index(max(whole))] += francs(subtotal.total) - sum(whole)
+    return whole
+
+
+def same_number(told: str, ours: str) -> bool:
+    """A machine may keep a number in capitals, or tell more behind it."""
+    return told.partition(",")[0].casefold() == ours.casefold() or told.casefold() == ours.casefold()
+
+
+def _is_another(closed: Closed, invoice: Invoice) -> bool:
+    """By its number, or by a type that means another one: a word of the machine's own says nothing."""
+    if closed.number and not same_number(closed.number, invoice.number):
+        return True
+    return closed.type in (*SALES, *CREDITS) and closed.type != invoice.type
+
+
+def _counters(closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters | None:
+    """All three after 38h; None where they cannot be told from it. FC is that of the type just certified, which is FVC or FRC where
+    a machine counts all sales and all credit notes together; exports may count in neither (protocol 3, C)."""
+    if invoice.type == "FA" and closed.fc == known.frc + 1:
+        return FiscalCounters(closed.tc, known.fvc, closed.fc)
+    if invoice.type in ("FV", "FT") and closed.fc == known.fvc + 1:
+        return FiscalCounters(closed.tc, closed.fc, known.frc)
+    return None
+
+
+def machine_state(state: StateReply) -> MachineState:
     last = state.last
     return MachineState(
         nim=state.nim,
         ifu=state.ifu,
         time=state.time,
-        counters=Counters(state.tc, state.fvc, state.frc),
-        rates=dict(zip(GROUPS, state.rates, strict=True)),
+        counters=FiscalCounters(state.tc, state.fvc, state.frc),
+        rates=dict(zip(GROUPS, state.rates, strict=False)),  # some firmware leaves the reserved ones out
         last=None if last is None else LastInvoice(last.number, last.code, last.time, last.type, last.total),
     )
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 
+from bridge.commands import USUAL, Habits
 from bridge.errors import BridgeError
-from bridge.link import Counters, Link, Port, Timers
+from bridge.link import LineStatistics, Link, Port, Timers
 from bridge.machine import Machine, handshake
-from daemon.core.certification import MachineState
+from bridge.recorder import Recorder
 from daemon.core.errors import MachineError, StorageError
+from daemon.core.machine.state import MachineState
 from daemon.machines.adapter import ConnectedMachine
 
 log = structlog.get_logger(__name__)
@@ -22,8 +24,8 @@ RETRY_SECONDS = 1.0
 HEARTBEAT_SECONDS = 1.5
 
 
-class Keeper(Protocol):
-    """Who is told about the line; the desk's supervisor, by shape."""
+class LineListener(Protocol):
+    """Who is told about the line; the worker's supervisor, by shape."""
 
     async def connected(self, machine: ConnectedMachine, state: MachineState) -> None:
         """Takes the machine into service; a MachineError means that the line was lost meanwhile."""
@@ -41,29 +43,31 @@ class LineSettings:
     """`counters` go on over every link that there is on this line."""
 
     nim: str
-    open_port: Callable[[], Port]
+    open_port: Callable[[], Port | Awaitable[Port]]
     timers: Timers
+    habits: Habits = USUAL
     retry: float = RETRY_SECONDS
     heartbeat: float = HEARTBEAT_SECONDS
-    counters: Counters = field(default_factory=Counters)
+    counters: LineStatistics = field(default_factory=LineStatistics)
+    recorder: Recorder | None = None
 
 
-async def keep_line(settings: LineSettings, keeper: Keeper) -> None:
+async def keep_line(settings: LineSettings, listener: LineListener) -> None:
     """Runs until cancelled. Trouble is logged when it begins and when it ends, not at each try."""
     told = ""
     while True:
-        reason = await _serve_once(settings, keeper, told)
+        reason = await _serve_once(settings, listener, told)
         if reason != told:
             log.warning("line.down", nim=settings.nim, reason=reason)
         told = reason
-        keeper.lost(reason)
+        listener.lost(reason)
         await asyncio.sleep(settings.retry)
 
 
-async def _serve_once(settings: LineSettings, keeper: Keeper, told: str) -> str:
+async def _serve_once(settings: LineSettings, listener: LineListener, told: str) -> str:
     """From opening the port to its loss; the reason of the loss."""
     try:
-        return await _serve(settings, keeper, told)
+        return await _serve(settings, listener, told)
     except (BridgeError, MachineError, StorageError) as error:
         return str(error)
     except Exception as error:
@@ -72,27 +76,29 @@ async def _serve_once(settings: LineSettings, keeper: Keeper, told: str) -> str:
         return f"mcfd failed here ({type(error).__name__}); its log has the reason"
 
 
-async def _serve(settings: LineSettings, keeper: Keeper, told: str) -> str:
-    link = Link(settings.open_port(), settings.timers, log=log.info)
+async def _serve(settings: LineSettings, listener: LineListener, told: str) -> str:
+    opened = settings.open_port()
+    port = await opened if isinstance(opened, Awaitable) else opened
+    link = Link(port, settings.timers, log=log.info, recorder=settings.recorder)
     try:
         link.counters = settings.counters
-        machine = ConnectedMachine(Machine(link), settings.nim)
-        state = machine.take(await handshake(link))
-        await keeper.connected(machine, state)
+        machine = ConnectedMachine(Machine(link, settings.habits), settings.nim)
+        state = machine.take(await handshake(link, settings.habits))
+        await listener.connected(machine, state)
         log.info("line.up", nim=settings.nim, after=told or None)
-        return await _beat(settings, keeper, machine)
+        return await _beat(settings, listener, machine)
     finally:
         link.close()
 
 
-async def _beat(settings: LineSettings, keeper: Keeper, machine: ConnectedMachine) -> str:
+async def _beat(settings: LineSettings, listener: LineListener, machine: ConnectedMachine) -> str:
     """Until the line is lost; the heartbeat finds out about a loss that no invoice would notice."""
     loss = asyncio.ensure_future(machine.lost())
     try:
         while not loss.done():
             await asyncio.wait([loss], timeout=settings.heartbeat)
             if not loss.done():
-                await keeper.heartbeat()
+                await listener.heartbeat()
         return loss.result()
     finally:
         loss.cancel()

@@ -5,6 +5,7 @@ from daemon.settings.errors import SettingsError
 from daemon.settings.model import (
     Logs,
     Machine,
+    Place,
     Reports,
     Sandbox,
     Server,
@@ -20,6 +21,7 @@ __all__ = [
     "Changes",
     "Logs",
     "Machine",
+    "Place",
     "Reports",
     "Sandbox",
     "Server",

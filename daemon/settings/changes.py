@@ -27,7 +27,9 @@ def changes(old: Settings, new: Settings) -> Changes:
     return Changes(
         tuple(path for path, reload in found if reload),
         tuple(path for path, reload in found if not reload),
-        msgspec.structs.replace(old, **{info.name: _merged(info, old, new) for info in sections().values()}),
+        msgspec.structs.replace(
+            old, **{info.name: _merged(info, old, new) for info in sections().values() if "." not in info.name}
+        ),
     )
 
 
@@ -35,7 +37,8 @@ def _of_section(info: SectionInfo, old: Settings, new: Settings) -> Iterator[tup
     before, after = _tables(info, old), _tables(info, new)
     for path in dict.fromkeys((*before, *after)):
         if path not in before or path not in after:
-            yield path, _is_reloaded_whole(info)
+            if "." not in info.name:  # a table in a table comes and goes with it
+                yield path, _is_reloaded_whole(info)
             continue
         for key in info.keys:
             if getattr(before[path], key.name) != getattr(after[path], key.name):
@@ -43,7 +46,10 @@ def _of_section(info: SectionInfo, old: Settings, new: Settings) -> Iterator[tup
 
 
 def _tables(info: SectionInfo, settings: Settings) -> Mapping[str, Any]:
-    value = getattr(settings, info.name)
+    outer, _, inner = info.name.partition(".")
+    value = getattr(settings, outer)
+    if inner:
+        return {f"{outer}[{index}].{inner}": getattr(table, inner) for index, table in enumerate(value)}
     if info.many:
         return {f"{info.name}[{index}]": table for index, table in enumerate(value)}
     return {} if value is None else {info.name: value}

@@ -13,16 +13,17 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from daemon import texts
-from daemon.settings.model import Section, Settings
-from daemon.texts import Text
+from daemon.language import Text
+from daemon.settings.model import Place, Settings
+from daemon.settings.section import Section
 
 SIMPLE: dict[object, Text] = {
-    str: texts.A_TEXT,
-    Path: texts.A_PATH,
-    bool: texts.A_TRUTH,
-    int: texts.A_WHOLE,
-    float: texts.A_NUMBER,
+    str: Text("text"),
+    Path: Text("a path"),
+    Place: Text("a path, tcp://host:port or rfc2217://host:port"),
+    bool: Text("true or false"),
+    int: Text("a whole number"),
+    float: Text("a number"),
 }
 
 
@@ -43,7 +44,7 @@ class Key:
 
     @property
     def variable(self) -> str:
-        return f"MCFD_{self.section}_{self.name}".upper()
+        return f"MCFD_{self.section}_{self.name}".replace(".", "_").upper()
 
     @property
     def optional(self) -> bool:
@@ -60,7 +61,7 @@ class Key:
 
 @dataclass(frozen=True)
 class SectionInfo:
-    """One table of the file; `many` where it is an array of tables."""
+    """One table of the file; `many` where it is an array of tables, or in one: `machine.habits` is a table of each machine."""
 
     name: str
     text: str
@@ -74,11 +75,17 @@ def sections() -> dict[str, SectionInfo]:
     return {info.name: info for info in _sections()}
 
 
+def find_section(path: str) -> SectionInfo | None:
+    """The table that a path leads to or into, such as `machine[1].habits` or `webhook[0].events[2]`."""
+    names = re.sub(r"\[[^]]*\]", "", path).split(".")
+    return sections().get(".".join(names[:2])) or sections().get(names[0])
+
+
 def find_key(path: str) -> Key | None:
     """The key at a path such as `machine[1].nim` or `webhook[0].events[2]`."""
-    section, _, name = re.sub(r"\[[^]]*\]", "", path).partition(".")
-    info = sections().get(section)
-    return next((key for key in info.keys if key.name == name), None) if info else None
+    info = find_section(path)
+    plain = re.sub(r"\[[^]]*\]", "", path)
+    return next((key for key in info.keys if key.path == plain), None) if info else None
 
 
 def wording(hint: Any) -> Text:
@@ -86,25 +93,40 @@ def wording(hint: Any) -> Text:
     base, metas = _peel(hint)
     if typing.get_origin(base) is Literal:
         choices = [str(choice) for choice in typing.get_args(base)]
-        return Text(*(_enumerated(choices, word) for word in (texts.OR.fr, texts.OR.en)))
+        return _enumerated(choices)
     if typing.get_origin(base) in (tuple, dict):
         item = wording(typing.get_args(base)[0 if typing.get_origin(base) is tuple else 1])
-        whole = texts.A_LIST if typing.get_origin(base) is tuple else texts.A_TABLE
-        return Text(whole.fr.format(item=item.fr), whole.en.format(item=item.en))
+        if typing.get_origin(base) is tuple:
+            return Text("a list, each {item}", item=item)
+        return Text("a table, each value {item}", item=item)
     limits = [meta for meta in metas if meta.ge is not None or meta.gt is not None]
-    plain = texts.A_FULL_TEXT if any(meta.min_length for meta in metas) else SIMPLE[base]
+    plain = Text("text, not empty") if any(meta.min_length for meta in metas) else SIMPLE[base]
     if not limits:
         return plain
     return _within(plain, limits[0])
 
 
 def _sections() -> Iterator[SectionInfo]:
-    for name, text, _, hint, default in _fields(Settings):
-        base, _ = _peel(hint)
+    for name, text, _reload, hint, default in _fields(Settings):
+        base = _peel(hint)[0]
         many = typing.get_origin(base) is tuple
         struct = typing.get_args(base)[0] if many else base
-        keys = tuple(Key(name, key, kind, value, told, reload) for key, told, reload, kind, value in _fields(struct))
-        yield SectionInfo(name, text, many, default, keys)
+        yield SectionInfo(name, text, many, default, tuple(_keys(name, struct)))
+        for inner, told, _inner_reload, kind, value in _fields(struct):
+            if is_table(kind):
+                path = f"{name}.{inner}"
+                yield SectionInfo(path, told, many, value, tuple(_keys(path, _peel(kind)[0])))
+
+
+def _keys(section: str, struct: type[Section]) -> Iterator[Key]:
+    for name, text, reload, hint, default in _fields(struct):
+        if not is_table(hint):
+            yield Key(section, name, hint, default, text, reload)
+
+
+def is_table(hint: Any) -> bool:
+    base = _peel(hint)[0]
+    return isinstance(base, type) and issubclass(base, Section)
 
 
 def _fields(struct: type[Section]) -> Iterator[tuple[str, str, bool, Any, object]]:
@@ -135,14 +157,13 @@ def _peel(hint: Any) -> tuple[Any, list[msgspec.Meta]]:
 
 def _within(kind: Text, meta: msgspec.Meta) -> Text:
     if meta.gt is not None:
-        return Text(
-            f"{kind.fr} au-dessus de {meta.gt}, au plus {meta.le}",
-            f"{kind.en} above {meta.gt}, at most {meta.le}",
-        )
+        return Text("{kind} above {least}, at most {most}", kind=kind, least=meta.gt, most=meta.le)
     if meta.le is None:
-        return Text(f"{kind.fr}, au moins {meta.ge}", f"{kind.en}, at least {meta.ge}")
-    return Text(f"{kind.fr} de {meta.ge} à {meta.le}", f"{kind.en} from {meta.ge} to {meta.le}")
+        return Text("{kind}, at least {least}", kind=kind, least=meta.ge)
+    return Text("{kind} from {least} to {most}", kind=kind, least=meta.ge, most=meta.le)
 
 
-def _enumerated(choices: list[str], word: str) -> str:
-    return ", ".join(choices[:-1]) + word + choices[-1] if len(choices) > 1 else choices[0]
+def _enumerated(choices: list[str]) -> Text:
+    if len(choices) == 1:
+        return Text(choices[0])
+    return Text("{choices} or {last}", choices=", ".join(choices[:-1]), last=choices[-1])

@@ -18,7 +18,7 @@ Made from `daemon/settings/model.py` by `mcfd config doc`; a test holds the two 
   Relative paths are taken from the file's directory. A commented example: `config/mcfd.toml`.
 - **Environment.** `MCFD_<SECTION>_<KEY>` overrides a key, as `MCFD_SERVER_PORT=9000`; the names are in the tables. Lists are
   separated by commas. An empty value unsets a key that may be left out. A section that the file leaves out is made
-  (`MCFD_UPSTREAM_KIND`). `[[machine]]` and `[[webhook]]` are set in the file only.
+  (`MCFD_UPSTREAM_KIND`). `[[machine]]`, `[machine.habits]` and `[[webhook]]` are set in the file only.
 - **Checked at the start.** An unknown or misspelt key, a wrong type, a value that cannot be stops the start with one line
   that names the key and says why, and exit code 2. `mcfd config check` does the same without starting. Arrays count from 0:
   `machine[1]` is the second `[[machine]]`.
@@ -35,7 +35,7 @@ def render() -> str:
 
 
 def _section(section: SectionInfo) -> Iterator[str]:
-    yield f"## [[{section.name}]]" if section.many else f"## [{section.name}]"
+    yield f"## [[{section.name}]]" if section.many and "." not in section.name else f"## [{section.name}]"
     yield ""
     yield section.text
     yield ""
@@ -43,7 +43,7 @@ def _section(section: SectionInfo) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for key in section.keys:
         after = "reload" if key.reload else "restart"
-        yield f"| `{key.name}` | {key.expected.en} | {_default(key)} | {after} | {key.text} |"
+        yield f"| `{key.name}` | {key.expected} | {_default(key)} | {after} | {key.text} |"
     by_environment = [key.variable for key in section.keys if key.by_environment]
     if by_environment and not section.many:
         yield ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from daemon import texts
+from daemon.language import tr
 from daemon.settings.describe import Key, sections
 from daemon.settings.errors import SettingsError, misspelt
 
@@ -51,7 +51,7 @@ def _names_a_section(variable: str) -> bool:
 def _value(key: Key, variable: str, text: str) -> Any:
     """Text as the key's type: lists are split at commas, an empty value unsets what may be unset."""
     if not key.by_environment:
-        raise SettingsError(variable, "", texts.ONLY_IN_FILE)
+        raise SettingsError(variable, "", tr("is set in the file, not by the environment"))
     if typing.get_origin(key.hint) is tuple:
         return [part.strip() for part in text.split(",") if part.strip()]
     if key.optional and not text:
@@ -59,7 +59,7 @@ def _value(key: Key, variable: str, text: str) -> Any:
     try:
         return msgspec.to_builtins(msgspec.convert(text, key.hint, strict=False, dec_hook=_as_text), enc_hook=str)
     except msgspec.ValidationError:
-        reason = texts.WRONG_VALUE(value=f'"{text}"', expected=key.expected)
+        reason = tr("{value} is not allowed: it must be {expected}", value=f'"{text}"', expected=key.expected)
         raise SettingsError(variable, "", reason) from None
 
 
@@ -72,5 +72,5 @@ def _as_text(_: type, value: Any) -> Path:
 def _unknown(variable: str, known: Iterable[str]) -> str:
     section = variable.removeprefix(PREFIX).split("_")[0].lower()
     if section in sections() and sections()[section].many:
-        return str(texts.ONLY_IN_FILE)
-    return misspelt(variable, known, texts.UNKNOWN_KEY)
+        return tr("is set in the file, not by the environment")
+    return misspelt(variable, known, tr("unknown key"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from daemon.texts import DID_YOU_MEAN, Text
+from daemon.language import tr
 
 
 class SettingsError(Exception):
@@ -18,8 +18,8 @@ class SettingsError(Exception):
         super().__init__(": ".join(part for part in (source, key, self.reason) if part))
 
 
-def misspelt(name: str, known: Iterable[str], problem: Text) -> str:
+def misspelt(name: str, known: Iterable[str], problem: str) -> str:
     """The problem, with the nearest name that exists where there is one."""
     if best := difflib.get_close_matches(name, list(known), n=1):
-        return DID_YOU_MEAN(problem=problem, best=best[0])
-    return str(problem)
+        return tr("{problem} (did you mean {best}?)", problem=problem, best=best[0])
+    return problem

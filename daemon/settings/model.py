@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 
 from daemon.core.clock import zone
+from daemon.core.machine.nim import same_machine
+from daemon.settings.paper import Company, Printer
+from daemon.settings.section import Section, key
 
 
-def key(text: str, *, reload: bool = False) -> msgspec.Meta:
-    """What a key means; `reload` when SIGHUP brings it into force, otherwise a restart does."""
-    return msgspec.Meta(description=text, extra={"reload": reload})
+class Place(str):
+    """Where a machine is: the path of a tty, or `tcp://host:port` or `rfc2217://host:port`."""
 
+    __slots__ = ()
 
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One table of the file; an unknown key in it stops the start."""
+    @property
+    def is_network(self) -> bool:
+        return "://" in self
+
+    @property
+    def path(self) -> Path:
+        return Path(self)
 
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+LaneName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
 Subject = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[\w-]+(\.[\w-]+)*\Z")]
 PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 Baudrate = Annotated[int, msgspec.Meta(ge=300, le=4_000_000)]
@@ -32,11 +41,20 @@ Waiting = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 Delay = Annotated[float, msgspec.Meta(ge=0, le=60)]
 Patience = Annotated[float, msgspec.Meta(gt=0, le=600)]
 Timeout = Annotated[float, msgspec.Meta(gt=0, le=600)]
+RecordingSize = Annotated[int, msgspec.Meta(ge=0, le=1024)]
+NameBytes = Annotated[int, msgspec.Meta(ge=0, le=200)]
 Tries = Annotated[int, msgspec.Meta(ge=1, le=10)]
 RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
 Language = Literal["fr", "en"]
 EventType = Literal[
-    "cert.issued", "mcf.connected", "mcf.disconnected", "closure.created", "mcf.attention", "taxserver.alert"
+    "cert.issued",
+    "mcf.connected",
+    "mcf.disconnected",
+    "mcf.slow",
+    "closure.created",
+    "mcf.attention",
+    "taxserver.alert",
+    "printer.failed",
 ]
 
 LABELS: Mapping[Language, Mapping[str, str]] = {
@@ -97,6 +115,13 @@ class Server(Section, frozen=True):
             "any IP address; every other name is refused."
         ),
     ] = ()
+    allowed_origins: Annotated[
+        tuple[Name, ...],
+        key(
+            'Origins whose pages may use the API in a browser (CORS), exactly as browsers write them, as `"https://till.example"`; '
+            "left out, no page but this box's own."
+        ),
+    ] = ()
     language: Annotated[Language, key("Language of texts for people, as the labels of payment methods.")] = "fr"
 
 
@@ -129,11 +154,37 @@ class Reports(Section, frozen=True):
             'Labels for people of the payment methods E V C M B A, as `{ B = "Chèque" }`; letters left out '
             "keep the label of `server.language`."
         ),
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
 
     @property
     def zone(self) -> tzinfo:
         return zone(self.timezone)
+
+
+class Habits(Section, frozen=True):
+    """What a machine wants otherwise than others; how it answers is understood without being told."""
+
+    code_page: Annotated[
+        Literal["utf-8", "cp1252"], key("How texts are written to it and read from it; `cp1252` is that of Windows.")
+    ] = "utf-8"
+    name_bytes: Annotated[
+        NameBytes, key("Longest name of an item that it takes, in bytes; longer ones are cut. 0: what a frame holds.")
+    ] = 0
+    walk_in: Annotated[
+        Literal["nothing", "fields"],
+        key("A customer of whom nothing is known: C3h without data, or with `CC` and empty fields."),
+    ] = "nothing"
+    close_total: Annotated[
+        Literal["decimals", "whole"], key("The total that 38h closes with: `15000.00` or `15000`.")
+    ] = "decimals"
+    reply_gap: Annotated[Timeout, key("Seconds that a reply may pause in its middle.")] = 0.5
+    specific_tax_ht: Annotated[
+        Literal["separate", "folded"],
+        key(
+            "A specific tax in HT mode: certified as its own amount, with VAT on it; or, for a machine that has no VAT on it, "
+            "folded into the price."
+        ),
+    ] = "separate"
 
 
 class Machine(Section, frozen=True):
@@ -145,9 +196,15 @@ class Machine(Section, frozen=True):
         ),
     ]
     port: Annotated[
-        Path,
-        key("The serial line: a tty (best the stable `/dev/mcf-…` of the udev rule) or a pseudo-terminal."),
+        Place,
+        key(
+            "The serial line: a tty (best the stable `/dev/mcf-…` of the udev rule) or a pseudo-terminal; or, for a machine on "
+            "the network or behind a serial device server, `tcp://host:port` (raw) or `rfc2217://host:port`."
+        ),
     ]
+    timezone: Annotated[
+        Name, key("Time zone (IANA name) of the machine's own clock, where it does not keep this country's time.")
+    ] = "Africa/Ouagadougou"
     baudrate: Annotated[Baudrate, key("Speed of the line, bit/s.")] = 115_200
     isf: Annotated[Printable, key("ISF of an invoice that names none.")] = "1"
     operator_id: Annotated[Printable, key("Operator of an invoice that names none.")] = "1"
@@ -160,9 +217,23 @@ class Machine(Section, frozen=True):
         Timeout, key("The same for a credit note, which the machine has checked by the tax server first.")
     ] = 90.0
     tries: Annotated[Tries, key("Times that one frame is sent before the line counts as lost.")] = 3
+    recording_mb: Annotated[
+        RecordingSize,
+        key(
+            "MB of what moved on the line last that are kept (docs/first-contact.md), in `recordings` beside the ledger; incidents "
+            "come on top of that. 0 switches the recorder off."
+        ),
+    ] = 8
     enabled: Annotated[
         bool, key("`false` leaves the line alone: the sandbox works, live keys of this NIM get 503.")
     ] = True
+    habits: Annotated[
+        Habits,
+        key(
+            "What the machine above wants otherwise than others, as `mcfd machine probe` finds it; all of it may be left out. It "
+            "stands behind the keys of its `[[machine]]`."
+        ),
+    ] = Habits()
 
 
 class Sandbox(Section, frozen=True):
@@ -186,14 +257,15 @@ class Upstream(Section, frozen=True):
     secret_file: Annotated[
         Path | None,
         key(
-            "https: file with one line `whsec_<base64>`, which signs each event (`v1`, HMAC-SHA256).",
+            "File with one line `whsec_<base64>` (24 to 64 bytes), which signs each event (`v1`, HMAC-SHA256).",
             reload=True,
         ),
     ] = None
     key_file: Annotated[
         Path | None,
         key(
-            "https: private key made by `mcfd upstream keygen`, which signs each event (`v1a`, Ed25519); with `secret_file` set too, both sign.",
+            "Private key made by `mcfd upstream keygen`, which signs each event (`v1a`, Ed25519); with `secret_file` set too, both sign. "
+            "nats: left out, the key in `credentials_file` signs.",
             reload=True,
         ),
     ] = None
@@ -205,11 +277,22 @@ class Upstream(Section, frozen=True):
     retry_max: Annotated[RetryMax, key("Seconds between two tries at the most.", reload=True)] = 300.0
     allow_plain_http: Annotated[bool, key("https: let `url` be plain `http://` beyond loopback.", reload=True)] = False
     include_sandbox: Annotated[bool, key("Send closures of the sandbox too.", reload=True)] = False
-    box: Annotated[str, key("Name of this box in the events; left out, its host name.", reload=True)] = ""
-
-    @property
-    def box_name(self) -> str:
-        return self.box or socket.gethostname()
+    receipt: Annotated[
+        bool,
+        key(
+            "https: an answer counts only with the receipt that proves it read the event, so that no login page passes for a "
+            "delivery (docs/upstream.md).",
+            reload=True,
+        ),
+    ] = False
+    presence: Annotated[
+        bool,
+        key(
+            "Say every five minutes that this box is there and how it is: no amounts, no customers (docs/upstream.md).",
+            reload=True,
+        ),
+    ] = True
+    box: Annotated[str, key("Name of this box in the events; left out, the NIM.", reload=True)] = ""
 
 
 class Webhook(Section, frozen=True):
@@ -222,6 +305,18 @@ class Webhook(Section, frozen=True):
     retry_max: Annotated[RetryMax, key("Seconds between two tries at the most.", reload=True)] = 300.0
     allow_plain_http: Annotated[bool, key("Let `url` be plain `http://` beyond loopback.", reload=True)] = False
     include_sandbox: Annotated[bool, key("Send what happens in the sandbox too.", reload=True)] = False
+    name: Annotated[
+        LaneName,
+        key(
+            "Its name in `mcfd upstream status` and in metrics, by which its events wait for it, whatever becomes of its address; "
+            "left out, the host and port of `url`.",
+            reload=True,
+        ),
+    ] = ""
+
+    @property
+    def lane(self) -> str:
+        return self.name or urlsplit(self.url).netloc
 
 
 class Logs(Section, frozen=True):
@@ -249,30 +344,44 @@ class Settings(Section, frozen=True):
         Upstream | None, key("Where closures go (docs/upstream.md). Left out: they stay in the outbox.")
     ] = None
     webhook: Annotated[tuple[Webhook, ...], key("One section for each receiver of events of tills and screens.")] = ()
+    company: Annotated[
+        Company, key("What stands on invoices and reports beside what the machine knows of the company.")
+    ] = Company()
+    printer: Annotated[
+        Printer | None, key("The receipt printer of this box. Left out: documents are fetched, and printed elsewhere.")
+    ] = None
     logs: Annotated[Logs, key("What the daemon writes to stderr.")] = Logs()
     file: Path | None = None
     """Where it was read from, to be read again on SIGHUP; not a key."""
 
     def payment_labels(self) -> dict[str, str]:
         """A label for each of the letters E V C M B A."""
-        return {**LABELS[self.server.language], **self.reports.payment_labels}
+        return self.labels_in(self.server.language)
+
+    def labels_in(self, language: Language) -> dict[str, str]:
+        """The same in that language; what the configuration says goes before."""
+        return {**LABELS[language], **self.reports.payment_labels}
 
     @property
     def tls_home(self) -> Path:
         """The folder of the internal authority, whether or not there is one."""
         return self.server.tls_folder or self.storage.path.parent / "tls"
 
+    def recordings_of(self, nim: str) -> Path:
+        """The folder of that machine's recordings, whether or not there is one; another activation of it has the same."""
+        return self.storage.path.parent / "recordings" / nim.partition("-")[0]
+
     def find_machine(self, nim: str | None) -> Machine | None:
-        """By its NIM; without one, the only machine there is."""
+        """By its NIM, with or without its suffix; without one, the only machine there is."""
         if not nim:
             return self.machine[0] if len(self.machine) == 1 else None
-        return next((machine for machine in self.machine if machine.nim == nim), None)
+        return next((machine for machine in self.machine if same_machine(machine.nim, nim)), None)
 
     def lanes(self) -> dict[str, frozenset[str]]:
         """Which events each destination of the outbox wants: closures upstream, and what each webhook asked for."""
-        webhooks = {webhook.url: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
+        webhooks = {webhook.lane: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
         return {"upstream": frozenset({"closure.created"}), **webhooks}
 
     def live_only(self) -> frozenset[str]:
         """The destinations that get none of a sandbox. (What of it goes upstream is decided when it is sent.)"""
-        return frozenset(webhook.url for webhook in self.webhook if not webhook.include_sandbox)
+        return frozenset(webhook.lane for webhook in self.webhook if not webhook.include_sandbox)

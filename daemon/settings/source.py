@@ -12,13 +12,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from daemon import texts
+from daemon.language import tr
+from daemon.language.system import reason
 from daemon.settings.check import check_files as _check_files
 from daemon.settings.check import check_values
-from daemon.settings.describe import find_key, sections
+from daemon.settings.describe import find_key, find_section, sections
 from daemon.settings.environment import overlay
 from daemon.settings.errors import SettingsError, misspelt
-from daemon.settings.model import Section, Settings
+from daemon.settings.model import Place, Settings
+from daemon.settings.section import Section
 
 LONGEST = 80
 """Characters of a wrong value that a complaint repeats."""
@@ -70,7 +72,7 @@ def find(path: Path | None = None) -> Path:
     for candidate in SEARCH:
         if _may_be_there(candidate):
             return candidate
-    raise SettingsError("", "", texts.NO_CONFIG(paths=str(texts.NOR).join(map(str, SEARCH))))
+    raise SettingsError("", "", tr("no configuration: neither {paths}", paths=tr(" nor ").join(map(str, SEARCH))))
 
 
 def _may_be_there(file: Path) -> bool:
@@ -85,18 +87,19 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         raw = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise SettingsError(str(file), "", texts.UNREADABLE(why=texts.reason(error))) from None
+        raise SettingsError(str(file), "", tr("cannot be read: {why}", why=reason(error))) from None
     except ValueError as error:
-        raise SettingsError(str(file), "", texts.NOT_TOML(why=error)) from None
+        raise SettingsError(str(file), "", tr("is not TOML: {why}", why=error)) from None
     for name in raw:
-        if name not in sections():
-            raise SettingsError(str(file), name, misspelt(name, sections(), texts.UNKNOWN_SECTION))
+        known = [info for info in sections() if "." not in info]
+        if name not in known:
+            raise SettingsError(str(file), name, misspelt(name, known, tr("unknown section")))
     return raw
 
 
-def _decode(kind: type, value: object) -> Path:
-    if kind is Path and isinstance(value, str) and value:
-        return Path(value)
+def _decode(kind: type, value: object) -> Path | Place:
+    if kind in (Path, Place) and isinstance(value, str) and value:
+        return Path(value) if kind is Path else Place(value)
     raise ValueError(f"Expected `path`, got {type(value).__name__}")
 
 
@@ -109,6 +112,8 @@ def _anchored(section: S, base: Path) -> S:
 def _anchor(value: object, base: Path) -> object:
     if isinstance(value, Path):
         return base / value
+    if isinstance(value, Place):
+        return value if value.is_network else Place(base / value)
     if isinstance(value, tuple):
         return tuple(_anchor(item, base) for item in value)
     return _anchored(value, base) if isinstance(value, Section) else value
@@ -119,16 +124,27 @@ def _explained(problem: str, raw: dict[str, Any], origin: Origin) -> SettingsErr
     match = PROBLEM.fullmatch(problem)
     what, path = (match["what"], match["path"] or "") if match else (problem, "")
     if missing := MISSING.fullmatch(what):
-        return origin.error(f"{path}.{missing['name']}", texts.MISSING_KEY)
+        return origin.error(f"{path}.{missing['name']}", tr("is missing"))
     if unknown := UNKNOWN.fullmatch(what):
-        info = sections()[re.split(r"[.\[]", path)[0]]
-        known = [key.name for key in info.keys]
-        return origin.error(f"{path}.{unknown['name']}", misspelt(unknown["name"], known, texts.UNKNOWN_KEY))
+        info = find_section(path)
+        known = [key.name for key in info.keys] if info else []
+        return origin.error(f"{path}.{unknown['name']}", misspelt(unknown["name"], known, tr("unknown key")))
     if key := find_key(path):
-        return origin.error(path, texts.WRONG_VALUE(value=_shown(_value_at(raw, path)), expected=key.expected))
+        return origin.error(
+            path,
+            tr(
+                "{value} is not allowed: it must be {expected}",
+                value=_shown(_value_at(raw, path)),
+                expected=key.expected,
+            ),
+        )
     name = re.split(r"[.\[]", path)[0]
-    shape = texts.NOT_SECTIONS if sections()[name].many else texts.NOT_A_SECTION
-    return origin.error(path, shape(name=name))
+    inner = find_section(path)
+    if inner and inner.name != name:
+        return origin.error(path, tr("must be a section [{name}]", name=inner.name))
+    if sections()[name].many:
+        return origin.error(path, tr("is written as sections [[{name}]]", name=name))
+    return origin.error(path, tr("must be a section [{name}]", name=name))
 
 
 def _value_at(raw: Any, path: str) -> Any:

@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 
 from daemon.files import sync_folder, write_whole
+from daemon.language import tr
 from daemon.settings import Settings, SettingsError, load
-from daemon.setup import wording
 
 Network = Literal["local", "https", "plain"]
 NETWORKS: tuple[Network, ...] = ("local", "https", "plain")
@@ -26,7 +26,7 @@ DEFAULT_BAUDRATE = 115_200
 class Plan:
     """`machines` are pairs of NIM and port. `network`: who may reach mcfd, and how."""
 
-    machines: tuple[tuple[str, Path], ...]
+    machines: tuple[tuple[str, str], ...]
     ledger: Path
     network: Network = "local"
     host: str = "127.0.0.1"
@@ -74,7 +74,7 @@ def rendered(plan: Plan) -> str:
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    yield f"# {wording.WRITTEN_BY}"
+    yield "# " + tr("Written by `mcfd setup`. Every key: `mcfd config doc`; after a change: `mcfd config check`.")
     yield "\n[server]"
     yield _line("host", plan.host)
     yield _line("port", plan.port)
@@ -87,13 +87,13 @@ def _lines(plan: Plan) -> Iterator[str]:
     for nim, port in plan.machines:
         yield "\n[[machine]]"
         yield _line("nim", nim)
-        yield _line("port", str(port))
+        yield _line("port", port)
         if plan.baudrate != DEFAULT_BAUDRATE:
             yield _line("baudrate", plan.baudrate)
         yield _line("isf", plan.isf)
         yield _line("operator_id", plan.operator_id)
         yield _line("operator_name", plan.operator_name)
-    yield f"\n# {wording.UPSTREAM_LATER}"
+    yield "\n# " + tr("To send closures to headquarters: a section [upstream], see /etc/mcfd/mcfd.toml.example.")
 
 
 def _line(key: str, value: str | int) -> str:

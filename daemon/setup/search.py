@@ -5,33 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from bridge.ports import FoundPort, find_ports
-from daemon.core.receipt import short_nim
-from daemon.machines.look import look
-from daemon.machines.reading import Reading, Silence
-from daemon.setup import wording
+from bridge.ports import find_ports
+from daemon.core.machine.nim import short_nim
+from daemon.language import tr
+from daemon.machines.inspect_port import look
+from daemon.machines.port_reading import PortReading, Silence
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A tty or an address of the network; `console` where the system itself talks."""
+
+    place: str
+    console: bool = False
 
 
 @dataclass(frozen=True)
 class Asked:
     """One port and what came of asking it."""
 
-    port: Path
-    found: Reading | Silence
+    port: str
+    found: PortReading | Silence
 
     @property
     def nim(self) -> str:
-        return self.found.state.nim if isinstance(self.found, Reading) else ""
+        return self.found.state.nim if isinstance(self.found, PortReading) else ""
 
 
-def candidates(named: Sequence[Path]) -> list[FoundPort]:
+def candidates(named: Sequence[str]) -> list[Candidate]:
     """The ports to ask: those that were named, or else all there are."""
-    return [FoundPort(path, path) for path in named] if named else find_ports()
+    if named:
+        return [Candidate(place) for place in named]
+    return [Candidate(str(port.stable), console=port.console) for port in find_ports()]
 
 
-async def search(ports: Iterable[FoundPort], baudrate: int) -> list[Asked]:
+async def search(ports: Iterable[Candidate], baudrate: int) -> list[Asked]:
     return await asyncio.gather(*(_ask(port, baudrate) for port in ports))
 
 
@@ -44,7 +53,7 @@ def machines(asked: Iterable[Asked]) -> list[Asked]:
     return list(found.values())
 
 
-async def _ask(port: FoundPort, baudrate: int) -> Asked:
-    if port.console:
-        return Asked(port.stable, Silence(str(wording.IS_CONSOLE), "busy"))
-    return Asked(port.stable, await look(port.stable, baudrate))
+async def _ask(candidate: Candidate, baudrate: int) -> Asked:
+    if candidate.console:
+        return Asked(candidate.place, Silence(tr("the system's own console; it is left alone"), "busy"))
+    return Asked(candidate.place, await look(candidate.place, baudrate))

@@ -1,0 +1,1 @@
+"""The box's own authority and its certificate."""

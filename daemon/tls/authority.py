@@ -4,13 +4,12 @@
     ca.key      its private key, mode 0600
     server.pem  what the daemon shows: certificate and private key in one file, mode 0600, so that both change at once
 
-The root can only vouch for names and addresses of a shop's own network (a critical name constraint, RFC 5280 4.2.1.10): who
-steals it cannot stand in for a bank at the tills that trust it.
+The root can only vouch for TLS servers (extended key usage) with names and addresses of a shop's own network (a critical name
+constraint, RFC 5280 4.2.1.10): who steals it cannot stand in for a bank at the tills that trust it, nor sign mail or programs.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
@@ -23,12 +22,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from daemon import texts
-from daemon.files import write_whole
+from daemon.files import sync_folder, write_whole
+from daemon.language import tr
+from daemon.language.system import reason
 from daemon.settings.check import AUTHORITY
 from daemon.tls.home import KEY, SERVER, AuthorityError
 from daemon.tls.names import address_of
 
+NEXT = "ca.pem.next"
 ROOT_LASTS = timedelta(days=20 * 365)
 SERVER_LASTS = timedelta(days=397)
 """What every browser and phone of today accepts."""
@@ -55,19 +56,30 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool = False) -> Shown:
-    """Makes the authority and its first certificate. What root makes belongs to whom the folder above belongs."""
+    """Makes the authority and its first certificate; root does it as the owner of the folder (`daemon.owner`)."""
     if now < YOUNGEST_CLOCK:
-        raise AuthorityError(texts.WRONG_CLOCK(now=f"{now:%Y-%m-%d}"))
+        raise AuthorityError(
+            tr("the clock of this box says {now}: set it first (timedatectl set-time)", now=f"{now:%Y-%m-%d}")
+        )
     if (folder / AUTHORITY).exists() and not replace:
-        raise AuthorityError(texts.AUTHORITY_EXISTS(folder=folder))
+        raise AuthorityError(
+            tr(
+                "there is an authority in {folder} already, and tills may trust it; --force makes a new one",
+                folder=folder,
+            )
+        )
     key = ec.generate_private_key(ec.SECP256R1())
     try:
-        _make(folder)
-        _write(folder / KEY, _private(key), 0o600)
-        _write(folder / AUTHORITY, _pem(_root(key, names, now)), 0o644)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+        # The old pair counts until the new key is in place, the new one from then on, wherever power goes (`_finish`).
+        write_whole(folder / NEXT, _pem(_root(key, names, now)), 0o644)
+        write_whole(folder / KEY, _private(key), 0o600)
+        (folder / NEXT).replace(folder / AUTHORITY)
+        sync_folder(folder)
         return renew(folder, names, now)
     except OSError as error:
-        raise AuthorityError(texts.NOT_WRITABLE(path=folder, why=texts.reason(error))) from error
+        raise AuthorityError(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error
 
 
 def renew(folder: Path, names: Sequence[str], now: datetime) -> Shown:
@@ -75,13 +87,15 @@ def renew(folder: Path, names: Sequence[str], now: datetime) -> Shown:
     root, signer = _load(folder)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _server(root, signer, key, vouched(root, names), max(now, root.not_valid_before_utc))
-    _write(folder / SERVER, _pem(certificate) + _private(key), 0o600)
+    write_whole(folder / SERVER, _pem(certificate) + _private(key), 0o600)
     return shown(certificate)
 
 
 def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> Shown | None:
-    """What is shown from now on, or None when the certificate there is good for another month, for all names."""
-    root, _ = _load(folder)
+    """What is shown from now on, or None when the certificate there is good for another month, for all names: then the authority's
+    key is not needed (`check_key` asks for it)."""
+    _finish(folder)
+    root = read(folder / AUTHORITY)
     knows_time = now >= root.not_valid_before_utc  # a box without a clock battery wakes up in 1970
     try:
         certificate = read(folder / SERVER)
@@ -95,14 +109,28 @@ def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> Shown | N
     return renew(folder, names, now)
 
 
+def check_key(folder: Path) -> None:
+    """AuthorityError when the next renewal will fail for want of the authority's key."""
+    _load(folder)
+
+
+def is_good(folder: Path, now: datetime) -> bool:
+    """Whether what is there may be shown for now, whatever is wrong with the authority."""
+    try:
+        certificate = read(folder / SERVER)
+    except AuthorityError:
+        return False
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
+
+
 def read(file: Path) -> x509.Certificate:
     """The first certificate of a PEM file."""
     try:
         return x509.load_pem_x509_certificate(file.read_bytes())
     except OSError as error:
-        raise AuthorityError(texts.NOT_READABLE(path=file, why=texts.reason(error))) from None
+        raise AuthorityError(tr("{path} cannot be read: {why}", path=file, why=reason(error))) from None
     except ValueError:
-        raise AuthorityError(texts.NOT_A_CERTIFICATE(path=file)) from None
+        raise AuthorityError(tr("{path} holds no certificate (PEM)", path=file)) from None
 
 
 def shown(certificate: x509.Certificate) -> Shown:
@@ -150,6 +178,7 @@ def _root(key: ec.EllipticCurvePrivateKey, names: Sequence[str], now: datetime) 
         .not_valid_after(now + ROOT_LASTS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.NameConstraints(own, None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -220,30 +249,34 @@ def _subtree(name: str) -> x509.GeneralName:
 
 
 def _load(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    _finish(folder)
     root = read(folder / AUTHORITY)
-    try:
-        key = serialization.load_pem_private_key((folder / KEY).read_bytes(), None)
-    except OSError as error:
-        raise AuthorityError(texts.NOT_READABLE(path=folder / KEY, why=texts.reason(error))) from None
-    except (ValueError, TypeError):
-        raise AuthorityError(texts.NOT_A_KEY(path=folder / KEY)) from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != root.public_key():
-        raise AuthorityError(texts.NOT_ITS_KEY(path=folder / KEY, other=folder / AUTHORITY))
+    key = _key(folder)
+    if key.public_key() != root.public_key():
+        raise AuthorityError(tr("{path} is not the key of {other}", path=folder / KEY, other=folder / AUTHORITY))
     return root, key
 
 
-def _make(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o755)
-    if os.geteuid() == 0:
-        above = folder.parent.stat()
-        os.chown(folder, above.st_uid, above.st_gid)
+def _finish(folder: Path) -> None:
+    """What a power cut left of `create` between the new key and its root."""
+    following = folder / NEXT
+    try:
+        if following.exists() and read(following).public_key() == _key(folder).public_key():
+            following.replace(folder / AUTHORITY)
+    except (AuthorityError, OSError):
+        return  # told by whoever needs the key
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
-    home = path.parent.stat()
-    own = (home.st_uid, home.st_gid) if os.geteuid() == 0 else (-1, -1)
-    write_whole(path, content, mode, uid=own[0], gid=own[1])
+def _key(folder: Path) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key((folder / KEY).read_bytes(), None)
+    except OSError as error:
+        raise AuthorityError(tr("{path} cannot be read: {why}", path=folder / KEY, why=reason(error))) from None
+    except (ValueError, TypeError):
+        raise AuthorityError(tr("{path} holds no private key", path=folder / KEY)) from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise AuthorityError(tr("{path} holds no private key", path=folder / KEY))
+    return key
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

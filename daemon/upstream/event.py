@@ -1,4 +1,4 @@
-"""A closure as CloudEvents 1.0, structured JSON; `docs/closure-event.schema.json` is its shape in full."""
+"""A closure as it is sent: `exchange.closure` is its shape, and `docs/closure-event.schema.json` for whoever has another language."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from typing import Any
 
 import msgspec
 
-from daemon.core.certification import Mode
-from daemon.core.delivery import Outgoing
-
-TYPES: dict[Mode, str] = {"live": "bf.mcfd.closure.v1", "test": "bf.mcfd.closure.test.v1"}
-CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
+from daemon.core.delivery import Outgoing, Proof
+from exchange.closure import TYPES
 
 
-def compose(entry: Outgoing, box: str) -> bytes:
-    """The event of one closure; the same bytes at every try. ValueError when the stored report cannot be read."""
+def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
+    """The event of one closure; the same bytes at every try. ValueError when the stored report cannot be read.
+
+    `box` is the label of the box, without one the NIM; `key_id` names the key that signs first."""
     try:
         report = msgspec.json.decode(entry.body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+        body = entry.body.decode()
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise ValueError(f"the stored report is not a JSON object: {error}") from error
     if not report.get("created_at"):
         raise ValueError("the stored report has no created_at")
-    data = {**report, "mode": entry.mode, "box": box}
+    data = {**report, "mode": entry.mode, "box": box or entry.nim}
     if entry.chain:
         data["chain_head"] = entry.chain.hex()
+    if entry.proof is not None:
+        data |= {**_proven(entry.proof), "body": body}
+    if key_id:
+        data["key_id"] = key_id
     return msgspec.json.encode(
         {
             "specversion": "1.0",
@@ -36,3 +40,17 @@ def compose(entry: Outgoing, box: str) -> bytes:
             "data": data,
         }
     )
+
+
+def _proven(proof: Proof) -> dict[str, object]:
+    return {
+        "ledger_id": proof.ledger_id,
+        "epoch": proof.epoch,
+        "previous_report_id": proof.previous_report_id,
+        "previous_chain_head": proof.previous_head.hex(),
+        "first_seq": proof.first_seq,
+        "last_seq": proof.last_seq,
+        "opening_counters": None
+        if proof.opening is None
+        else dict(zip(("tc", "fvc", "frc"), proof.opening, strict=True)),
+    }

@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import httpx
 
-from daemon.core.delivery import Again, Delivered, Delivery, Refused
-from daemon.upstream.event import CONTENT_TYPE
+from daemon.core.delivery import Again, Delivery
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
-from daemon.upstream.signing import Key, read_keys, sign
+from daemon.upstream.signing import read_keys, signing_time
+from daemon.upstream.verdict import verdict
+from exchange.closure import CONTENT_TYPE
+from exchange.keys import SigningKey
+from exchange.presence import CONTENT_TYPE as PRESENCE_TYPE
+from exchange.presence import Answer, read_answer
+from exchange.receipt import is_receipt
+from exchange.signing import sign
 
-CONFLICT = 409
-TRY_AGAIN = frozenset({408, 425, 429})
-CLIENT_ERRORS = range(400, 500)
+JSON = {"content-type": PRESENCE_TYPE}
 ANSWER_LIMIT = 16 * 1024
 EXCERPT = 200
 
@@ -28,27 +33,32 @@ def open_receiver(options: Options) -> HttpsReceiver:
     keys = read_keys(options.key_files)
     if not keys:
         raise BadOptions("upstream: kind https needs secret_file or key_file: events are signed")
-    return HttpsReceiver(options.url, keys, tls=tls_context(options.tls_ca), timeout=options.timeout)
+    tls = tls_context(options.tls_ca)
+    return HttpsReceiver(options.url, keys, tls=tls, timeout=options.timeout, receipt=options.receipt)
 
 
 class HttpsReceiver:
     def __init__(
         self,
         url: str,
-        keys: Sequence[Key],
+        keys: Sequence[SigningKey],
         *,
         tls: ssl.SSLContext,
         timeout: float,
         now: Callable[[], float] = time.time,
         content_type: str = CONTENT_TYPE,
         beside: Callable[[bytes], Mapping[str, str]] = lambda _: {},
+        receipt: bool = False,
     ) -> None:
         """`beside` gives headers of one body that go out beside the signature's own."""
         self._url = url
+        self._presence_url = httpx.URL(url).join("presence")
         self._keys = keys
+        self.key_id = keys[0].id
         self._timeout = timeout
         self._now = now
         self._beside = beside
+        self._receipt = receipt
         # No proxy or certificate from the environment: what is configured is what happens. The answer comes
         # as it is, so that a few bytes cannot unpack to a few gigabytes.
         self._client = httpx.AsyncClient(
@@ -59,37 +69,53 @@ class HttpsReceiver:
             headers={"user-agent": "mcfd", "accept-encoding": "identity", "content-type": content_type},
         )
 
-    async def deliver(self, event: bytes, *, report_id: str, subject: str, nim: str) -> Delivery:
-        del subject, nim  # the event says both
+    async def deliver(
+        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
+    ) -> Delivery:
+        """`since`: when the event was made (ms). A box whose clock has lost the date signs with that time, not with 1970."""
+        del subject, nim, last_sent  # the event says the first two, and who receives it knows it by its id
         # A box without a clock battery may be minutes off and be set right in between: sign each try afresh.
-        headers = {**sign(self._keys, report_id, int(self._now()), event), **self._beside(event)}
+        at = signing_time(self._now(), since)
+        headers = {**sign(self._keys, report_id, at, event), **self._beside(event)}
         answer: httpx.Response | None = None
-        text = error = ""
+        received = bytearray()
+        error = ""
         try:
             async with (
                 asyncio.timeout(self._timeout),
                 self._client.stream("POST", self._url, content=event, headers=headers) as answer,
             ):
-                text = await _excerpt(answer)
+                await _read(answer, received)
         except TimeoutError:
             error = f"no answer within {self._timeout:g} s"
         except (httpx.HTTPError, OSError) as trouble:
             error = f"{type(trouble).__name__}: {trouble}"
+        if answer is None:
+            return Again(error)
         # The status decides, even where the rest of the answer was slow, endless or cut off.
-        return Again(error) if answer is None else _judge(answer, text)
+        has_receipt = not self._receipt or is_receipt(bytes(received), report_id, event)
+        return verdict(answer.status_code, _excerpt(received), _retry_after(answer.headers), has_receipt=has_receipt)
+
+    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+        """To `presence` beside the closures' own URL; None when nobody heard. Whatever else is wrong with it is headquarters'
+        business: the next one follows in five minutes."""
+        del nim  # the presence says it
+        headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
+        received = bytearray()
+        try:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client.stream(
+                    "POST", self._presence_url, content=presence, headers={**headers, **JSON}
+                ) as answer,
+            ):
+                await _read(answer, received)
+        except (TimeoutError, httpx.HTTPError, OSError):
+            return None
+        return read_answer(bytes(received)) if answer.is_success else None
 
     async def aclose(self) -> None:
         await self._client.aclose()
-
-
-def _judge(answer: httpx.Response, text: str) -> Delivery:
-    status = answer.status_code
-    if answer.is_success or status == CONFLICT:
-        return Delivered()
-    error = f"answered {status} {text}".rstrip()
-    if status in CLIENT_ERRORS and status not in TRY_AGAIN:
-        return Refused(error)
-    return Again(error, _retry_after(answer.headers))
 
 
 def _retry_after(headers: httpx.Headers) -> float | None:
@@ -101,17 +127,19 @@ def _retry_after(headers: httpx.Headers) -> float | None:
         then = parsedate_to_datetime(value)
         answered = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
         return max(0.0, (then - answered).total_seconds())
-    except (ValueError, TypeError):  # not a date; or one of them without a zone
+    except (ValueError, TypeError, OverflowError):  # not a date; one of them without a zone; a year of forty digits
         return None
 
 
-async def _excerpt(answer: httpx.Response) -> str:
-    received = b""
+async def _read(answer: httpx.Response, received: bytearray) -> None:
     async for chunk in answer.aiter_raw():
         received += chunk
         if len(received) > ANSWER_LIMIT:
             break
-    text = " ".join(received.decode("utf-8", "replace").split())
+
+
+def _excerpt(received: bytes | bytearray) -> str:
+    text = " ".join(received[:ANSWER_LIMIT].decode("utf-8", "replace").split())
     return "".join(c for c in text if c.isprintable())[:EXCERPT]
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from daemon.core.delivery import Delivery
 from daemon.upstream.options import BadOptions, Options
+from exchange.presence import Answer
 
 KINDS = {
     "https": "daemon.upstream.https",
@@ -15,9 +16,20 @@ KINDS = {
 
 
 class Receiver(Protocol):
-    """As `usecases.replicate.Receiver`: `deliver` ends in bounded time and does not raise for the other side's doing."""
+    """As `usecases.delivery.replicate.Receiver`: `deliver` ends in bounded time and does not raise for the other side's doing."""
 
-    async def deliver(self, event: bytes, *, report_id: str, subject: str, nim: str) -> Delivery: ...
+    @property
+    def key_id(self) -> str:
+        """Of the key that signs first."""
+        ...
+
+    async def deliver(
+        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
+    ) -> Delivery: ...
+    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+        """What headquarters asks for; None when nobody heard."""
+        ...
+
     async def aclose(self) -> None: ...
 
 

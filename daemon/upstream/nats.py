@@ -5,13 +5,19 @@ is sent later all the same, and after some errors of the server it closes for go
 its first trouble; the next try, which the use case makes for ever, opens another. Nothing is buffered
 (`pending_size=0`): a try that found no connection has certainly sent nothing, and one that timed out is unknown;
 when it comes again, the stream knows it by its `Nats-Msg-Id`.
+
+Whoever reads the stream believes the signature in the headers, never the subject alone: it is the same as over HTTPS.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import ssl
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import nats.errors
@@ -22,52 +28,92 @@ from nats.js.api import Header, PubAck
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
 from daemon.upstream.credentials import Credentials, read_credentials
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
+from daemon.upstream.signing import read_keys, signing_time
+from exchange.keys import SigningKey
+from exchange.presence import Answer, read_answer
+from exchange.signing import sign
+from exchange.subjects import ASK, PRESENCE
 
 SCHEMES = ("nats", "tls")
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
 CLOSE_TIMEOUT = 1.0  # after a failed TLS handshake asyncio never tells that the connection is closed
 SERVER_TIMEOUT = 5
 PING_INTERVAL = 30
-HEADER_BYTES = 128  # more than ours; the server counts them into the message, nats-py does not
+NO_STREAM = "what answers on {topic} is not a stream"
+HEADER_LINE = len("NATS/1.0\r\n\r\n")
+_DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
 
 def open_receiver(options: Options) -> NatsReceiver:
     servers = [part.strip() for part in options.url.split(",")]
     may_be_plain = [_may_be_plain(server, options) for server in servers]
-    if options.credentials_file:
-        read_credentials(options.credentials_file)  # a damaged one is told at the start, not at the first Z
-    return NatsReceiver(servers, options, tls=tls_context(options.tls_ca), plain=all(may_be_plain))
+    # What is damaged is told at the start, not at the first Z.
+    credentials = read_credentials(options.credentials_file) if options.credentials_file else None
+    keys: list[SigningKey] = [*read_keys(options.key_files)]
+    if not keys and credentials is not None:
+        keys = [credentials.signing_key]
+    if not keys:
+        raise BadOptions("upstream: kind nats needs credentials_file or key_file: events are signed")
+    return NatsReceiver(servers, options, keys, tls=tls_context(options.tls_ca), plain=all(may_be_plain))
 
 
 class NatsReceiver:
-    def __init__(self, servers: list[str], options: Options, *, tls: ssl.SSLContext, plain: bool) -> None:
+    def __init__(
+        self,
+        servers: list[str],
+        options: Options,
+        keys: Sequence[SigningKey],
+        *,
+        tls: ssl.SSLContext,
+        plain: bool,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._servers = servers
         self._options = options
+        self._keys = keys
+        self.key_id = keys[0].id
         self._tls = tls
         self._plain = plain
+        self._now = now
         self._client: _Client | None = None
         self._opening = asyncio.Lock()
-        self._complaint = ""
 
-    async def deliver(self, event: bytes, *, report_id: str, subject: str, nim: str) -> Delivery:
+    async def deliver(
+        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
+    ) -> Delivery:
+        """`since`: when the event was made (ms). A box whose clock has lost the date signs with that time, not with 1970.
+        `last_sent`: when it was delivered before (ms); the stream would otherwise take what is sent anew on purpose for a
+        repetition, and drop it."""
         topic = f"{self._options.subject_prefix}.{nim}.{subject}"
-        client = None
-        self._complaint = ""
+        at = signing_time(self._now(), since)
+        message_id = f"{report_id}/{last_sent}" if last_sent else report_id
+        headers = {Header.MSG_ID.value: message_id, **sign(self._keys, report_id, at, event)}
         try:
             client = await self._connected()
-            ack = await client.publish_acknowledged(topic, event, report_id)
-        except nats.js.errors.NoStreamResponseError:
-            return Again(f"no stream takes {topic}")
-        except nats.js.errors.APIError as error:
-            return _judge(error)
-        except nats.errors.MaxPayloadError:
-            return Refused("larger than the server takes")
-        except (OSError, nats.errors.Error, BadOptions) as error:  # a timeout is an OSError, and means unknown
-            await self._drop(client)
-            return Again(self._explain(error))
-        except (ValueError, KeyError, TypeError):
-            return Again(f"what answers on {topic} is not a stream")
-        return Delivered() if ack.stream else Again(f"what answers on {topic} is not a stream")
+        except (OSError, nats.errors.Error, BadOptions) as error:
+            return Again(str(error) or "no connection in time")
+        try:
+            ack = await client.publish_acknowledged(topic, event, headers)
+        except Exception as error:
+            outcome = _judge(error, topic)
+            if outcome is None:
+                raise
+            if not isinstance(error, _SAID):
+                await self._drop(client)
+            return outcome
+        return Delivered() if ack.stream else Again(NO_STREAM.format(topic=topic))
+
+    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+        """The last word stays in the stream; whoever is there at headquarters answers the same word asked. None when nobody heard."""
+        headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
+        try:
+            client = await self._connected()
+            await client.publish(f"{self._options.subject_prefix}.{nim}.{PRESENCE}", presence, headers=dict(headers))
+            ask = f"{self._options.subject_prefix}.{nim}.{ASK}"
+            answer = await client.request(ask, presence, timeout=self._options.timeout, headers=dict(headers))
+        except (OSError, nats.errors.Error, BadOptions):  # no connection, or nobody there at the moment
+            return None
+        return read_answer(answer.data)
 
     async def aclose(self) -> None:
         await self._drop(self._client)
@@ -89,9 +135,11 @@ class NatsReceiver:
                     servers=list(self._servers),
                     name="mcfd",
                     tls=self._tls,
-                    error_cb=self._hear,
+                    error_cb=client.hear,
                     signature_cb=credentials.sign if credentials else None,
                     user_jwt_cb=credentials.jwt.encode if credentials and credentials.jwt else None,
+                    # An inbox of its own, which the servers let nobody else listen at (config/nats/users.conf).
+                    inbox_prefix=f"_INBOX.{credentials.public}" if credentials else "_INBOX",
                     allow_reconnect=False,
                     max_reconnect_attempts=1,  # each server is tried twice
                     reconnect_time_wait=0,
@@ -99,8 +147,10 @@ class NatsReceiver:
                     ping_interval=PING_INTERVAL,
                     pending_size=0,
                 )
-        except BaseException:
+        except BaseException as error:
             await _close(client)
+            if isinstance(error, OSError | nats.errors.Error) and client.complaint:
+                raise nats.errors.Error(client.explained(error)) from error
             raise
         return client
 
@@ -110,13 +160,13 @@ class NatsReceiver:
                 self._client = None
             await _close(client)
 
-    async def _hear(self, error: Exception) -> None:
-        """What the server complains of between the lines, as a missing permission, belongs to the next failure."""
-        self._complaint = str(error)
 
-    def _explain(self, error: Exception) -> str:
-        text = str(error) or "no answer in time"
-        return f"{text} ({self._complaint})" if self._complaint not in text else text
+class _DeniedError(Exception):
+    """The server does not let this key publish there: said of one subject, and no trouble of the others."""
+
+
+_SAID = (_DeniedError, nats.js.errors.APIError, nats.errors.MaxPayloadError, ValueError, KeyError, TypeError)
+"""Somebody has answered: the connection is as good as before."""
 
 
 class _Client(Client):
@@ -128,6 +178,23 @@ class _Client(Client):
         self._plain = plain
         self._patience = patience
         self._over = asyncio.Event()
+        self._denied: dict[str, asyncio.Future[None]] = {}
+        self.complaint = ""
+        """What the server last complained of that was of no single subject."""
+
+    async def hear(self, error: Exception) -> None:
+        """What the server says between the lines. A missing permission belongs to whoever publishes there, nobody else."""
+        denied = _DENIED.search(str(error))
+        if denied is None:
+            self.complaint = str(error)
+            return
+        waiting = self._denied.get(denied[1].lower())
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def explained(self, error: BaseException) -> str:
+        text = str(error) or "no answer in time"
+        return f"{text} ({self.complaint})" if self.complaint and self.complaint not in text else text
 
     def _connect_command(self) -> bytes:
         # nats-py takes the server's word for whether to encrypt, even for tls://; this is sent just after.
@@ -149,29 +216,56 @@ class _Client(Client):
             if self._transport:
                 self._transport.close()  # type: ignore[no-untyped-call]  # nats-py leaves it without types
 
-    async def publish_acknowledged(self, topic: str, event: bytes, message_id: str) -> PubAck:
-        """nats-py waits for an answer to the very end, even when the connection has ended meanwhile."""
-        if len(event) + HEADER_BYTES > self.max_payload:
+    async def publish_acknowledged(self, topic: str, event: bytes, headers: Mapping[str, str]) -> PubAck:
+        """nats-py waits for an answer to the very end, even when the connection has ended or the server has said no."""
+        if len(event) + _size(headers) > self.max_payload:  # the server counts the headers in, nats-py does not
             raise nats.errors.MaxPayloadError
-        headers = {Header.MSG_ID.value: message_id}
-        publish = self.jetstream().publish(topic, event, timeout=self._patience, headers=headers)
+        publish = self.jetstream().publish(topic, event, timeout=self._patience, headers=dict(headers))
         publishing = asyncio.create_task(publish)
         over = asyncio.create_task(self._over.wait())
+        # nats-py hands on what the server says in small letters.
+        denied = self._denied[topic.lower()] = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait({publishing, over}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({publishing, over, denied}, return_when=asyncio.FIRST_COMPLETED)
+            if denied.done():
+                raise _DeniedError(f"permissions violation: this key may not publish on {topic}")
             if not publishing.done():
-                raise nats.errors.ConnectionClosedError
+                raise nats.errors.Error(self.explained(nats.errors.ConnectionClosedError()))
             return publishing.result()
         finally:
-            publishing.cancel()
-            over.cancel()
-            await asyncio.gather(publishing, over, return_exceptions=True)
+            del self._denied[topic.lower()]
+            for each in (publishing, over, denied):
+                each.cancel()
+            await asyncio.gather(publishing, over, denied, return_exceptions=True)
 
 
-def _judge(error: nats.js.errors.APIError) -> Delivery:
-    if error.err_code == TOO_LARGE:
+def _size(headers: Mapping[str, str]) -> int:
+    """Of the headers as they go over the line."""
+    return HEADER_LINE + sum(len(name) + len(value) + len(": \r\n") for name, value in headers.items())
+
+
+def _judge(error: Exception, topic: str) -> Delivery | None:
+    """The same table as over HTTP (`daemon.upstream.verdict`): parked is only what is wrong in the event itself. None for what
+    is a mistake of ours."""
+    if isinstance(error, nats.js.errors.APIError) and error.err_code == TOO_LARGE:
         return Refused("larger than the stream takes")
-    return Again(f"the stream answers {error.code}: {error.description}")
+    if isinstance(error, nats.errors.MaxPayloadError):
+        return Refused("larger than the server takes")
+    told = _told(error, topic)
+    return None if told is None else Again(told)
+
+
+def _told(error: Exception, topic: str) -> str | None:
+    match error:
+        case nats.js.errors.NoStreamResponseError():
+            return f"no stream takes {topic}"
+        case nats.js.errors.APIError():
+            return f"the stream answers {error.code}: {error.description}"
+        case ValueError() | KeyError() | TypeError():
+            return NO_STREAM.format(topic=topic)
+        case OSError() | nats.errors.Error() | _DeniedError():  # a timeout is an OSError, and means unknown
+            return str(error) or "no answer in time"
+    return None
 
 
 async def _close(client: Client) -> None:

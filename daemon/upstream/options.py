@@ -14,7 +14,8 @@ class BadOptions(ValueError):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """`timeout` in seconds for one try. Every file in `key_files` signs each event."""
+    """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
+    proves that the event was read (`exchange.receipt`)."""
 
     url: str
     key_files: tuple[Path, ...] = ()
@@ -23,6 +24,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     subject_prefix: str = "mcf"
     allow_plain: bool = False
     timeout: float = 10.0
+    receipt: bool = False
 
 
 def is_loopback(host: str) -> bool:

@@ -1,62 +1,16 @@
-"""Standard Webhooks signatures: `v1` HMAC-SHA256 with a shared `whsec_…`, `v1a` Ed25519 with our own `whsk_…`."""
+"""The files that keys stand in; what they sign, and how, is `exchange.signing`'s, the same for every way out."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from daemon.upstream.options import BadOptions, read_file
+from exchange.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
 
-SHARED = "whsec_"
-PRIVATE = "whsk_"
-PUBLIC = "whpk_"
-SEED_BYTES = 32
-
-
-class Key(Protocol):
-    def sign(self, content: bytes) -> str:
-        """As it stands in the header: version, comma, base64."""
-        ...
-
-
-class SharedKey:
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
-
-    def sign(self, content: bytes) -> str:
-        return "v1," + _base64(hmac.digest(self._secret, content, hashlib.sha256))
-
-
-class PrivateKey:
-    def __init__(self, seed: bytes) -> None:
-        # Where only shared secrets sign, a box is spared the 6 MB of it.
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
-
-        self._key = Ed25519PrivateKey.from_private_bytes(seed)
-
-    def sign(self, content: bytes) -> str:
-        return "v1a," + _base64(self._key.sign(content))
-
-    @property
-    def public(self) -> str:
-        """For headquarters: `whpk_<base64>`."""
-        return PUBLIC + _base64(self._key.public_key().public_bytes_raw())
-
-
-def sign(keys: Iterable[Key], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The three headers of one attempt; `timestamp` in seconds since 1970."""
-    content = f"{message_id}.{timestamp}.".encode() + body
-    return {
-        "webhook-id": message_id,
-        "webhook-timestamp": str(timestamp),
-        "webhook-signature": " ".join(key.sign(content) for key in keys),
-    }
+WRITTEN = 1_764_547_200
+"""2025-12-01."""
 
 
 def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
@@ -73,39 +27,24 @@ def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
 def parse_key(line: str, where: str) -> SharedKey | PrivateKey:
     """`where` is what an error names; the key itself is never shown."""
     try:
-        if line.startswith(SHARED):
-            return SharedKey(_decode(line.removeprefix(SHARED)))
-        if line.startswith(PRIVATE):
-            # 32 bytes of seed; other tools append the 32 of the public key
-            return PrivateKey(_decode(line.removeprefix(PRIVATE))[:SEED_BYTES])
-    except ValueError:
-        raise BadOptions(f"upstream key {where}: damaged") from None
-    raise BadOptions(f"upstream key {where}: neither {SHARED}… nor {PRIVATE}…")
+        return signing_key(line)
+    except BadKey as error:
+        raise BadOptions(f"upstream key {where}: {error}") from None
+
+
+def signing_time(now: float, since: int) -> int:
+    """Seconds. `since` is when the event was made (ms). A clock that shows a time before this program was written has lost the date: then
+    the time of the event is nearer to the truth. Any other clock is taken as it is, since an event may be from a day on which
+    it was ahead."""
+    return int(now) if now >= WRITTEN else max(WRITTEN, since // 1000)
 
 
 def generate(path: Path) -> str:
     """Make a key pair, write the private key to `path` (0600, never over an existing file), give back the public one."""
-    seed = os.urandom(SEED_BYTES)
-    key = PrivateKey(seed)
-    public = key.public.removeprefix(PUBLIC)
-    line = PRIVATE + _base64(seed + base64.b64decode(public)) + "\n"
+    seed = os.urandom(KEY_BYTES)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(line)
+        file.write(private_line(seed) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    return key.public
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _decode(text: str) -> bytes:
-    try:
-        secret = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
-    if not secret:
-        raise ValueError("empty")
-    return secret
+    return PrivateKey(seed).public

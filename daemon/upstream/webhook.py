@@ -11,10 +11,13 @@ from pathlib import Path
 
 from daemon.upstream.https import HttpsReceiver, check_url
 from daemon.upstream.options import BadOptions, Options, tls_context
-from daemon.upstream.signing import SHARED, Key, SharedKey, parse_key
+from daemon.upstream.signing import parse_key
+from exchange.keys import SHARED, SharedKey, SigningKey
 
 CONTENT_TYPE = "application/json"
 SIGNATURE = "x-avepay-signature"
+LEAST_TEXT = 16
+"""Bytes of a secret that is not a `whsec_…`: clients of the hosted service have made their own so far."""
 
 
 def open_webhook(options: Options) -> HttpsReceiver:
@@ -33,6 +36,7 @@ def open_webhook(options: Options) -> HttpsReceiver:
         timeout=options.timeout,
         content_type=CONTENT_TYPE,
         beside=beside,
+        receipt=options.receipt,
     )
 
 
@@ -50,6 +54,10 @@ def read_secret(path: Path) -> str:
     return found[0]
 
 
-def standard_key(secret: str, path: Path) -> Key:
+def standard_key(secret: str, path: Path) -> SigningKey:
     """A secret that is not written as `whsec_…` signs as the text that it is."""
-    return parse_key(secret, str(path)) if secret.startswith(SHARED) else SharedKey(secret.encode())
+    if secret.startswith(SHARED):
+        return parse_key(secret, str(path))
+    if len(secret.encode()) < LEAST_TEXT:
+        raise BadOptions(f"webhook secret {path}: shorter than {LEAST_TEXT} bytes, which can be guessed")
+    return SharedKey(secret.encode())

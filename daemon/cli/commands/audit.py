@@ -1,0 +1,92 @@
+"""`mcfd audit`: what was done to the box, by whom and from where; and whether that log is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon.cli.ledger import with_ledger
+from daemon.cli.shared import (
+    FOUND_WRONG,
+    complain,
+    config_option,
+    examples,
+    json_option,
+    moment,
+    print_json,
+    print_table,
+    stamp,
+)
+from daemon.core.audit import AuditEntry
+from daemon.language import tr
+from daemon.settings import load
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+
+USUAL = 50
+
+
+@click.command(
+    "audit",
+    help=tr("Show who did what to the box, and check that this log is whole. Exit 1 when it is not."),
+    epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"),
+)
+@config_option
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=USUAL,
+    show_default=True,
+    help=tr("How many entries, the newest."),
+)
+@json_option
+def command(config: Path | None, limit: int, as_json: bool) -> int:
+    settings = load(config)
+    entries, broken = with_ledger(settings, lambda store: _read(store, limit))
+    if as_json:
+        print_json({"ok": broken is None, "entries": [_shown(entry) for entry in entries]})
+    else:
+        zone = settings.reports.zone
+        print_table(
+            (
+                tr("ID"),
+                tr("WHEN"),
+                tr("WHO"),
+                tr("FROM"),
+                tr("ACTION"),
+                tr("WHAT"),
+                tr("DETAIL"),
+            ),
+            [
+                (
+                    *(entry.id, moment(entry.at, zone), entry.actor, entry.address, entry.action, entry.subject),
+                    " ".join(f"{name}={value}" for name, value in entry.detail.items() if value),
+                )
+                for entry in entries
+            ],
+        )
+    if broken is not None:
+        complain(tr("the audit log is broken: entry {id} does not follow from the one before it", id=broken.id))
+    return FOUND_WRONG if broken else 0
+
+
+async def _read(store: Store, limit: int) -> tuple[Sequence[AuditEntry], AuditEntry | None]:
+    """The newest entries, oldest of them first; and the first of all that does not follow from the one before."""
+    return (await store.audit.newest(limit))[::-1], await store.audit.broken_entry()
+
+
+def _shown(entry: AuditEntry) -> dict[str, object]:
+    return {
+        "id": entry.id,
+        "at": stamp(entry.at),
+        "actor": entry.actor,
+        "address": entry.address,
+        "action": entry.action,
+        "subject": entry.subject,
+        "detail": entry.detail,
+        "hash": entry.hash.hex(),
+    }

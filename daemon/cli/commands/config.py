@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from daemon.cli.shared import WRONG_USE, config_option, examples, json_option, print_json
+from daemon.language import tr
+from daemon.settings import Settings, check_files, load, secret_path
+from daemon.settings.doc import render
+from daemon.settings.errors import SettingsError
+
+
+@click.group("config", help=tr("Check or document the configuration."))
+def command() -> None:
+    pass
+
+
+@command.command(
+    "check",
+    help=tr("Check the configuration without starting, secrets and certificates included."),
+    epilog=examples("mcfd config check --config mcfd.toml"),
+)
+@config_option
+@json_option
+def check(config: Path | None, as_json: bool) -> int:
+    try:
+        settings = load(config)
+        check_files(settings)
+        _check_signing_keys(settings)
+    except SettingsError as error:
+        if not as_json:
+            raise
+        print_json({"ok": False, "source": error.source, "key": error.key, "problem": error.reason})
+        return WRONG_USE
+    nims = [machine.nim for machine in settings.machine]
+    if as_json:
+        print_json({"ok": True, "file": str(settings.file), "machines": nims})
+    else:
+        click.echo(tr("{file}: all is well ({nims})", file=settings.file, nims=", ".join(nims)))
+    return 0
+
+
+@command.command("doc", help=tr("Print what each key means (Markdown)."))
+def doc() -> None:
+    click.echo(render(), nl=False)
+
+
+def _check_signing_keys(settings: Settings) -> None:
+    """That what signs closures is a key; the start would refuse it too."""
+    upstream = settings.upstream
+    if upstream is None or upstream.kind != "https":
+        return
+    from daemon.upstream.options import BadOptions
+    from daemon.upstream.signing import read_keys
+
+    paths = [secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path]
+    try:
+        read_keys(paths)
+    except BadOptions as error:
+        raise SettingsError(str(settings.file), "upstream", error) from None

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.shared import (
+    config_option,
+    examples,
+    json_option,
+    moment,
+    nim_option,
+    print_json,
+    print_table,
+    say,
+    stamp,
+    warn,
+)
+from daemon.core.ledger.attempt import Mode
+from daemon.core.roles import ROLES, USUAL, Role
+from daemon.language import tr
+from daemon.settings import load
+from daemon.settings.check import quoted
+
+if TYPE_CHECKING:
+    from daemon.store.tables.keys import ApiKey
+
+
+DAY_MS = 86_400_000
+FAR_MS = 4_102_444_800_000
+"""The year 2100."""
+
+
+@click.group("keys", help=tr("Manage API keys."))
+def command() -> None:
+    pass
+
+
+@command.command(
+    "create",
+    help=tr("Make a key for a NIM and print it, alone, on stdout. It is shown only once."),
+    epilog=examples(
+        'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
+        "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
+        'mcfd keys create --nim EL02000015-1 --role reader --expires 2027-03-31 --label "comptable"',
+    ),
+)
+@config_option
+@nim_option(required=True)
+@click.option("--test", is_flag=True, help=tr("A test key: simulated machine, nothing counts."))
+@click.option("--label", default="", help=tr('Whose key it is, as "till 1".'))
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default=USUAL,
+    show_default=True,
+    help=tr("seller: sell; reader: read the reports; manager: both, and close; technician: everything."),
+)
+@click.option(
+    "--expires",
+    default="",
+    metavar=tr("DATE"),
+    help=tr("End of the key: a date (that day included) or a number of days, as 30d; without it, never."),
+)
+def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role, expires: str) -> None:
+    settings = load(config)
+    end = _end(expires, settings.reports.zone)
+    machine = settings.find_machine(nim)
+    if machine is not None:
+        nim = machine.nim
+    else:
+        warn(tr("note: {nim} is not in the configuration; the key is made all the same", nim=nim))
+    mode: Mode = "test" if test else "live"
+    key = with_ledger(
+        settings,
+        lambda store: store.api_keys.create(nim, mode, label, at=now(), role=role, expires_at=end, by=whoever_types()),
+        make=True,
+    )
+    click.echo(key)
+
+
+@command.command(
+    "list",
+    help=tr("List the keys; never their value."),
+    epilog=examples("mcfd keys list", "mcfd keys list --all --json"),
+)
+@config_option
+@nim_option()
+@click.option("--all", "revoked_too", is_flag=True, help=tr("Show revoked keys too."))
+@json_option
+def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -> None:
+    settings = load(config)
+    found = with_ledger(settings, lambda store: store.api_keys.list_keys())
+    keys = [key for key in found if nim in ("", key.nim) and (revoked_too or not key.revoked_at)]
+    if as_json:
+        print_json([_shown(key) for key in keys])
+        return
+    zone = settings.reports.zone
+    print_table(
+        (
+            *(tr("ID"), "NIM", tr("MODE"), tr("ROLE"), tr("LABEL")),
+            *(tr("CREATED"), tr("LAST USED"), tr("EXPIRES"), tr("REVOKED")),
+        ),
+        [
+            (
+                *(key.id, key.nim, key.mode, key.role, key.label),
+                *(moment(at, zone) for at in (key.created_at, key.used_at, key.expires_at, key.revoked_at)),
+            )
+            for key in keys
+        ],
+    )
+
+
+@command.command(
+    "revoke",
+    help=tr("Revoke the key ID: at once, also in a running daemon."),
+    epilog=examples("mcfd keys list", "mcfd keys revoke 3"),
+)
+@config_option
+@click.argument("key_id", metavar="ID", type=click.IntRange(min=1))
+def revoke(config: Path | None, key_id: int) -> None:
+    with_ledger(load(config), lambda store: store.api_keys.revoke(key_id, at=now(), by=whoever_types()))
+    say(tr("key {id} revoked", id=key_id))
+
+
+def _shown(key: ApiKey) -> dict[str, object]:
+    return {
+        "id": key.id,
+        "nim": key.nim,
+        "mode": key.mode,
+        "role": key.role,
+        "label": key.label,
+        "created_at": stamp(key.created_at),
+        "used_at": stamp(key.used_at),
+        "expires_at": stamp(key.expires_at),
+        "revoked_at": stamp(key.revoked_at),
+    }
+
+
+def _end(text: str, zone: tzinfo) -> int:
+    """The end (ms) of that day in the shop's time zone, or of so many days from now (`30d`); 0 for never."""
+    if not text:
+        return 0
+    try:
+        if text.endswith("d"):
+            end = now() + int(text[:-1]) * DAY_MS
+        else:
+            day = datetime.combine(date.fromisoformat(text), time(), zone) + timedelta(days=1)
+            end = int(day.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        end = 0
+    if not now() < end < FAR_MS:
+        raise click.BadParameter(
+            tr("{value} is neither a day to come (2027-03-31) nor a number of days (30d)", value=quoted(text)),
+            param_hint="--expires",
+        )
+    return end

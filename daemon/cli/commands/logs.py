@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable
+from datetime import datetime
+from typing import IO, Any, Final
+
+import click
+
+from daemon.cli.shared import Unavailable, examples
+from daemon.language import Text, tr
+
+EVENTS: Final = {
+    "started": Text("mcfd started"),
+    "stopping": Text("mcfd is stopping"),
+    "stopped": Text("mcfd stopped"),
+    "start.refused": Text("the start was refused"),
+    "request": Text("request"),
+    "certification": Text("certification"),
+    "closure": Text("Z closure"),
+    "line.up": Text("the machine answers"),
+    "line.down": Text("the machine is gone"),
+    "clock.drift": Text("the box's clock is off"),
+    "taxserver.alert": Text("no contact to the tax server for more than 7 days"),
+    "printer.failed": Text("a document was not printed"),
+    "request.failed": Text("mcfd failed at a request"),
+    "machine.attention": Text("a machine needs a decision"),
+}
+"""What the daemon's own names of events mean; one that is not here is shown as it is."""
+LEVELS: Final = {"warning": Text("WARNING"), "error": Text("ERROR"), "critical": Text("ERROR")}
+SHOWN_FIRST: Final = frozenset({"timestamp", "level", "event"})
+
+
+@click.command(
+    "logs",
+    help=tr("What the daemon has written to the system's journal, one readable line each."),
+    epilog=examples("mcfd logs", "mcfd logs -f", "mcfd logs --file mcfd.log"),
+)
+@click.option("-f", "--follow", is_flag=True, help=tr("Go on as new lines come."))
+@click.option(
+    "-n", "--lines", type=click.IntRange(1, 100_000), default=100, show_default=True, help=tr("Lines at the most.")
+)
+@click.option("--file", type=click.File("r"), default=None, help=tr("Read these lines instead; - is stdin."))
+def command(lines: int, file: IO[str] | None, *, follow: bool) -> None:
+    if file is not None:
+        show(file)
+        return
+    journalctl = shutil.which("journalctl")
+    if journalctl is None:
+        raise Unavailable(tr("there is no journalctl on this box; with --file the lines of a file are shown"))
+    arguments = [journalctl, "--unit=mcfd", "--output=cat", f"--lines={lines}", *(["--follow"] if follow else [])]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  a program of the system
+        try:
+            show(process.stdout or ())
+        finally:
+            process.terminate()
+
+
+def show(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(readable(line.rstrip("\n")))
+
+
+def readable(line: str) -> str:
+    """One event as people read it; what is none of ours is left as it is."""
+    try:
+        event: Any = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(event, dict) or "event" not in event:
+        return line
+    at = _time(str(event.get("timestamp", "")))
+    level = LEVELS.get(event.get("level", ""))
+    name = EVENTS.get(event["event"])
+    values = "  ".join(f"{key}={_value(value)}" for key, value in event.items() if key not in SHOWN_FIRST)
+    words = (at, tr(level) if level else "", tr(name) if name else str(event["event"]), values)
+    return "  ".join(word for word in words if word)
+
+
+def _time(text: str) -> str:
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return text
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

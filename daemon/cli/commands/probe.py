@@ -1,0 +1,162 @@
+"""`mcfd machine probe`: first contact with a machine, line by line, and the one file to send."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from daemon.cli.shared import (
+    FOUND_WRONG,
+    Failure,
+    Unavailable,
+    config_option,
+    examples,
+    json_option,
+    print_json,
+    say,
+    warn,
+)
+from daemon.language import tr
+from daemon.language.system import reason
+from daemon.probe.bundle import row, write_bundle
+from daemon.probe.configuration import NotThere, lines_of, write
+from daemon.probe.finding import Finding
+from daemon.probe.meeting import SPEEDS, NoMachine
+from daemon.probe.run import NotInTestMode, Result
+from daemon.probe.run import probe as probe_port
+from daemon.settings import SettingsError, load
+
+FATAL = ("state", "seq", "repeat", "close_again", "item")
+"""What, when it is contradicted, keeps this machine from being used."""
+
+
+@click.command(
+    "probe",
+    help=tr("Ask a machine, line by line, whether it is as mcfd takes it to be; it only reads, without --certify."),
+    epilog=examples(
+        "mcfd machine probe /dev/mcf-EL02000015",
+        "mcfd machine probe tcp://192.168.1.50:4001",
+        "mcfd machine probe /dev/ttyUSB0 --certify",
+    ),
+)
+@config_option
+@click.argument("port")
+@click.option("--certify", is_flag=True, help=tr("Make invoices too, on a machine in test mode."))
+@click.option(
+    "--i-know-these-are-real",
+    "real",
+    is_flag=True,
+    help=tr("With --certify, also on a machine whose invoices are real and cannot be taken back."),
+)
+@click.option(
+    "--speed", type=click.IntRange(300, 4_000_000), default=SPEEDS[0], help=tr("The speed to ask at first, bit/s.")
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=Path(),
+    help=tr("Where the file to send is put; this folder."),
+)
+@click.option("--write", "writing", is_flag=True, help=tr("Write the settings that were found without asking."))
+@json_option
+def probe(
+    *, config: Path | None, port: str, certify: bool, real: bool, speed: int, folder: Path, writing: bool, as_json: bool
+) -> None:
+    try:
+        result = asyncio.run(
+            probe_port(port, speed, on_finding=_silent if as_json else _show, certifying=certify, real=real)
+        )
+    except NoMachine as error:
+        raise Unavailable(tr(error.text)) from error
+    except NotInTestMode as error:
+        raise Failure(_not_in_test_mode(is_known=error.is_known)) from error
+    path = _bundle(result, port, folder)
+    if as_json:
+        findings = [finding.in_english for finding in result.findings]
+        print_json({"nim": result.nim, "findings": findings, "settings": result.settings, "file": str(path)})
+    else:
+        _sum_up(result, path)
+    if result.settings and not as_json:
+        _settings(config, result, writing=writing)
+    if result.broken_off or any(is_fatal(finding) for finding in result.findings):
+        sys.exit(FOUND_WRONG)
+
+
+def is_fatal(finding: Finding) -> bool:
+    return finding.verdict == "contradicted" and (finding.check in FATAL or "DO NOT USE" in finding.todo)
+
+
+def _silent(_: Finding) -> None:
+    pass
+
+
+def _show(finding: Finding) -> None:
+    for line in row(finding):
+        say(line)
+
+
+def _not_in_test_mode(*, is_known: bool) -> str:
+    if is_known:
+        return tr(
+            "this machine is not in test mode: its invoices are real, and stay. --i-know-these-are-real certifies all the same"
+        )
+    return tr(
+        "nothing tells whether this machine is in test mode: it has certified no invoice yet. If it is, --i-know-these-are-real"
+    )
+
+
+def _bundle(result: Result, port: str, folder: Path) -> Path:
+    try:
+        return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error
+
+
+def _sum_up(result: Result, path: Path) -> None:
+    counts = Counter(finding.verdict for finding in result.findings)
+    if result.broken_off:
+        warn(tr("broken off: {why}", why=result.broken_off))
+    click.echo()
+    say(
+        tr(
+            "{nim}: {confirmed} confirmed, {contradicted} contradicted, {open} not tried",
+            nim=result.nim,
+            confirmed=counts["confirmed"],
+            contradicted=counts["contradicted"],
+            open=counts["not tried"],
+        )
+    )
+    say(tr("the file to send: {path}", path=path))
+
+
+def _settings(config: Path | None, result: Result, *, writing: bool) -> None:
+    click.echo()
+    say(tr("In the section [[machine]] of {nim}:", nim=result.nim))
+    for line in lines_of(result.settings):
+        say(f"  {line}")
+    file = _config_file(config)
+    if file is None or not (writing or sys.stdin.isatty()):
+        return
+    if not writing and not click.confirm(tr("Write them to {path}?", path=file), default=True):
+        return
+    try:
+        kept = write(file, result.nim, result.settings)
+    except NotThere:
+        warn(tr("{path} has no section of {nim}: sudo mcfd setup, then probe again", path=file, nim=result.nim))
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from error
+    else:
+        say(tr("written; the old one is {path}; now: sudo systemctl restart mcfd", path=kept))
+
+
+def _config_file(config: Path | None) -> Path | None:
+    """A first contact may come before any configuration."""
+    try:
+        return load(config).file
+    except SettingsError:
+        return None

@@ -1,0 +1,204 @@
+"""`mcfd machine settle`: shows what was found, asks for a decision and its reason, writes both to the ledger.
+
+The running daemon holds the line; what the machine said is then taken from the ledger, where the daemon keeps it. Without a
+daemon the machine is asked afresh.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.live import read_machine
+from daemon.cli.shared import Failure, config_option, examples, json_option, moment, print_json, say
+from daemon.core.credible_time import Clocks, tell
+from daemon.core.ledger.decision import DECISIONS, Case, Decision, Obstacle
+from daemon.core.ledger.verdict import Evidence
+from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import FiscalCounters
+from daemon.language import Text, tr
+from daemon.machines.port_reading import PortReading
+from daemon.settings import Machine, Settings, load
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+
+
+@click.command(
+    "settle",
+    help=tr(
+        "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes "
+        "them to the ledger."
+    ),
+    epilog=examples(
+        "mcfd machine settle",
+        'mcfd machine settle EL02000015-1 --decision not-certified --reason "vu sur le journal de la machine"',
+    ),
+)
+@config_option
+@click.argument("nim", required=False)
+@click.option(
+    "--decision",
+    type=click.Choice(DECISIONS),
+    help=tr(
+        "certified: the machine did certify it; not-certified: it did not; adopt: take over what the machine says."
+    ),
+)
+@click.option("--reason", default="", help=tr("Why; kept in the ledger."))
+@json_option
+def settle(config: Path | None, nim: str | None, decision: str | None, reason: str, as_json: bool) -> int:
+    settings = load(config)
+    case = _find(settings, nim)
+    if case is None:
+        if as_json:
+            print_json({"settled": False, "attention": None})
+        else:
+            say(tr("nothing to settle: no machine is in attention"))
+        return 0
+    if not as_json:
+        _show(case, settings)
+    chosen = cast("Decision", decision or _ask_decision(case))
+    why = reason.strip() or _ask_reason()
+    _check(case, chosen)
+    by = whoever_types()  # before the ledger is opened as the user whose it is
+    with_ledger(settings, lambda store: store.decisions.carry_out(case, chosen, reason=why, at=_at(case), by=by))
+    if as_json:
+        print_json({"settled": True, "nim": case.state.book.nim, "attention": case.state.attention, "decision": chosen})
+    else:
+        say(tr("settled and written to the ledger; a running daemon goes on within seconds"))
+    return 0
+
+
+def _find(settings: Settings, nim: str | None) -> Case | None:
+    """The book asked for, or the one in attention; with the machine's word as fresh as it can be had."""
+    if nim and settings.find_machine(nim) is None:
+        raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
+    cases = with_ledger(settings, lambda store: _cases(store, nim))
+    if len(cases) > 1:
+        raise Failure(tr("which one? {nims}", nims=", ".join(case.state.book.nim for case in cases)))
+    if not cases:
+        return None
+    case = cases[0]
+    machine = settings.find_machine(case.state.book.nim)
+    fresh = asyncio.run(_ask_machine(machine)) if machine else None
+    return Case(case.state, case.attempt, fresh or case.evidence)
+
+
+async def _cases(store: Store, nim: str | None) -> list[Case]:
+    found = []
+    for book in await store.journal.books():
+        state = await store.ledger.state(book)
+        if book.mode == "live" and state.attention and (nim is None or same_machine(nim, book.nim)):
+            found.append(await store.decisions.case(book))
+    return found
+
+
+async def _ask_machine(machine: Machine) -> Evidence | None:
+    reading = await read_machine(machine)
+    return Evidence(now(), reading.state) if isinstance(reading, PortReading) else None
+
+
+# -- what is shown and asked ------------------------------------------------------------------------------------------------
+
+
+def _show(case: Case, settings: Settings) -> None:
+    zone = settings.reports.zone
+    say(tr("{nim}: {found}", nim=case.state.book.nim, found=case.state.attention))
+    if attempt := case.attempt:
+        began = moment(attempt.begun_at, zone)
+        say(
+            tr(
+                "invoice without a known outcome: {number} ({type}, {total} XOF), begun {at}",
+                number=attempt.number,
+                type=attempt.type,
+                total=attempt.total_ttc,
+                at=began,
+            )
+        )
+    if known := case.state.known:
+        say(
+            tr(
+                "the ledger knows: {counters}, last invoice {number}",
+                counters=_counted(known),
+                number=case.state.last_number or "–",
+            )
+        )
+    if case.evidence is None:
+        say(tr("it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"))
+        return
+    state = case.evidence.state
+    read = moment(case.evidence.at, zone)
+    say(tr("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=_counted(state.counters)))
+    if last := state.last:
+        told = tr(
+            "  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}",
+            number=last.number,
+            type=last.type,
+            total=last.total,
+            code=last.code,
+            time=last.time,
+        )
+        say(told)
+
+
+def _ask_decision(case: Case) -> str:
+    if not sys.stdin.isatty():
+        raise click.UsageError(tr("without a terminal {option} is needed", option="--decision"))
+    for choice in case.choices:
+        say(f"  {choice:<14} {tr(MEANINGS[choice])}")
+    asked: str = click.prompt(tr("Decision"), type=click.Choice(case.choices))
+    return asked
+
+
+def _ask_reason() -> str:
+    if not sys.stdin.isatty():
+        raise click.UsageError(tr("without a terminal {option} is needed", option="--reason"))
+    while True:
+        asked = str(click.prompt(tr("Reason"))).strip()
+        if asked:
+            return asked
+
+
+MEANINGS = {
+    "certified": Text("the machine did certify it: its code enters the ledger"),
+    "not-certified": Text("it did not certify it: the number is free again"),
+    "adopt": Text("take over the machine's counters and last invoice: its number is never given out again"),
+}
+
+
+# -- what is decided --------------------------------------------------------------------------------------------------------
+
+
+OBSTACLES: dict[Obstacle, Text] = {
+    "does not fit": Text("{decision} does not fit here; possible: {choices}"),
+    "machine unknown": Text(
+        "it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"
+    ),
+    "not its last": Text(
+        "the machine's last invoice is not {number} with this total: its code cannot be taken from it; if "
+        "the machine did not certify it: not-certified"
+    ),
+    "its last": Text("the machine's last invoice is {number}, with this total and type: it did certify it"),
+}
+
+
+def _check(case: Case, decision: Decision) -> None:
+    if obstacle := case.obstacle(decision):
+        number = case.attempt.number if case.attempt else ""
+        raise Failure(
+            tr(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number)
+        )
+
+
+def _at(case: Case) -> int:
+    """The time of the decision; a clock that nobody can believe moves no book (decision 21)."""
+    return tell(Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)).at
+
+
+def _counted(counters: FiscalCounters) -> str:
+    return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"

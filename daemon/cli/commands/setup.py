@@ -1,0 +1,242 @@
+"""`mcfd setup`: finds the machines, asks what only a person knows, writes the configuration, makes the first keys.
+
+Whatever can fail comes before the configuration is put in its place: a setup that broke off is simply run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from daemon.cli.ledger import now, with_ledger
+from daemon.cli.setup_shown import Done, show_end, show_machines, show_ports, told
+from daemon.cli.shared import FOUND_WRONG, Failure, check_nim, examples, json_option, print_json, warn
+from daemon.core.machine.nim import same_machine
+from daemon.language import tr
+from daemon.settings import Settings
+
+if TYPE_CHECKING:
+    from daemon.setup.plan import Network, Plan
+    from daemon.setup.search import Asked
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line says; None and empty where it says nothing."""
+
+    config: Path
+    ports: tuple[str, ...]
+    baudrate: int
+    nims: tuple[str, ...]
+    network: Network | None
+    host: str | None
+    http_port: int
+    ledger: Path
+    isf: str | None
+    operator_id: str
+    operator_name: str | None
+    key: bool
+    label: str
+    yes: bool
+    force: bool
+    as_json: bool
+
+    @property
+    def may_ask(self) -> bool:
+        return not self.yes and not self.as_json and sys.stdin.isatty()
+
+
+def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(check_nim(context, parameter, nim) for nim in given)
+
+
+@click.command(
+    "setup",
+    help=tr(
+        "Set this box up. Asks every serial port whether a machine answers (only reading), shows what was "
+        "found, writes the configuration, makes the first key and shows it once, with the address and a QR "
+        "code."
+    ),
+    epilog=examples(
+        "sudo mcfd setup",
+        "sudo mcfd setup --yes --network https",
+        'sudo mcfd setup --yes --nim EL02000015-1 --operator-name "Caisse 1" --json',
+        "sudo mcfd setup --port /dev/ttyS0 --force",
+        "sudo mcfd setup --port tcp://192.168.1.50:4001",
+    ),
+)
+@click.option(
+    "--config", type=click.Path(path_type=Path), default="/etc/mcfd/mcfd.toml", show_default=True,
+    metavar=tr("FILE"), envvar="MCFD_CONFIG", help=tr("The configuration file to write."),
+)  # fmt: skip
+@click.option("--port", "ports", multiple=True, help=tr("Ask this port only; may be repeated. Otherwise all."))
+@click.option("--baudrate", type=int, default=115_200, show_default=True, help=tr("The speed of the line, bit/s."))
+@click.option(
+    "--nim",
+    "nims",
+    multiple=True,
+    callback=_nims,
+    help=tr("Set up this machine only; may be repeated. Otherwise all that answer."),
+)
+@click.option(
+    "--network",
+    type=click.Choice(("local", "https", "plain")),
+    help=tr(
+        "Who uses it: this box alone (local, the default), the shop's network encrypted (https), or in clear (plain)."
+    ),
+)
+@click.option("--host", help=tr("The address to listen on; otherwise by --network."))
+@click.option("--http-port", type=click.IntRange(1, 65535), default=8480, show_default=True, help=tr("The TCP port."))
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), default="/var/lib/mcfd/mcfd.sqlite3", show_default=True,
+    metavar=tr("FILE"), help=tr("The ledger."),
+)  # fmt: skip
+@click.option("--isf", help=tr("The ISF of invoices that name none."))
+@click.option("--operator-id", default="1", show_default=True, help=tr("The operator of invoices that name none."))
+@click.option("--operator-name", help=tr('Its name, as "Caisse 1".'))
+@click.option("--key/--no-key", default=True, show_default=True, help=tr("Make a key for each machine."))
+@click.option("--label", default="setup", show_default=True, help=tr('Whose key it is, as "till 1".'))
+@click.option("--yes", is_flag=True, help=tr("Ask nothing."))
+@click.option("--force", is_flag=True, help=tr("Replace a configuration that exists; the old one is kept beside it."))
+@json_option
+def command(**flags: Any) -> int:
+    wanted = Wanted(**flags)
+    from daemon.setup.plan import checked, write
+    from daemon.setup.search import candidates, machines, search
+
+    place = _check_place(wanted)
+    ports = candidates(wanted.ports)
+    asked = asyncio.run(search(ports, wanted.baudrate))
+    if not wanted.as_json:
+        show_ports(asked)
+    chosen = _choose(wanted, machines(asked))
+    if not chosen:
+        return _nothing(wanted, asked)
+    if not wanted.as_json:
+        show_machines(chosen)
+    plan = _plan(wanted, chosen)
+    settings = checked(plan)
+    if wanted.may_ask:
+        click.confirm(tr("Write {path}?", path=place), default=True, abort=True)
+    root = _authority(settings)
+    done = [_set_up(wanted, plan, settings, each) for each in chosen]
+    kept = write(plan, place)
+    if wanted.as_json:
+        print_json(told(place, kept, root, asked, done))
+    else:
+        show_end(place, kept, root, done)
+    return 0
+
+
+def _check_place(wanted: Wanted) -> Path:
+    """Where the configuration goes, before a port is touched for nothing."""
+    place = wanted.config.absolute()
+    try:
+        exists = place.exists()
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent)) from None
+    if exists and not wanted.force:
+        raise Failure(tr("{path} exists already; --force replaces it and keeps the old one beside it", path=place))
+    if not os.access(place.parent, os.W_OK):
+        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent))
+    return place
+
+
+# -- what is there, and what is wanted of it ----------------------------------------------------------------------------------
+
+
+def _choose(wanted: Wanted, found: Sequence[Asked]) -> list[Asked]:
+    """All machines, or those that were named; empty when one that was named has not answered."""
+    named = wanted.nims
+    if not named and len(found) > 1 and wanted.may_ask:
+        everyone = ",".join(each.nim for each in found)
+        named = tuple(
+            click.prompt(tr("Which machines (NIMs with commas)"), default=everyone).replace(" ", "").split(",")
+        )
+    if not named:
+        return list(found)
+    chosen = []
+    for nim in named:
+        match = [each for each in found if same_machine(nim, each.nim)]
+        if not match:
+            warn(tr("{nim} has answered on no port", nim=nim))
+            return []
+        chosen += match
+    return chosen
+
+
+def _plan(wanted: Wanted, chosen: Sequence[Asked]) -> Plan:
+    from daemon.setup.plan import Plan, default_host
+
+    network = wanted.network or _ask_network(wanted)
+    return Plan(
+        machines=tuple((each.nim, each.port) for each in chosen),
+        ledger=wanted.ledger.absolute(),
+        network=network,
+        host=wanted.host or default_host(network),
+        port=wanted.http_port,
+        baudrate=wanted.baudrate,
+        isf=wanted.isf or _ask(wanted, tr("ISF (identifier of the till software)"), "1"),
+        operator_id=wanted.operator_id,
+        operator_name=wanted.operator_name or _ask(wanted, tr("Name of the till on invoices"), "Caisse 1"),
+    )
+
+
+def _ask_network(wanted: Wanted) -> Network:
+    from daemon.setup.plan import NETWORKS
+
+    if not wanted.may_ask:
+        return "local"
+    asked: Network = click.prompt(
+        tr("Who uses it? local: this box alone; https: the shop's network, encrypted; plain: the network, in clear"),
+        type=click.Choice(NETWORKS),
+        default="local",
+    )
+    return asked
+
+
+def _ask(wanted: Wanted, question: object, default: str) -> str:
+    return str(click.prompt(str(question), default=default)).strip() if wanted.may_ask else default
+
+
+def _nothing(wanted: Wanted, asked: Sequence[Asked]) -> int:
+    if wanted.as_json:
+        print_json(told(None, None, None, asked, ()))
+    warn(
+        tr("no machine has answered. Is it switched on, its cable in, the daemon stopped (systemctl stop mcfd)?")
+        if asked
+        else tr("no serial port on this box: plug in the machine's USB cable, then try again")
+    )
+    return FOUND_WRONG
+
+
+# -- what is made -------------------------------------------------------------------------------------------------------------
+
+
+def _authority(settings: Settings) -> Path | None:
+    """The root certificate that tills have to trust; one that is there already stays."""
+    if not settings.server.tls:
+        return None
+    from daemon.cli.commands.tls import ensure
+
+    return ensure(settings, datetime.now(UTC))
+
+
+def _set_up(wanted: Wanted, plan: Plan, settings: Settings, asked: Asked) -> Done:
+    from daemon.setup.address import base_url
+
+    key = ""
+    if wanted.key:
+        key = with_ledger(
+            settings, lambda store: store.api_keys.create(asked.nim, "live", wanted.label, at=now()), make=True
+        )
+    return Done(asked, base_url(plan.scheme, plan.host, plan.port), key)

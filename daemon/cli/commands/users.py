@@ -1,0 +1,131 @@
+"""`mcfd users`: the people who log in to the shop's page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.shared import Failure, config_option, examples, json_option, moment, print_json, print_table, say, stamp
+from daemon.core.errors import InvalidRequest
+from daemon.core.passwords import fault_of_name, fault_of_password, hash_password
+from daemon.core.roles import ROLES, Role
+from daemon.language import tr
+from daemon.settings import load
+
+
+@click.group("users", help=tr("Manage the people who log in to the shop's page."))
+def command() -> None:
+    pass
+
+
+def _name(_: click.Context, __: click.Parameter, value: str) -> str:
+    if fault := fault_of_name(value):
+        raise click.BadParameter(fault)
+    return value
+
+
+name_argument = click.argument("name", metavar=tr("NAME"), callback=_name)
+stdin_option = click.option(
+    "--password-stdin", "from_stdin", is_flag=True, help=tr("Read the password from stdin (one line).")
+)
+
+
+@command.command(
+    "create",
+    help=tr("Make a user; the password is asked for. One who was disabled comes back this way."),
+    epilog=examples(
+        "mcfd users create awa --role manager", "mcfd users create awa --role seller --password-stdin < file"
+    ),
+)
+@config_option
+@name_argument
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    required=True,
+    help=tr("seller: sell; reader: read the reports; manager: both, and close; technician: everything."),
+)
+@stdin_option
+def create(config: Path | None, name: str, role: Role, from_stdin: bool) -> None:
+    settings = load(config)
+    password = hash_password(_ask(name, from_stdin=from_stdin))
+    try:
+        with_ledger(
+            settings,
+            lambda store: store.people.create(name, role, password, at=now(), by=whoever_types()),
+            make=True,
+        )
+    except InvalidRequest:
+        raise Failure(tr("{name} exists already", name=name)) from None
+    say(tr("{name} may log in ({role})", name=name, role=role))
+
+
+@command.command("list", help=tr("List the users."), epilog=examples("mcfd users list", "mcfd users list --json"))
+@config_option
+@json_option
+def list_users(config: Path | None, as_json: bool) -> None:
+    settings = load(config)
+    people = with_ledger(settings, lambda store: store.people.all())
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": person.name,
+                    "role": person.role,
+                    "created_at": stamp(person.created_at),
+                    "disabled_at": stamp(person.disabled_at),
+                    "seen_at": stamp(person.seen_at),
+                }
+                for person in people
+            ]
+        )
+        return
+    zone = settings.reports.zone
+    print_table(
+        (tr("NAME"), tr("ROLE"), tr("CREATED"), tr("SEEN"), tr("DISABLED")),
+        [
+            (
+                person.name,
+                person.role,
+                *(moment(at, zone) for at in (person.created_at, person.seen_at, person.disabled_at)),
+            )
+            for person in people
+        ],
+    )
+
+
+@command.command("passwd", help=tr("Change a password; open sessions end."), epilog=examples("mcfd users passwd awa"))
+@config_option
+@name_argument
+@stdin_option
+def passwd(config: Path | None, name: str, from_stdin: bool) -> None:
+    settings = load(config)
+    password = hash_password(_ask(name, from_stdin=from_stdin))
+    with_ledger(settings, lambda store: store.people.set_password(name, password, at=now(), by=whoever_types()))
+    say(tr("password of {name} changed", name=name))
+
+
+@command.command(
+    "disable", help=tr("Disable a user: their sessions end at once."), epilog=examples("mcfd users disable awa")
+)
+@config_option
+@name_argument
+def disable(config: Path | None, name: str) -> None:
+    with_ledger(load(config), lambda store: store.people.disable(name, at=now(), by=whoever_types()))
+    say(tr("{name} may log in no more", name=name))
+
+
+def _ask(name: str, *, from_stdin: bool) -> str:
+    """The new password: one line of stdin, or typed twice at a terminal."""
+    if from_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    elif sys.stdin.isatty():
+        password = click.prompt(tr("Password"), hide_input=True, confirmation_prompt=tr("Once more"))
+    else:
+        raise click.UsageError(tr("without a terminal {option} is needed", option="--password-stdin"))
+    if fault := fault_of_password(password, name):
+        raise click.BadParameter(fault, param_hint=tr("password"))
+    return password

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+import click
+
+from daemon.cli.ledger import existing, figures, now, with_ledger
+from daemon.cli.shared import FOUND_WRONG, complain, config_option, examples, json_option, print_json, say
+from daemon.core.errors import StorageError
+from daemon.language import tr
+from daemon.owner import as_owner
+from daemon.settings import Settings, load
+
+
+@click.command(
+    "verify",
+    help=tr("Verify the ledger: integrity, chain, totals, sequence of Z. Exit 1 when something is wrong."),
+    epilog=examples("mcfd verify", "mcfd verify --json"),
+)
+@config_option
+@json_option
+def command(config: Path | None, as_json: bool) -> int:
+    from daemon.store.maintenance.verify import Findings, verify
+
+    settings = load(config)
+    path = existing(settings)
+    _bring_up_to_date(settings)
+    progress = Progress()
+    try:
+        with as_owner(path.parent):
+            findings = verify(path, progress)
+    except StorageError as error:
+        findings = Findings((str(error),), 0, 0, 0)
+    finally:
+        progress.end()
+    if findings.clean:
+        _note(settings)
+    if as_json:
+        print_json({"ok": findings.clean, "ledger": str(path), **figures(findings)})
+    elif findings.clean:
+        say(
+            tr(
+                "{path}: all is right ({books} book(s), {records} record(s), {closures} Z closure(s))",
+                path=path,
+                books=findings.books,
+                records=findings.records,
+                closures=findings.closures,
+            )
+        )
+    else:
+        for problem in findings.problems:
+            complain(problem)
+        complain(tr("{path}: {count} problem(s)", path=path, count=len(findings.problems)))
+    return 0 if findings.clean else FOUND_WRONG
+
+
+def _bring_up_to_date(settings: Settings) -> None:
+    """A ledger of an older version is migrated first, as the next start would; what is wrong with it is told by `verify`."""
+    with contextlib.suppress(StorageError):
+        with_ledger(settings, lambda store: store.retention.size())
+
+
+def _note(settings: Settings) -> None:
+    """For whoever looks after the box from afar (`GET /metrics`); what was found stands even where it cannot be written down."""
+    with contextlib.suppress(StorageError):
+        with_ledger(settings, lambda store: store.retention.note_verified(at=now()))
+
+
+class Progress:
+    """A line that counts, for who waits at a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = False
+
+    def __call__(self, records: int) -> None:
+        if sys.stderr.isatty():
+            self._shown = True
+            click.echo("\r" + tr("{records} records …", records=records) + " ", err=True, nl=False)
+
+    def end(self) -> None:
+        if self._shown:
+            click.echo(err=True)

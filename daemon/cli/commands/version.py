@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import platform
+
+import click
+
+from daemon.cli.shared import json_option, print_json
+from daemon.language import tr
+
+
+@click.command("version", help=tr("Show the versions."))
+@json_option
+def command(as_json: bool) -> None:
+    from importlib.metadata import version
+
+    versions = {"mcfd": version("mcfd"), "python": platform.python_version(), "system": platform.platform()}
+    if as_json:
+        print_json(versions)
+    else:
+        click.echo("\n".join(f"{name} {value}" for name, value in versions.items()))

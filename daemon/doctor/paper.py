@@ -1,0 +1,43 @@
+"""What stands on paper, and the printer it comes out of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from daemon.core.errors import PrinterFailed
+from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.language import ambient, sentence, tell, tr
+from daemon.printer import ReceiptPrinter
+from daemon.settings import Settings
+
+NO_ISF: Final = "1"
+"""What the examples have: no ISF that the tax authority has given out."""
+
+
+def check_isf(settings: Settings) -> Iterator[Finding]:
+    """An invented ISF on real invoices is a fault in the eyes of the tax authority."""
+    for machine in settings.machine:
+        if machine.enabled and machine.isf == NO_ISF:
+            yield warn(
+                "isf",
+                tr("the ISF is {isf}, which is only an example", isf=machine.isf),
+                tr("set isf in [[machine]] to the one that the tax authority gave the till software"),
+                nim=machine.nim,
+            )
+
+
+async def check_printer(settings: Settings) -> list[Finding]:
+    """Asks the printer for its state; nothing is printed."""
+    printer = settings.printer
+    if printer is None:
+        return []
+    try:
+        await ReceiptPrinter(printer.address, min(printer.timeout, PATIENCE_SECONDS)).check()
+    except PrinterFailed as error:
+        why = tell(sentence(error), ambient())
+        return [fail("printer", why, tr("paper in, cover closed, switched on? its address: address in [printer]"))]
+    return [ok("printer", tr("{address} answers", address=printer.address))]
+
+
+PATIENCE_SECONDS: Final = 3.0

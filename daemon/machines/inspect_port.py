@@ -1,0 +1,65 @@
+"""A look at a machine by whoever happens to be there: it only reads, and only on a port that nobody else uses."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bridge.errors import BridgeError, PortUnavailable, PortVanished
+from bridge.holders import find_holders
+from bridge.link import Link, Timers
+from bridge.machine import Machine as Wire
+from bridge.machine import handshake
+from bridge.port_network import is_network, open_line
+from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
+from daemon.core.machine.state import ServerLink
+from daemon.machines.adapter import ConnectedMachine, machine_state
+from daemon.machines.port_reading import PortReading, Silence
+
+TAXPAYER_LINES = range(6)
+PATIENCE_SECONDS = 6.0
+"""For all of it: three tries of a few commands on a slow line; a machine needs a tenth of a second."""
+
+
+async def look(
+    place: str | Path, baudrate: int = 115_200, timers: Timers | None = None, patience: float = PATIENCE_SECONDS
+) -> PortReading | Silence:
+    """A lock on the port is only advisory for some programs, so that who has it open is looked for first."""
+    port = str(place)
+    if not is_network(port) and (others := find_holders(Path(port))):
+        return Silence(f"{port}: used by {', '.join(map(str, others))}", "busy")
+    try:
+        link = Link(await open_line(port, baudrate), timers=timers)
+    except PortUnavailable as error:
+        return Silence(str(error), error.why)
+    try:
+        async with asyncio.timeout(patience):
+            return await _read(link)
+    except (BridgeError, MachineError, TimeoutError) as error:
+        if is_network(port) and isinstance(error.__cause__ or error, PortVanished):
+            return Silence(
+                f"{port}: it hangs up on us; a device server does that while another program is connected", "busy"
+            )
+        answers = link.counters.bytes_received > 0
+        return Silence(str(error) or "the machine does not come to an end", "stranger" if answers else "silent")
+    finally:
+        link.close()
+
+
+async def _read(link: Link) -> PortReading:
+    state = machine_state(await handshake(link))
+    machine = ConnectedMachine(Wire(link))
+    try:
+        server = await machine.server_link()
+    except MachineRefused as error:  # one that is not activated may know neither server nor taxpayer
+        server = ServerLink(0, 0, "", "", error.text)
+    except MachineNonsense as error:  # the state was a machine's, so this one only has other habits
+        server = ServerLink(0, 0, "", "", str(error))
+    return PortReading(state, server, tuple([await _taxpayer(machine, line) for line in TAXPAYER_LINES]))
+
+
+async def _taxpayer(machine: ConnectedMachine, line: int) -> str:
+    try:
+        return await machine.taxpayer(line)
+    except (MachineRefused, MachineNonsense):
+        return ""

@@ -1,0 +1,32 @@
+"""What a look at a machine gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from daemon.core.machine.state import MachineState, ServerLink
+
+Why = Literal["busy", "missing", "permission", "silent", "stranger", "other"]
+
+
+@dataclass(frozen=True)
+class PortReading:
+    """C1h, C2h and the six lines of 2Bh, at one moment."""
+
+    state: MachineState
+    link: ServerLink
+    taxpayer: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Why nothing was read: another program holds the line (`busy`), nobody answers (`silent`), or something that is no
+    machine does (`stranger`)."""
+
+    reason: str
+    why: Why
+
+    @property
+    def busy(self) -> bool:
+        return self.why == "busy"

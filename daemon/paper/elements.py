@@ -1,0 +1,59 @@
+"""What a document is made of, whatever it is printed on. A template yields these; `layout` and `html` show them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Align = Literal["left", "center"]
+
+
+class Title(msgspec.Struct, frozen=True):
+    """What the document is; centred, bold and tall."""
+
+    text: str
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Text that is broken between words where it is too long; empty is an empty line."""
+
+    text: str = ""
+    align: Align = "left"
+    bold: bool = False
+    indent: int = 0
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A name at the left and its value at the right edge; on two lines where one is too narrow."""
+
+    left: str
+    right: str
+    bold: bool = False
+    indent: int = 0
+
+
+class Table(msgspec.Struct, frozen=True):
+    """The first column is text, the others are figures. Where the paper is too narrow each row becomes pairs."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A line from edge to edge."""
+
+
+class QrCode(msgspec.Struct, frozen=True):
+    content: str
+
+
+Element = Title | Line | Pair | Table | Rule | QrCode
+
+
+class Document(msgspec.Struct, frozen=True):
+    """`name` for a browser's tab; `language` as `fr`."""
+
+    name: str
+    language: str
+    elements: tuple[Element, ...]

@@ -1,0 +1,83 @@
+"""A document as one HTML page that needs nothing else: for a browser's print dialogue, a mail or an archive."""
+
+from __future__ import annotations
+
+import io
+from html import escape
+
+from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
+
+PAPER_MM = {32: 58, 42: 80, 48: 80}
+"""Width of the roll by its columns."""
+
+_STYLE = """
+@page { size: %(paper)dmm auto; margin: 0 }
+body { width: %(inner)dmm; margin: 0 auto; padding: 3mm 0; color: #000; background: #fff;
+  font: %(font)smm/1.35 "DejaVu Sans", Arial, sans-serif; font-variant-numeric: tabular-nums }
+h1 { font-size: 1.35em; text-align: center; margin: .6em 0 }
+p { margin: 0; min-height: 1.35em; overflow-wrap: anywhere }
+.center { text-align: center }
+.bold { font-weight: bold }
+.pair { display: flex; justify-content: space-between; flex-wrap: wrap; column-gap: 1em }
+.pair > :last-child { margin-left: auto; text-align: right; overflow-wrap: anywhere }
+table { width: 100%%; border-collapse: collapse; font-size: .85em }
+th, td { text-align: right; padding: 0 0 0 1mm } th:first-child, td:first-child { text-align: left; padding: 0 }
+hr { border: 0; border-top: 1px dashed #000; margin: .6em 0 }
+svg { display: block; margin: 2mm auto }
+"""
+
+MODULE_MM = 0.75
+QUIET_ZONE = 4
+
+
+def as_html(document: Document, width: int) -> str:
+    """Sized for the paper that has `width` columns."""
+    paper = PAPER_MM[width]
+    style = _STYLE % {"paper": paper, "inner": paper - 8, "font": "2.6" if paper < PAPER_MM[48] else "3"}
+    body = "\n".join(_html(element) for element in document.elements)
+    return (
+        f'<!doctype html>\n<html lang="{document.language}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width">\n<title>{escape(document.name)}</title>\n'
+        f"<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _html(element: Element) -> str:
+    match element:
+        case Title(text):
+            return f"<h1>{escape(text)}</h1>"
+        case Line(text, align, bold, indent):
+            return f"<p{_classes(center=align == 'center', bold=bold)}{_indent(indent)}>{escape(text)}</p>"
+        case Pair(left, right, bold, indent):
+            spans = f"<span>{escape(left)}</span><span>{escape(right)}</span>"
+            return f"<p{_classes(pair=True, bold=bold)}{_indent(indent)}>{spans}</p>"
+        case Table(head, lines):
+            figures = "".join(f"<tr>{_cells('td', row)}</tr>" for row in lines)
+            return f"<table><tr>{_cells('th', head)}</tr>{figures}</table>"
+        case Rule():
+            return "<hr>"
+        case QrCode(content):
+            return _qr_code(content)
+
+
+def _classes(**wanted: bool) -> str:
+    names = " ".join(name for name, on in wanted.items() if on)
+    return f' class="{names}"' if names else ""
+
+
+def _indent(columns: int) -> str:
+    return f' style="padding-left: {columns}ch"' if columns else ""
+
+
+def _cells(kind: str, cells: tuple[str, ...]) -> str:
+    return "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
+
+
+def _qr_code(content: str) -> str:
+    import segno  # noqa: PLC0415  half a megabyte that most boxes never need
+
+    image = io.BytesIO()
+    segno.make_qr(content, error="m").save(
+        image, kind="svg", scale=MODULE_MM, unit="mm", border=QUIET_ZONE, light="white", xmldecl=False
+    )
+    return image.getvalue().decode().strip()

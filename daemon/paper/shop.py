@@ -1,0 +1,86 @@
+"""Whose paper it is: what stands above and below every document (SFE 2.0, sections 3 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, tzinfo
+
+import msgspec
+
+from daemon.language import Language, Speaker
+from daemon.paper.elements import Element, Line, Pair, Rule
+
+
+class Shop(msgspec.Struct, frozen=True, kw_only=True):
+    """`name` and `address` are the machine's (2Bh) where it has been read; the rest is of `[company]`. What is not known is
+    empty, and is not printed. `labels` name the methods of payment."""
+
+    nim: str
+    ifu: str = ""
+    isf: str = ""
+    name: str = ""
+    address: tuple[str, ...] = ()
+    cadastral: str = ""
+    phone: str = ""
+    email: str = ""
+    accounts: tuple[str, ...] = ()
+    regime: str = ""
+    tax_office: str = ""
+    labels: Mapping[str, str] = {}
+    zone: tzinfo = UTC
+    is_test: bool = False
+
+
+class Style(msgspec.Struct, frozen=True):
+    """How a document is told."""
+
+    language: Language = "fr"
+    is_duplicate: bool = False
+
+    @property
+    def say(self) -> Speaker:
+        return Speaker(self.language)
+
+
+def head(shop: Shop, style: Style) -> Iterator[Element]:
+    say = style.say
+    if shop.name:
+        yield Line(shop.name, align="center", bold=True)
+    for line in shop.address:
+        yield Line(line, align="center")
+    if shop.cadastral:
+        yield Line(say("Cadastral reference: {reference}", reference=cadastral(shop.cadastral)), align="center")
+    if shop.phone:
+        yield Line(say("Tel. {number}", number=shop.phone), align="center")
+    if shop.email:
+        yield Line(shop.email, align="center")
+    if shop.ifu:
+        yield Line(f"IFU {shop.ifu}", align="center")
+    if shop.regime:
+        yield Line(say("Tax regime: {regime}", regime=shop.regime), align="center")
+    if shop.tax_office:
+        yield Line(say("Tax office: {office}", office=shop.tax_office), align="center")
+    for account in shop.accounts:
+        yield Line(say("Account: {account}", account=account), align="center")
+    yield Rule()
+
+
+def test_mark(shop: Shop, style: Style) -> Iterator[Element]:
+    """What a simulated machine has certified must not be taken for an invoice (decision 23)."""
+    if shop.is_test:
+        yield Line(style.say("*** TEST - NO FISCAL VALUE ***"), align="center", bold=True)
+
+
+def machine(shop: Shop) -> Iterator[Element]:
+    yield Pair("NIM", shop.nim)
+    if shop.isf:
+        yield Pair("ISF", shop.isf)
+
+
+def cadastral(digits: str) -> str:
+    """Section, block and plot: eleven characters as `SSSS LLL PPPP`; anything else as it was written."""
+    plain = digits.replace(" ", "")
+    return "\N{NO-BREAK SPACE}".join((plain[:4], plain[4:7], plain[7:])) if len(plain) == CADASTRAL_LENGTH else digits
+
+
+CADASTRAL_LENGTH = 11

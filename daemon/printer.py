@@ -1,0 +1,132 @@
+"""A receipt printer on the network or on a device of the box: bytes go to it, or the reason why not comes back.
+
+Nothing waits for it but who asked: a document has its time, and what is not printed by then is given up. The printer is asked
+for its state first (DLE EOT, the one command of ESC/POS that is answered at once); one that does not answer is written to all
+the same, since many adapters pass nothing back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from daemon.core.errors import PrinterFailed
+from daemon.language import Text
+
+ASK_OFFLINE: Final = b"\x10\x04\x02"
+ASK_PAPER: Final = b"\x10\x04\x04"
+COVER_OPEN: Final = 0x04
+PAPER_ENDED_OFFLINE: Final = 0x20
+PRINTER_ERROR: Final = 0x40
+PAPER_END: Final = 0x60
+"""Bits of the answers: of DLE EOT 2 the cover, the end of paper that stopped it, an error; of DLE EOT 4 the paper itself."""
+
+STATE_PATIENCE: Final = 0.7
+"""Seconds for an answer to a state command; a printer that knows it answers within milliseconds."""
+DEFAULT_PORT: Final = 9100
+
+OUT_OF_PAPER = Text("the printer is out of paper")
+COVER_IS_OPEN = Text("the printer's cover is open")
+IN_ERROR = Text("the printer reports an error of its own")
+TOO_SLOW = Text("the printer did not take the document in time")
+
+
+class ReceiptPrinter:
+    """One document after the other; `address` is `tcp://host:port` or the path of a device."""
+
+    def __init__(self, address: str, timeout: float) -> None:
+        self._address = address
+        self._timeout = timeout
+        self._turn = asyncio.Lock()
+
+    async def print(self, data: bytes) -> None:
+        """Returns once the printer has taken all of it; PrinterFailed when it did not."""
+        try:
+            async with asyncio.timeout(self._timeout), self._turn:
+                await (self._send if "://" in self._address else self._write)(data)
+        except TimeoutError:
+            raise PrinterFailed(TOO_SLOW) from None
+        except OSError as error:
+            raise PrinterFailed(
+                Text("the printer cannot be reached ({value})", value=error.strerror or type(error).__name__)
+            ) from error
+
+    async def check(self) -> None:
+        """PrinterFailed when it could not print now."""
+        await self.print(b"")
+
+    async def _send(self, data: bytes) -> None:
+        url = urlsplit(self._address)
+        reader, writer = await asyncio.open_connection(url.hostname, url.port or DEFAULT_PORT)
+        try:
+            await _refuse_trouble(reader, writer)
+            writer.write(data)
+            await writer.drain()
+            writer.write_eof()
+            await _until_taken(writer)
+        finally:
+            writer.transport.abort()  # nothing of a document that was given up comes out later
+
+    async def _write(self, data: bytes) -> None:
+        """A device of the kernel takes what fits and says so; it is never waited for outside the loop."""
+        device = _open_device(Path(self._address))
+        try:
+            while data:
+                try:
+                    data = data[os.write(device, data) :]
+                except BlockingIOError:
+                    await asyncio.sleep(0.02)  # a device that is full tells nobody when it no longer is
+        finally:
+            os.close(device)
+
+
+def _open_device(path: Path) -> int:
+    if not stat.S_ISCHR(path.stat().st_mode):
+        raise PrinterFailed(Text("the printer's address is not a device"))
+    return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+async def _until_taken(writer: asyncio.StreamWriter) -> None:
+    """Until the printer has acknowledged every byte: what lies in the kernel would be lost with the connection."""
+    link: socket.socket = writer.get_extra_info("socket")
+    while _unacknowledged(link):  # noqa: ASYNC110  the kernel tells nobody when its queue is empty
+        await asyncio.sleep(0.01)
+
+
+def _unacknowledged(link: socket.socket) -> int:
+    """Bytes in the kernel's queue (SIOCOUTQ of Linux)."""
+    import fcntl  # noqa: PLC0415  of Linux, as the command is
+    import struct  # noqa: PLC0415
+    import termios  # noqa: PLC0415
+
+    with contextlib.suppress(OSError):
+        count: int = struct.unpack("i", fcntl.ioctl(link.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"))[0]
+        return count
+    return 0
+
+
+async def _refuse_trouble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    offline = await _ask(reader, writer, ASK_OFFLINE)
+    if offline & COVER_OPEN:
+        raise PrinterFailed(COVER_IS_OPEN)
+    paper = await _ask(reader, writer, ASK_PAPER) if offline else 0
+    if paper & PAPER_END or offline & PAPER_ENDED_OFFLINE:
+        raise PrinterFailed(OUT_OF_PAPER)
+    if offline & PRINTER_ERROR:
+        raise PrinterFailed(IN_ERROR)
+
+
+async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, command: bytes) -> int:
+    """One byte of state; 0 from a printer that says nothing (a real one always has bit 1 and bit 4 set)."""
+    writer.write(command)
+    try:
+        async with asyncio.timeout(STATE_PATIENCE):
+            answer = await reader.read(1)
+    except TimeoutError:
+        return 0
+    return answer[0] if answer else 0

@@ -1,0 +1,355 @@
+"""What can be learnt of a machine by only reading: nothing here moves a counter or touches an invoice."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import statistics
+import time
+from collections.abc import AsyncGenerator, Callable
+
+from bridge.commands import ReadServerLink, ReadTaxpayer
+from bridge.frame import Nak, Request, encode
+from bridge.link import LAST_SEQ
+from daemon.core.clock import machine_millis
+from daemon.language import Text
+from daemon.probe.finding import Finding, confirmed, contradicted, judged, not_tried
+from daemon.probe.line import Answer, ProbeLine
+from daemon.probe.meeting import SPEEDS
+from daemon.probe.replies import (
+    GROUPS,
+    SERVER,
+    STATE,
+    STATE_FIELDS,
+    STATE_WITHOUT_LAST,
+    TAXPAYER,
+    TYPES,
+    State,
+    code_page,
+    number_form,
+    read_state,
+    state_of,
+    trouble_with,
+)
+
+SAMPLES = 5
+_REPLY_TIMEOUT = 0.5
+_PAUSE = 0.1
+"""Seconds; a USB adapter holds bytes back for less."""
+_HIGH_SEQ = (0x20, 0x7F, 0x80, 0xFF)
+_NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?")
+_IFU = re.compile(r"[0-9]{8}[A-Z]")
+_CODE = re.compile(r"[A-Z0-9]{24}")
+_TIME = re.compile(r"[0-9]{14}")
+_SECOND_TICK = 1.1
+_HOUR, _DRIFT = 3600, 120
+_OPEN = (2, 3)
+"""Byte and bit of the status that say: an invoice is open (B)."""
+_TOLD = Text("mcfd reads it as it is; send us the file")
+
+
+async def look(line: ProbeLine, first: Answer) -> AsyncGenerator[Finding, None]:
+    """Each as soon as it is known. LinkEnded and Unanswered when the machine goes away meanwhile."""
+    before = state_of(first)
+    yield _speed(line)
+    yield _echo(first)
+    yield await _seq_range(line)
+    yield await _nak(line)
+    yield await _repeat(line)
+    yield await _times(line)
+    yield _pauses(line)
+    for finding in (*_state(before), *last_invoice(before)):
+        yield finding
+    yield _clock(await read_state(line))
+    yield _invoice_open(first)
+    yield _mode(before)
+    yield await _server(line)
+    yield await _taxpayer(line)
+    yield _syn(line)
+    yield await _unchanged(line, before)
+
+
+def _speed(line: ProbeLine) -> Finding:
+    return judged(
+        line.speed == SPEEDS[0],
+        "speed",
+        Text("115 200 bit/s, 8 bits, no parity, 1 stop bit"),
+        f"{line.speed} bit/s, 8N1",
+        Text("baudrate = {speed} in its [[machine]]", speed=line.speed),
+        baudrate=line.speed,
+    )
+
+
+def _echo(first: Answer) -> Finding:
+    return judged(
+        not first.is_echoed,
+        "echo",
+        Text("the line does not send back what is sent"),
+        "echo" if first.is_echoed else "no echo",
+        Text("mcfd takes no echo for an answer; it can be switched off at the adapter"),
+    )
+
+
+async def _seq_range(line: ProbeLine) -> Finding:
+    taken = []
+    for seq in _HIGH_SEQ:
+        answer = await line.send(encode(Request(seq, STATE, b"")))
+        if answer.reply is not None:
+            taken.append(seq)
+    return judged(
+        all(seq in taken for seq in _HIGH_SEQ if seq <= LAST_SEQ),
+        "seq",
+        Text("SEQ from 20h to 7Fh is taken and sent back"),
+        "taken: " + " ".join(f"{seq:02X}h" for seq in taken),
+        Text("this machine cannot be used with mcfd as it is: send us the file"),
+    )
+
+
+async def _nak(line: ProbeLine) -> Finding:
+    """The last digit of the checksum is another one."""
+    frame = bytearray(encode(Request(line.next_seq(), STATE, b"")))
+    frame[-2] ^= 1
+    answer = await line.send(bytes(frame))
+    came = "NAK" if answer.naks else "an answer" if answer.reply else "silence"
+    return judged(
+        isinstance(answer.heard[-1].event, Nak) if answer.heard else False,
+        "nak",
+        Text("NAK to a request with a wrong checksum"),
+        came,
+        Text("mcfd sends again after silence as well; a damaged frame costs reply_timeout"),
+    )
+
+
+async def _repeat(line: ProbeLine) -> Finding:
+    """Asked again after its clock has ticked, a machine that executes again tells another second."""
+    frame = encode(Request(line.next_seq(), STATE, b""))
+    once = await line.send(frame)
+    await asyncio.sleep(_SECOND_TICK)
+    again = await line.send(frame)
+    fresh = await line.exchange(STATE)
+    expected = Text("the same SEQ again is not executed again: the last answer is repeated")
+    if once.reply is None or again.reply is None or fresh.text == once.text:
+        return not_tried("repeat", expected, Text("its clock does not tell: no answer, or no seconds"))
+    return judged(
+        again.reply == once.reply,
+        "repeat",
+        expected,
+        "the same answer" if again.reply == once.reply else "another answer",
+        Text("DO NOT USE: a lost answer to 38h could certify twice. Send us the file; until then tries = 1"),
+        tries=1,
+    )
+
+
+async def _times(line: ProbeLine) -> Finding:
+    times = []
+    for _ in range(SAMPLES):
+        answer = await line.exchange(STATE)
+        times.append(answer.first_byte or 0.0)
+    longest = max(answer.first_byte or 0.0 for answer in line.answers if answer.reply)
+    wanted = round(max(_REPLY_TIMEOUT, longest * 2), 1)
+    return judged(
+        longest < _REPLY_TIMEOUT,
+        "reply_time",
+        Text("the first byte of an answer within 500 ms"),
+        f"C1h {statistics.median(times) * 1000:.1f} ms, the longest {longest * 1000:.0f} ms",
+        Text("reply_timeout = {seconds} in its [[machine]]", seconds=wanted),
+        reply_timeout=wanted,
+    )
+
+
+def _pauses(line: ProbeLine) -> Finding:
+    longest = max(answer.longest_pause for answer in line.answers)
+    wanted = round(max(_REPLY_TIMEOUT, longest * 2), 1)
+    return judged(
+        longest < _PAUSE,
+        "reply_gap",
+        Text("an answer comes in one piece"),
+        f"the longest pause in one: {longest * 1000:.0f} ms",
+        Text("reply_gap = {seconds} in its [machine.habits]", seconds=wanted),
+        habits__reply_gap=wanted,
+    )
+
+
+# -- C1h ------------------------------------------------------------------------------------------------------------------
+
+
+def _state(state: State) -> list[Finding]:
+    fields = state.fields
+    found = [
+        judged(
+            state.read is not None,
+            "state",
+            Text("mcfd understands the state of the machine (C1h)"),
+            state.trouble or "understood",
+            Text("this machine cannot be used with mcfd as it is: send us the file"),
+        ),
+        judged(
+            len(fields) in (STATE_FIELDS, STATE_WITHOUT_LAST),
+            "state.fields",
+            Text("C1h has 27 fields, or 22 without the last invoice"),
+            f"{len(fields)} fields",
+            _TOLD,
+        ),
+        _form("state.nim", Text("the NIM with its activation counter, as EL02000015-1"), fields, 0, _nim_form),
+        _form(
+            "state.ifu", Text("the IFU as 99999999A"), fields, 1, lambda text: bool(_IFU.fullmatch(text)), shown=False
+        ),
+        _form("state.time", Text("the time as 14 digits"), fields, 2, lambda text: bool(_TIME.fullmatch(text))),
+    ]
+    counters = [number_form(field) for field in fields[3:6]]
+    found.append(
+        judged(
+            set(counters) == {"whole"},
+            "state.counters",
+            Text("counters as whole numbers"),
+            ", ".join(fields[3:6]),
+            _TOLD,
+        )
+    )
+    return [*found, _rates(state)]
+
+
+def _nim_form(text: str) -> bool:
+    match = _NIM.fullmatch(text)
+    return bool(match and match[1])
+
+
+def _form(
+    check: str, expected: Text, fields: tuple[str, ...], at: int, is_so: Callable[[str], bool], *, shown: bool = True
+) -> Finding:
+    """What is about the taxpayer is not shown, only its shape."""
+    text = fields[at] if at < len(fields) else ""
+    came = text if shown else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
+    return judged(is_so(text), check, expected, came or "empty", _TOLD)
+
+
+def last_invoice(state: State) -> list[Finding]:
+    fields = state.fields
+    expected = Text("the last invoice: time, type, code, number, total")
+    if state.read is None or state.read.last is None:
+        return [not_tried("state.last", expected, Text("no invoice has been certified yet, or it is left out"))]
+    time_, kind, code, number, total = (*fields[6:11], *[""] * 5)[:5]
+    return [
+        judged(bool(_TIME.fullmatch(time_) and number), "state.last", expected, f"{time_} {kind} {number!r}", _TOLD),
+        judged(kind in TYPES, "state.type", Text("its type is one of FV FT EV ET FA EA"), kind or "empty", _TOLD),
+        judged(
+            bool(_CODE.fullmatch(code)),
+            "state.code",
+            Text("its code has 24 letters and digits, without dashes"),
+            code or "empty",
+            Text("mcfd takes dashes away; without a code a certification cannot be taken over after a power cut"),
+        ),
+        judged(
+            number_form(total) == "whole",
+            "state.amount",
+            Text("its total is a whole number"),
+            f"{total} ({number_form(total)})",
+            _TOLD,
+        ),
+    ]
+
+
+def _rates(state: State) -> Finding:
+    rates = state.fields[11:] if len(state.fields) > STATE_WITHOUT_LAST else state.fields[6:]
+    told = ", ".join(f"{group} {rate}" for group, rate in zip(GROUPS, rates, strict=False) if rate.strip("0., "))
+    forms = {number_form(rate) for rate in rates}
+    return judged(
+        forms <= {"whole", "point"},
+        "state.rates",
+        Text("VAT rates of the groups A to P as 18.00"),
+        told or "none",
+        _TOLD,
+    )
+
+
+def _clock(state: State) -> Finding:
+    """Against this box's own clock, which may be the wrong one."""
+    expected = Text("the clock of the machine is in UTC, and right")
+    millis = machine_millis(state.read.time) if state.read else None
+    if millis is None:
+        return not_tried("clock", expected, Text("the time cannot be read"))
+    off = round(millis / 1000 - time.time())
+    hours = round(off / _HOUR)
+    came = f"{off:+d} s to this box"
+    if hours and abs(off - hours * _HOUR) < _DRIFT and abs(hours) <= 14:  # noqa: PLR2004  as far as time zones go
+        came += f" (UTC{hours:+d}?)"
+    return judged(
+        abs(off) < _DRIFT,
+        "clock",
+        expected,
+        came,
+        Text("which of the two is wrong? timedatectl shows this box's; the machine's is set by its technician"),
+    )
+
+
+def _invoice_open(first: Answer) -> Finding:
+    byte, bit = _OPEN
+    is_open = len(first.status) > byte and bool(first.status[byte] >> bit & 1)
+    return judged(
+        not is_open,
+        "invoice_open",
+        Text("no invoice is open"),
+        f"status {first.status.hex(' ')}",
+        Text("the probe leaves it alone; mcfd cancels it when it starts"),
+    )
+
+
+def _mode(state: State) -> Finding:
+    expected = Text("whether the machine is in test mode is seen by its last code")
+    if state.is_test is None:
+        return not_tried("mode", expected, Text("no code of a last invoice"))
+    return confirmed("mode", expected, "test mode" if state.is_test else "a real machine")
+
+
+# -- C2h, 2Bh -------------------------------------------------------------------------------------------------------------
+
+
+async def _server(line: ProbeLine) -> Finding:
+    answer = await line.exchange(SERVER)
+    expected = Text("C2h: acknowledged, held, last contact, CON TRA or DIS, maybe an error")
+    if answer.refusal is not None:
+        return contradicted(
+            "server", expected, answer.refusal, Text("mcfd does without; the watch over the 7 days is off")
+        )
+    trouble = trouble_with(ReadServerLink(), answer)
+    return judged(
+        not trouble and len(answer.text.split(",")) in (4, 5), "server", expected, trouble or answer.text, _TOLD
+    )
+
+
+async def _taxpayer(line: ProbeLine) -> Finding:
+    """Its texts are nobody's business: only their form is told."""
+    answers = [await line.exchange(TAXPAYER, f"I{at}".encode()) for at in range(6)]
+    prefixed = sum(answer.text.startswith(f"I{at},") for at, answer in enumerate(answers))
+    refused = sum(answer.refusal is not None for answer in answers)
+    pages = sorted({code_page(answer.reply.data) for answer in answers if answer.reply})
+    trouble = next(filter(None, (trouble_with(ReadTaxpayer(at), answer) for at, answer in enumerate(answers))), "")
+    came = f"{prefixed} of 6 with I0… before it, {refused} refused, {'/'.join(pages)}"
+    if "8 bit" in pages:
+        return contradicted(
+            "taxpayer",
+            Text("2Bh: six lines, in UTF-8"),
+            came,
+            Text('code_page = "cp1252" in its [machine.habits], if the texts are right then'),
+            habits__code_page="cp1252",
+        )
+    return judged(not trouble, "taxpayer", Text("2Bh: six lines, in UTF-8"), came, _TOLD)
+
+
+def _syn(line: ProbeLine) -> Finding:
+    count = sum(answer.syns for answer in line.answers)
+    expected = Text("SYN while the machine is working")
+    if not count:
+        return not_tried("syn", expected, Text("no answer took long enough for one"))
+    return confirmed("syn", expected, f"{count} SYN")
+
+
+async def _unchanged(line: ProbeLine, before: State) -> Finding:
+    after = await read_state(line)
+    return judged(
+        after.facts == before.facts,
+        "unchanged",
+        Text("the probe has changed nothing: counters and last invoice are the same"),
+        f"TC FVC FRC {after.counters} {after.number}",
+        Text("another program uses this machine meanwhile, or it wrote its daily report: probe again"),
+    )

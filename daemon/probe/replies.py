@@ -1,0 +1,103 @@
+"""Replies taken apart by eye, as they stand: what the driver makes of them is a question of its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bridge.commands import Habits, ReadServerLink, ReadState, ReadTaxpayer, understand
+from bridge.errors import Nonsense, Refused
+from bridge.replies.state import StateReply
+from daemon.probe.line import Answer, ProbeLine
+
+STATE, SERVER, TAXPAYER, CUSTOMER, OPEN = 0xC1, 0xC2, 0x2B, 0xC3, 0xC0
+ITEM, SUBTOTAL, PAYMENT, COMMENT, CLOSE = 0x31, 0x33, 0x35, 0x36, 0x38
+GROUPS = "ABCDEFGHIJKLMNOP"
+STATE_FIELDS, STATE_WITHOUT_LAST = 27, 22
+TEST_CODE = "TESTFACT"
+TYPES = ("FV", "FT", "EV", "ET", "FA", "EA")
+
+_NUMBER_FORMS = (
+    ("empty", re.compile(r"")),
+    ("whole", re.compile(r"0|[1-9][0-9]*")),
+    ("point", re.compile(r"[0-9]+\.[0-9]+")),
+    ("comma", re.compile(r"[0-9]+(?:,|\^x2c;)[0-9]+")),
+    ("leading zeros", re.compile(r"0[0-9]+")),
+    ("blanks", re.compile(r"[0-9 .]+")),
+)
+
+
+@dataclass(frozen=True)
+class State:
+    """C1h: its fields as they came, and what the driver reads in them (None: it cannot)."""
+
+    fields: tuple[str, ...]
+    read: StateReply | None
+    trouble: str = ""
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        return (self.read.tc, self.read.fvc, self.read.frc) if self.read else (0, 0, 0)
+
+    @property
+    def number(self) -> str:
+        return self.read.last.number if self.read and self.read.last else ""
+
+    @property
+    def code(self) -> str:
+        return self.read.last.code if self.read and self.read.last else ""
+
+    @property
+    def is_test(self) -> bool | None:
+        """Whether the machine is in test mode; None when no code tells."""
+        return self.code.upper().startswith(TEST_CODE) if self.code else None
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What a look at the machine must not change."""
+        return (*self.counters, self.number, self.code)
+
+    def rate(self, group: str) -> int:
+        """In hundredths of a percent."""
+        rates = self.read.rates if self.read else ()
+        at = GROUPS.index(group)
+        return rates[at] if at < len(rates) else 0
+
+
+async def read_state(line: ProbeLine) -> State:
+    return state_of(await line.exchange(STATE))
+
+
+def state_of(answer: Answer) -> State:
+    data = answer.reply.data if answer.reply else b""
+    fields = tuple(answer.text.split(","))
+    try:
+        return State(fields, understand(ReadState(), data, Habits()))
+    except (Nonsense, Refused) as error:
+        return State(fields, None, str(error))
+
+
+def trouble_with(command: ReadServerLink | ReadTaxpayer, answer: Answer) -> str:
+    """Why the driver cannot read it; empty when it can, or when the machine refused."""
+    try:
+        understand(command, answer.reply.data if answer.reply else b"", Habits())
+    except Nonsense as error:
+        return str(error)
+    except Refused:
+        pass
+    return ""
+
+
+def number_form(text: str) -> str:
+    return next((name for name, form in _NUMBER_FORMS if form.fullmatch(text)), "unknown")
+
+
+def code_page(data: bytes) -> str:
+    """`ascii`, `utf-8`, or `8 bit` for any other."""
+    if data.isascii():
+        return "ascii"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "8 bit"
+    return "utf-8"

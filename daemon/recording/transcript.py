@@ -1,0 +1,162 @@
+"""A recording for people: each frame by the name of its command and of its fields, the gaps between them, what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from bridge.frame import Decoder, Garbage, Nak, Reply, Request, Syn
+from bridge.frame import Event as Heard
+from bridge.recording import LINK_BEGINS, NOTE, SENT, Event
+from daemon.language import Text, tr
+
+_STATE, _CLOSE = 0xC1, 0x38
+_GROUPS = "ABCDEFGHIJKLMNOP"
+_SALE = ("OPID", "OPNAME", "IFU", "TYPE", "PMODE", "ISF", "FN")
+_CREDIT_NOTE = ("OPID", "OPNAME", "IFU", "TYPE", "NATURE", "REF", "PMODE", "ISF", "FN")
+_LINE_PARTS = ("NAME", "TAX", "PRICE")
+COMMANDS: Mapping[int, Text] = {
+    0xC1: Text("state of the machine"),
+    0xC2: Text("link to the tax server"),
+    0x2B: Text("taxpayer"),
+    0xC3: Text("customer"),
+    0xC0: Text("open an invoice"),
+    0x31: Text("item"),
+    0x33: Text("subtotal"),
+    0x35: Text("payment"),
+    0x36: Text("comment"),
+    0x38: Text("certify"),
+}
+_CANCEL = Text("cancel the open invoice")
+REPLY_FIELDS: Mapping[int, tuple[str, ...]] = {
+    0xC1: (
+        *("NIM", "IFU", "DT", "TC", "FVC", "FRC", "LDT", "LTYPE", "LCODE", "LFN", "LAMT"),
+        *(f"T{group}" for group in _GROUPS),
+    ),
+    0xC2: ("EC", "DC", "DT", "STA", "ER"),
+    0x2B: ("LINE", "TEXT"),
+    0xC0: ("FC", "TC"),
+    0x31: ("TTC", "HT", "TVA", "TS"),
+    0x33: ("TTC", *(f"TTC_{group}" for group in _GROUPS), *(f"TVA_{group}" for group in _GROUPS), "TS"),
+    0x38: ("FC", "TC", "TYPE", "DT", "NIM", "IFU", "CODE", "FN"),
+}
+_STATUS = (
+    (0, 0, Text("syntax error")),
+    (0, 1, Text("unknown command")),
+    (0, 5, Text("error")),
+    (1, 1, Text("not allowed now")),
+    (2, 3, Text("an invoice is open")),
+)
+_WRONG = {
+    "noise": Text("no frame"),
+    "checksum": Text("the checksum is wrong"),
+    "format": Text("a byte that cannot stand there, or the end is missing"),
+}
+
+
+def transcript(events: Iterable[Event]) -> Iterator[str]:
+    """A line for each frame, single byte, note, and for what is none of these."""
+    decoders = {True: Decoder(), False: Decoder()}
+    before: int | None = None
+    for event in events:
+        head = f"{_clock(event.at)} {_gap(before, event.at):>12}"
+        before = event.at
+        if event.kind == NOTE:
+            if event.text.startswith(LINK_BEGINS):
+                decoders = {True: Decoder(), False: Decoder()}
+            yield f"{head}   # {event.text}"
+            continue
+        is_sent = event.kind == SENT
+        decoder = decoders[is_sent]
+        decoder.receive(event.data)
+        yield from _said(decoder, f"{head} {event.kind} ", event.data)
+
+
+def _said(decoder: Decoder, head: str, data: bytes) -> Iterator[str]:
+    """The second line of the same moment has no time of its own."""
+    found = False
+    while not isinstance(heard := decoder.next_event(), type):
+        yield head + "  " + told(heard)
+        head = " " * (len(head) - 2) + head[-2:]
+        found = True
+    if not found:
+        yield head + "  " + tr("{count} bytes of a frame that goes on", count=len(data))
+
+
+def told(heard: Heard) -> str:
+    match heard:
+        case Nak():
+            return "NAK  " + tr("the request came damaged: send it again")
+        case Syn():
+            return "SYN  " + tr("still working")
+        case Garbage():
+            return f"?    {tr(_WRONG[heard.reason])}: {_shown(heard.data)}"
+        case Request():
+            return f"{heard.cmd:02X}h  SEQ {heard.seq:02X}  {_name(heard)}{_request(heard)}"
+        case Reply():
+            return f"{heard.cmd:02X}h  SEQ {heard.seq:02X}  {_reply(heard)}{_status(heard.status)}"
+
+
+def _name(request: Request) -> str:
+    name = _CANCEL if request.cmd == _CLOSE and request.data == b"C" else COMMANDS.get(request.cmd)
+    return tr(name) if name else tr("unknown command")
+
+
+def _request(request: Request) -> str:
+    text = _text(request.data)
+    if not text:
+        return ""
+    match request.cmd:
+        case 0xC3:
+            named = _named(("CTYPE", "CIFU", "CNAME", "CADDR", "CTEL", "CEMAIL", "CRCCM"), text.split(","))
+        case 0xC0:
+            fields = text.split(",")
+            named = _named(_CREDIT_NOTE if len(fields) > len(_SALE) else _SALE, fields)
+        case 0x31:
+            named = _named(_LINE_PARTS, text.split("\t"))
+        case _:
+            named = text
+    return f"  {named}"
+
+
+def _reply(reply: Reply) -> str:
+    text = _text(reply.data)
+    names = REPLY_FIELDS.get(reply.cmd)
+    if text.startswith("E:"):
+        return tr("refused: {text}", text=text[2:])
+    if text.startswith("P:"):
+        return tr("not yet: {text}", text=text[2:])
+    if names is None or not text:
+        return text
+    fields = text.split(",")
+    if len(fields) == len(names) - 5 and reply.cmd == _STATE:  # without the block of the last invoice
+        names = (*names[:6], *names[11:])
+    return _named(names, fields)
+
+
+def _named(names: tuple[str, ...], fields: list[str]) -> str:
+    more = tuple(f"+{at + 1}" for at in range(len(fields) - len(names)))
+    return "  ".join(f"{name}={field}" for name, field in zip((*names, *more), fields, strict=False))
+
+
+def _status(status: bytes) -> str:
+    said = [tr(text) for byte, bit, text in _STATUS if byte < len(status) and status[byte] >> bit & 1]
+    return f"  [{', '.join(said)}]" if said else ""
+
+
+def _text(data: bytes) -> str:
+    """UTF-8; other bytes are escaped, which shows the code page."""
+    return data.decode("utf-8", "backslashreplace").replace("\n", "\\n")
+
+
+def _shown(raw: bytes) -> str:
+    return raw.decode("latin-1").encode("unicode_escape").decode("ascii")
+
+
+def _clock(at: int) -> str:
+    seconds, micros = divmod(at, 1_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{micros:06d}"
+
+
+def _gap(before: int | None, at: int) -> str:
+    return "" if before is None else f"{(at - before) / 1000:+.3f} ms"
