@@ -1,65 +1,86 @@
-"""One frozen request per command of protocol section 3, to data text; each knows how its reply reads.
+"""One frozen request per command of protocol section 3, to data; each knows how its reply reads.
 
-Money is in whole XOF, prices in hundredths, quantities in thousandths, rates in hundredths of a percent. Free texts
+A reply that nobody decides by (to C0h, 31h and 35h) is taken as it is where it cannot be read: that is no reason to refuse
+a sale, and the subtotal and 38h show what the machine made of it. Money is in whole XOF, prices in hundredths, quantities in thousandths, rates in hundredths of a percent. Free texts
 are cut where the frame would be too long; numbers, IFU and references never are (Unsendable when they do not fit).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeVar
 
-from bridge.errors import Refused
-from bridge.fields import Free, compose, decode, escape, price, quantity, short_price, unescape
+from bridge.errors import Nonsense, Refused
+from bridge.fields import UTF_8, Free, compose, cut, decode, escape, price, quantity, short_price, unescape
 from bridge.frame import MAX_REQUEST_DATA
-from bridge.replies import (
-    Balance,
-    Closed,
-    Done,
-    LineTotals,
-    Opened,
-    Pending,
-    ServerLink,
-    State,
-    Subtotal,
-)
+from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLink
+from bridge.replies.state import StateReply
+from bridge.replies.subtotal import Subtotal
 
 R_co = TypeVar("R_co", covariant=True)
+Readable = TypeVar("Readable", Opened, LineTotals, Balance)
 
 _CREDIT_TYPES = ("FA", "EA")
+_REFUSAL = re.compile(r"\s*E\s?:", re.IGNORECASE)
+_PENDING = re.compile(r"\s*P\s?:", re.IGNORECASE)
+_RESULT = re.compile(r"\s*R\s?:", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How this machine wants to be talked to, where the page is not sure (C) or firmwares differ; the defaults suit what is known.
+
+    `name_bytes`: the longest item name it takes, 0 for what a frame holds. `walk_in`: a customer of whom nothing is known goes
+    as no data at all, or as `CC` and empty fields. `close_total`: 38h with `15000.00`, or with `15000`."""
+
+    code_page: str = UTF_8
+    name_bytes: int = 0
+    walk_in: Literal["nothing", "fields"] = "nothing"
+    close_total: Literal["decimals", "whole"] = "decimals"
+
+
+USUAL = Habits()
 
 
 class Command(Protocol[R_co]):
     @property
     def cmd(self) -> int: ...
-    def encode(self) -> bytes: ...
-    def read(self, text: str) -> R_co: ...
+    def encode(self, habits: Habits = USUAL, /) -> bytes: ...
+    def read(self, text: str, /) -> R_co: ...
 
 
-def understand(command: Command[R_co], data: bytes) -> R_co:
+def understand(command: Command[R_co], data: bytes, habits: Habits = USUAL) -> R_co:
     """The reply's data as its value. Refused for an `E:` answer, Nonsense for one that cannot be read."""
-    text = decode(data)
-    if text.startswith("E:"):
-        raise Refused(unescape(text[2:]).strip())
+    text = decode(data, habits.code_page)
+    if refusal := _REFUSAL.match(text):
+        raise Refused(unescape(text[refusal.end() :]).strip())
     return command.read(text)
+
+
+def _unless_unreadable(kind: type[Readable], text: str) -> Readable | Done:
+    try:
+        return kind.read(text)
+    except Nonsense:
+        return Done(text)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
     cmd: ClassVar[int] = 0xC1
 
-    def encode(self) -> bytes:
+    def encode(self, _: Habits = USUAL) -> bytes:
         return b""
 
-    def read(self, text: str) -> State:
-        return State.read(text)
+    def read(self, text: str) -> StateReply:
+        return StateReply.read(text)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadServerLink:
     cmd: ClassVar[int] = 0xC2
 
-    def encode(self) -> bytes:
+    def encode(self, _: Habits = USUAL) -> bytes:
         return b""
 
     def read(self, text: str) -> ServerLink:
@@ -73,11 +94,11 @@ class ReadTaxpayer:
     line: int
     cmd: ClassVar[int] = 0x2B
 
-    def encode(self) -> bytes:
+    def encode(self, _: Habits = USUAL) -> bytes:
         return f"I{self.line}".encode()
 
     def read(self, text: str) -> str:
-        return unescape(text.removeprefix(f"I{self.line},"))
+        return unescape(re.sub(rf"\s*I{self.line}\s*[,:;=]", "", text, count=1, flags=re.IGNORECASE)).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +114,13 @@ class SetCustomer:
     rccm: str = ""
     cmd: ClassVar[int] = 0xC3
 
-    def encode(self) -> bytes:
-        if self == SetCustomer():
+    def encode(self, habits: Habits = USUAL) -> bytes:
+        if self == SetCustomer() and habits.walk_in == "nothing":
             return b""
         parts = [self.type, ",", escape(self.ifu)]
         for text in (self.name, self.address, self.phone, self.email, self.rccm):
             parts += (",", Free(text))
-        return compose(parts, MAX_REQUEST_DATA)
+        return compose(parts, MAX_REQUEST_DATA, habits.code_page)
 
     def read(self, text: str) -> Done:
         return Done(text)
@@ -120,14 +141,14 @@ class OpenInvoice:
     reference: str = ""
     cmd: ClassVar[int] = 0xC0
 
-    def encode(self) -> bytes:
+    def encode(self, habits: Habits = USUAL) -> bytes:
         credit = [self.nature, escape(self.reference)] if self.type in _CREDIT_TYPES else []
         rest = [escape(self.ifu), self.type, *credit, self.price_mode, escape(self.isf), escape(self.number)]
         parts = [escape(self.operator_id), ",", Free(self.operator_name), ",", ",".join(rest)]
-        return compose(parts, MAX_REQUEST_DATA)
+        return compose(parts, MAX_REQUEST_DATA, habits.code_page)
 
-    def read(self, text: str) -> Opened:
-        return Opened.read(text)
+    def read(self, text: str) -> Opened | Done:
+        return _unless_unreadable(Opened, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +168,8 @@ class AddItem:
     specific_name: str = ""
     cmd: ClassVar[int] = 0x31
 
-    def encode(self) -> bytes:
-        parts: list[str] = [Free(self.name)]
+    def encode(self, habits: Habits = USUAL) -> bytes:
+        parts: list[str] = [Free(self._name(habits))]
         if self.code:
             parts += ("\n", Free(self.code))
         parts.append(f"\t{self.item_type},{self.group}{price(self.rate)}%{self.amount}")
@@ -157,17 +178,22 @@ class AddItem:
             parts.append(f";T{short_price(self.specific_rate)},{self.specific_tax}")
             if self.specific_name:
                 parts += (",", Free(self.specific_name))
-        return compose(parts, MAX_REQUEST_DATA)
+        return compose(parts, MAX_REQUEST_DATA, habits.code_page)
 
-    def read(self, text: str) -> LineTotals:
-        return LineTotals.read(text)
+    def _name(self, habits: Habits) -> str:
+        if not habits.name_bytes:
+            return self.name
+        return unescape(decode(cut(self.name, habits.name_bytes, habits.code_page), habits.code_page))
+
+    def read(self, text: str) -> LineTotals | Done:
+        return _unless_unreadable(LineTotals, text)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSubtotal:
     cmd: ClassVar[int] = 0x33
 
-    def encode(self) -> bytes:
+    def encode(self, _: Habits = USUAL) -> bytes:
         return b""
 
     def read(self, text: str) -> Subtotal:
@@ -180,11 +206,11 @@ class Pay:
     amount: int
     cmd: ClassVar[int] = 0x35
 
-    def encode(self) -> bytes:
+    def encode(self, _: Habits = USUAL) -> bytes:
         return f"{self.method}{self.amount}".encode()
 
-    def read(self, text: str) -> Balance:
-        return Balance.read(text)
+    def read(self, text: str) -> Balance | Done:
+        return _unless_unreadable(Balance, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +219,8 @@ class AddComment:
     text: str
     cmd: ClassVar[int] = 0x36
 
-    def encode(self) -> bytes:
-        return compose([f"{self.label},", Free(self.text)], MAX_REQUEST_DATA)
+    def encode(self, habits: Habits = USUAL) -> bytes:
+        return compose([f"{self.label},", Free(self.text)], MAX_REQUEST_DATA, habits.code_page)
 
     def read(self, text: str) -> Done:
         return Done(text)
@@ -205,20 +231,21 @@ class CloseInvoice:
     total: int
     cmd: ClassVar[int] = 0x38
 
-    def encode(self) -> bytes:
-        return price(self.total * 100).encode()
+    def encode(self, habits: Habits = USUAL) -> bytes:
+        return (str(self.total) if habits.close_total == "whole" else price(self.total * 100)).encode()
 
     def read(self, text: str) -> Closed | Pending:
-        if text.startswith("P:"):
-            return Pending(unescape(text[2:]))
-        return Closed.read(text.removeprefix("R:"))
+        if pending := _PENDING.match(text):
+            return Pending(unescape(text[pending.end() :]).strip())
+        result = _RESULT.match(text)
+        return Closed.read(text[result.end() :] if result else text)
 
 
 @dataclass(frozen=True, slots=True)
 class CancelInvoice:
     cmd: ClassVar[int] = 0x38
 
-    def encode(self) -> bytes:
+    def encode(self, _: Habits = USUAL) -> bytes:
         return b"C"
 
     def read(self, text: str) -> Done:

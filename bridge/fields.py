@@ -1,13 +1,14 @@
-"""Text fields and numbers of the data part (protocol section 2), to and from the line.
+"""Text fields of the data part (protocol section 2), to and from the line, and numbers to it (from it: `replies.numbers`).
 
-Money is in whole XOF, prices in hundredths, quantities in thousandths, rates in hundredths of a percent.
+Prices are in hundredths of a franc, quantities in thousandths.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 
-from bridge.errors import Nonsense, Unsendable
+from bridge.errors import Unsendable
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 _ESCAPES = {"\r": "^xa;", "\n": "^xd;", ",": "^x2c;", "<": "^lt;", ">": "^gt;", "&": "^amp;"}
@@ -16,12 +17,11 @@ _FROM_LINE = {escape: char for char, escape in _ESCAPES.items()}
 _ESCAPE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _UNIT = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);|.", re.DOTALL)
 
-_COUNTER = re.compile(r"[0-9]{1,18}")
-_DECIMAL = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,2}))?")
-_LONGEST = 15
-_TIME = re.compile(r"[0-9]{14}")
-_CODE = re.compile(r"[0-9A-Za-z]{1,64}")
-_SHOWN = 40
+GROUPS = "ABCDEFGHIJKLMNOP"
+"""The tax groups."""
+
+UTF_8 = "utf-8"
+_OTHER = "cp1252"
 
 
 def escape(text: str) -> str:
@@ -40,13 +40,17 @@ def as_machine_tells(text: str) -> str:
     return unescape(escape(text))
 
 
-def encode(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+def encode(text: str, code_page: str = UTF_8) -> bytes:
+    return text.encode(code_page, "replace")
 
 
-def decode(data: bytes) -> str:
-    """Texts of firmware that is not UTF-8 become readable enough; what matters in an answer is ASCII."""
-    return data.decode("utf-8", "replace")
+def decode(data: bytes, code_page: str = UTF_8) -> str:
+    """What is no UTF-8 is taken for Windows' code page, which firmware of another kind speaks; any byte is a character there."""
+    if code_page == UTF_8:
+        with contextlib.suppress(UnicodeDecodeError):
+            return data.decode()
+        code_page = _OTHER
+    return data.decode(code_page, "replace")
 
 
 class Free(str):
@@ -55,11 +59,11 @@ class Free(str):
     __slots__ = ()
 
 
-def compose(parts: list[str], limit: int) -> bytes:
+def compose(parts: list[str], limit: int, code_page: str = UTF_8) -> bytes:
     """Join `parts` into at most `limit` bytes: `Free` ones escaped and, where needed, cut, longest first.
 
     Cutting is never an error; a fixed part is never cut, and Unsendable when those alone are too long."""
-    pieces = [encode(escape(part)) if isinstance(part, Free) else encode(part) for part in parts]
+    pieces = [encode(escape(part) if isinstance(part, Free) else part, code_page) for part in parts]
     total = sum(map(len, pieces))
     if total <= limit:
         return b"".join(pieces)
@@ -69,7 +73,8 @@ def compose(parts: list[str], limit: int) -> bytes:
         raise Unsendable(f"{total - sum(free)} bytes that must not be cut do not fit into a frame's {limit}")
     cap = _common_cap(free, room)
     return b"".join(
-        cut(part, cap) if isinstance(part, Free) else piece for part, piece in zip(parts, pieces, strict=True)
+        cut(part, cap, code_page) if isinstance(part, Free) else piece
+        for part, piece in zip(parts, pieces, strict=True)
     )
 
 
@@ -84,11 +89,11 @@ def _common_cap(sizes: list[int], room: int) -> int:
     return max(sizes)
 
 
-def cut(text: str, limit: int) -> bytes:
+def cut(text: str, limit: int, code_page: str = UTF_8) -> bytes:
     """At most `limit` bytes of the escaped text, ending at a character, not inside of one or of an escape."""
     kept = bytearray()
     for unit in _UNIT.findall(escape(text)):
-        piece = encode(unit)
+        piece = encode(unit, code_page)
         if len(kept) + len(piece) > limit:
             break
         kept += piece
@@ -106,55 +111,3 @@ def quantity(thousandths: int) -> str:
 def short_price(hundredths: int) -> str:
     """Without needless decimals, as `50` or `50.25`."""
     return price(hundredths).removesuffix(".00")
-
-
-def read_counter(text: str, what: str) -> int:
-    if not _COUNTER.fullmatch(text):
-        raise nonsense(what, text)
-    return int(text)
-
-
-def _is_plain(text: str) -> bool:
-    """A whole number without a point, as most are."""
-    return text.isascii() and text.isdigit() and len(text) <= _LONGEST
-
-
-def read_hundredths(text: str, what: str) -> int:
-    """`18`, `18.0` and `18.00` are all 1800."""
-    if _is_plain(text):
-        return int(text) * 100
-    match = _DECIMAL.fullmatch(text)
-    if not match:
-        raise nonsense(what, text)
-    return int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0"))
-
-
-def read_money(text: str, what: str) -> int:
-    """Whole XOF, as `15000`, `15000.0` or `15000.00`."""
-    if _is_plain(text):
-        return int(text)
-    francs, cents = divmod(read_hundredths(text, what), 100)
-    if cents:
-        raise nonsense(what, text)
-    return francs
-
-
-def read_time(text: str, what: str) -> str:
-    if not _TIME.fullmatch(text):
-        raise nonsense(what, text)
-    return text
-
-
-def read_code(text: str) -> str:
-    """A certification code without the dashes that some firmware prints.
-
-    Its 24 characters are not insisted on: an odd code of an invoice that is certified must not get lost."""
-    code = text.replace("-", "")
-    if not _CODE.fullmatch(code):
-        raise nonsense("certification code", text)
-    return code
-
-
-def nonsense(what: str, text: str) -> Nonsense:
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return Nonsense(f"{what} cannot be read: {shown!r}")

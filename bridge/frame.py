@@ -19,7 +19,8 @@ from typing import Literal
 
 SOH, ETX, AMB, BRK, NAK, SYN = 0x01, 0x03, 0x05, 0x04, 0x15, 0x16
 
-MIN_SEQ, MAX_SEQ = 0x20, 0x7F
+MIN_SEQ, MAX_SEQ = 0x20, 0xFF
+"""What is understood: a driver that works on real machines counts to FFh; ours stays below (`link.LAST_SEQ`)."""
 MIN_CMD, MAX_CMD = 0x20, 0xFF
 MAX_REQUEST_DATA = 219
 MAX_REPLY_DATA = 212
@@ -32,7 +33,7 @@ _MIN_LEN = _LEN_BASE + 4  # LEN SEQ CMD AMB
 _REPLY_EXTRA = 1 + STATUS_BYTES  # BRK STA×6
 
 _IDLE = re.compile(rb"[^\x01\x15\x16]+")
-_SEQ_RUN = re.compile(rb"[\x20-\x7f]*")
+_SEQ_RUN = re.compile(rb"[\x20-\xff]*")
 _CMD_RUN = re.compile(rb"[\x20-\xff]*")
 _DATA_RUN = re.compile(rb"[\t\n\x20-\xff]*")
 _BRK_RUN = re.compile(rb"\x04*")
@@ -41,9 +42,9 @@ _AMB_RUN = re.compile(rb"\x05*")
 _BCC_RUN = re.compile(rb"[\x30-\x3f]*")
 _ETX_RUN = re.compile(rb"\x03*")
 # A frame that has arrived whole and in order, as nearly all do: one look instead of one for each part.
-_WHOLE_REQUEST = re.compile(rb"\x01[\x24-\xff][\x20-\x7f][\x20-\xff][\t\n\x20-\xff]*\x05[\x30-\x3f]{4}\x03")
+_WHOLE_REQUEST = re.compile(rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff][\t\n\x20-\xff]*\x05[\x30-\x3f]{4}\x03")
 _WHOLE_REPLY = re.compile(
-    rb"\x01[\x24-\xff][\x20-\x7f][\x20-\xff][\t\n\x20-\xff]*\x04[\x80-\xff]{6}\x05[\x30-\x3f]{4}\x03"
+    rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff][\t\n\x20-\xff]*\x04[\x80-\xff]{6}\x05[\x30-\x3f]{4}\x03"
 )
 
 _READY = b"\x80" * STATUS_BYTES
@@ -116,7 +117,7 @@ def _checksum(covered: bytes | bytearray) -> bytes:
 def encode(frame: Request | Reply) -> bytes:
     """ValueError when the frame cannot be put on the line: the caller's mistake, never the machine's."""
     if not MIN_SEQ <= frame.seq <= MAX_SEQ:
-        raise ValueError(f"SEQ {frame.seq:#x} is outside 20h…7Fh")
+        raise ValueError(f"SEQ {frame.seq:#x} is outside 20h…FFh")
     if not MIN_CMD <= frame.cmd <= MAX_CMD:
         raise ValueError(f"CMD {frame.cmd:#x} is outside 20h…FFh")
     if not _DATA_RUN.fullmatch(frame.data):

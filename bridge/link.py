@@ -17,9 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
-from bridge.frame import MAX_SEQ, MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
+from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
+from bridge.recorder import LinkRecord, Recorder
 
 T = TypeVar("T")
+
+LAST_SEQ = 0x7F
+"""What every machine takes (protocol 1); then it wraps to 20h."""
 
 
 class Port(Protocol):
@@ -59,7 +63,7 @@ class Timers:
 
 
 @dataclass(slots=True)
-class Counters:
+class LineStatistics:
     """Of one link since it began, or of all links of a line, when they are given the same; for metrics."""
 
     exchanges: int = 0
@@ -108,13 +112,19 @@ class Link:
     """Owns its port: whatever ends the link closes the port. Data is never logged: it carries customers' names."""
 
     def __init__(
-        self, port: Port, timers: Timers | None = None, log: Log = log_to_stdlib, *, first_seq: int | None = None
+        self,
+        port: Port,
+        timers: Timers | None = None,
+        log: Log = log_to_stdlib,
+        *,
+        first_seq: int | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.timers = timers or Timers()
-        self.counters = Counters()
+        self.counters = LineStatistics()
         self.last_seq: int | None = None
         """SEQ of the last command written, None before the first"""
-        self._next_seq = first_seq or MIN_SEQ + secrets.randbelow(MAX_SEQ - MIN_SEQ + 1)
+        self._next_seq = first_seq or MIN_SEQ + secrets.randbelow(LAST_SEQ - MIN_SEQ + 1)
         self._port = port
         self._log = log
         self._loop = asyncio.get_running_loop()
@@ -124,6 +134,7 @@ class Link:
         self._timer: asyncio.TimerHandle | None = None
         self._wake_at = 0.0
         self._end: asyncio.Future[LinkEnded] = self._loop.create_future()
+        self.record = LinkRecord(recorder)
         port.attach(self._on_bytes, self._on_lost)
 
     @property
@@ -206,7 +217,7 @@ class Link:
         current.tries_left = current.tries
         current.give_up_at = self._loop.time() + current.limit
         self.last_seq = request.seq
-        self._next_seq = request.seq + 1 if request.seq < MAX_SEQ else MIN_SEQ
+        self._next_seq = request.seq + 1 if request.seq < LAST_SEQ else MIN_SEQ
         self.counters.exchanges += 1
         self._send(current)
 
@@ -215,15 +226,24 @@ class Link:
         current.is_spoiled = False
         current.answer_by = self._loop.time() + current.first_byte
         self.counters.bytes_sent += len(current.raw)
+        self.record.sent(current.raw)
         self._port.write(current.raw)
 
     def _send_again(self, current: _Exchange, why: str) -> None:
         self.counters.retries += 1
-        self._log("line.retry", why=why, seq=current.request.seq, cmd=current.request.cmd, left=current.tries_left)
+        self._log_odd(
+            f"retry: {why}",
+            "line.retry",
+            why=why,
+            seq=current.request.seq,
+            cmd=current.request.cmd,
+            left=current.tries_left,
+        )
         self._send(current)
 
     def _on_bytes(self, data: bytes) -> None:
         self.counters.bytes_received += len(data)
+        self.record.received(data)
         self._decoder.receive(data)
         while not isinstance(event := self._decoder.next_event(), type):
             current = self._current
@@ -252,6 +272,7 @@ class Link:
                 self._drop(event)  # a NAK after the last try: an answer may be on its way; or our own echo
 
     def _on_answer(self, current: _Exchange, reply: Reply) -> None:
+        self.record.has_answered = True
         if current.talk is None:
             current.answer.set_result(reply)
             return
@@ -260,18 +281,20 @@ class Link:
         except StopIteration as end:
             current.answer.set_result(end.value)
         except Exception as error:  # noqa: BLE001  # a refusal, nonsense, or a mistake of the caller's: it is told there
+            self.record.odd(type(error).__name__.lower())
             current.answer.set_exception(error)
 
     def _drop(self, event: Event) -> None:
         match event:
             case Reply():
                 self.counters.stale += 1
-                self._log("line.stale_reply", seq=event.seq, cmd=event.cmd, size=len(event.data))
+                self._log_odd("stale reply", "line.stale_reply", seq=event.seq, cmd=event.cmd, size=len(event.data))
             case Garbage():
                 self.counters.garbage += 1
-                self._log("line.garbage", reason=event.reason, size=len(event.data))
+                self._log_odd(f"garbage: {event.reason}", "line.garbage", reason=event.reason, size=len(event.data))
             case _:
-                self._log("line.out_of_turn", what=type(event).__name__)
+                what = type(event).__name__
+                self._log_odd(f"out of turn: {what}", "line.out_of_turn", what=what)
 
     def _arm(self, current: _Exchange) -> None:
         """Set the moment at which something has to be done.
@@ -333,4 +356,12 @@ class Link:
         self._end.set_result(error)
         self._disarm()
         self._port.close()
-        self._log("line.ended", why=type(error).__name__, detail=error.detail)
+        self.record.ended(type(error).__name__)
+        if error.sent:
+            self._log_odd("the last command has no answer", "line.ended", why=type(error).__name__, detail=error.detail)
+        else:
+            self._log("line.ended", why=type(error).__name__, detail=error.detail)
+
+    def _log_odd(self, what: str, event: str, /, **fields: object) -> None:
+        incident = self.record.odd(what)
+        self._log(event, **fields, **({"incident": incident} if incident else {}))

@@ -6,10 +6,21 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from bridge.commands import CancelInvoice, CloseInvoice, Command, ReadServerLink, ReadState, ReadTaxpayer, understand
-from bridge.errors import Refused
+from bridge.commands import (
+    USUAL,
+    CancelInvoice,
+    CloseInvoice,
+    Command,
+    Habits,
+    ReadServerLink,
+    ReadState,
+    ReadTaxpayer,
+    understand,
+)
+from bridge.errors import Nonsense, Refused
 from bridge.link import Link, Talk
-from bridge.replies import Closed, ServerLink, State
+from bridge.replies.answers import Closed, ServerLink
+from bridge.replies.state import StateReply
 
 T = TypeVar("T")
 
@@ -17,23 +28,24 @@ T = TypeVar("T")
 class Machine:
     """Over a link whose handshake is done. Every method may raise LinkEnded, Refused and Nonsense."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, habits: Habits = USUAL) -> None:
         self.link = link
+        self.habits = habits
 
-    async def state(self) -> State:
-        return await _ask(self.link, ReadState())
+    async def state(self) -> StateReply:
+        return await self._ask(ReadState())
 
     async def server_link(self) -> ServerLink:
-        return await _ask(self.link, ReadServerLink())
+        return await self._ask(ReadServerLink())
 
     async def taxpayer(self, line: int) -> str:
-        return await _ask(self.link, ReadTaxpayer(line))
+        return await self._ask(ReadTaxpayer(line))
 
     async def tell(self, before: Iterable[Command[Any]], last: Command[T]) -> T:
         """What `last` is answered, once each of those `before` it has been taken; of an invoice from C3h to 35h (protocol 3).
 
         The first that is not taken raises, and those after it are not sent. One talk: no task is woken between two of them."""
-        return await self.link.converse(_say(before, last))
+        return await self.link.converse(_say(before, last, self.habits))
 
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.
@@ -52,7 +64,7 @@ class Machine:
         began = clock()
         while True:
             left = began + overall - clock()
-            answer = await _ask(self.link, CloseInvoice(total), first_byte=first_byte, overall=left)
+            answer = await self._ask(CloseInvoice(total), first_byte=first_byte, overall=left)
             if isinstance(answer, Closed):
                 return answer
             if clock() - began + timers.pending_every > patience:
@@ -69,33 +81,46 @@ class Machine:
     async def cancel(self) -> bool:
         """38h C: True when an invoice was open, and no longer is."""
         try:
-            await _ask(self.link, CancelInvoice(), first_byte=self.link.timers.first_byte_close)
+            await self._ask(CancelInvoice(), first_byte=self.link.timers.first_byte_close, is_odd=False)
         except Refused:
             return False
         return True
 
+    async def _ask(
+        self,
+        command: Command[T],
+        *,
+        first_byte: float | None = None,
+        overall: float | None = None,
+        is_odd: bool = True,
+    ) -> T:
+        """`is_odd`: whether a refusal is worth an incident of the recording."""
+        data = command.encode(self.habits)
+        reply = await self.link.exchange(command.cmd, data, first_byte=first_byte, overall=overall)
+        try:
+            return understand(command, reply.data, self.habits)
+        except (Refused, Nonsense) as error:
+            if is_odd:
+                self.link.record.odd(type(error).__name__.lower())
+            raise
 
-def _say(before: Iterable[Command[Any]], last: Command[T]) -> Talk[T]:
+
+def _say(before: Iterable[Command[Any]], last: Command[T], habits: Habits) -> Talk[T]:
     """Everything is put into words before the first is sent: what cannot be is known at once, and no reply waits for it."""
-    worded = [(command, command.encode()) for command in before]
-    last_data = last.encode()
+    worded = [(command, command.encode(habits)) for command in before]
+    last_data = last.encode(habits)
     for command, data in worded:
         reply = yield command.cmd, data
-        understand(command, reply.data)
+        understand(command, reply.data, habits)
     reply = yield last.cmd, last_data
-    return understand(last, reply.data)
+    return understand(last, reply.data, habits)
 
 
-async def handshake(link: Link) -> State:
+async def handshake(link: Link, habits: Habits = USUAL) -> StateReply:
     """What the machine says first on a new connection (protocol section 5).
 
     The SEQ of the last frame of an earlier run is unknown. Should our first one equal it by chance, the machine repeats
     an old reply: so C1h goes out twice, with two SEQs, and only the second answer is believed. The first may stay out.
     """
     await link.probe(ReadState.cmd)
-    return await _ask(link, ReadState())
-
-
-async def _ask(link: Link, command: Command[T], *, first_byte: float | None = None, overall: float | None = None) -> T:
-    reply = await link.exchange(command.cmd, command.encode(), first_byte=first_byte, overall=overall)
-    return understand(command, reply.data)
+    return await Machine(link, habits).state()

@@ -1,4 +1,4 @@
-"""A serial port on the event loop; the only file that knows pyserial, termios and the ways a device vanishes.
+"""A serial port on the event loop; the only file that knows termios, and with `port_network` pyserial.
 
 pyserial opens, locks and configures; bytes then go by `os.read` and `os.write` on its descriptor, because its own
 calls wait with `select` and fail in three different ways when the device is gone (field notes, "Serial").
@@ -6,19 +6,17 @@ calls wait with `select` and fail in three different ways when the device is gon
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import fcntl
 import os
 import termios
-from collections.abc import Callable
 
 import serial
 
-from bridge.errors import PortUnavailable, PortVanished, Why
+from bridge.errors import PortUnavailable, Why
+from bridge.port_descriptor import DescriptorPort
 
-_CHUNK = 4096
 _UNIX98_PTY_MAJORS = range(136, 144)
 _REASONS: dict[int, tuple[Why, str]] = {
     errno.ENOENT: ("missing", "there is no such device (unplugged?)"),
@@ -34,41 +32,12 @@ _REASONS: dict[int, tuple[Why, str]] = {
 }
 
 
-class SerialPort:
-    """`attach` once; then bytes and, at most once, the loss of the device are delivered by the event loop.
-
-    Nothing is delivered after `close`, which may be called in any state and any number of times.
-    """
-
+class SerialPort(DescriptorPort):
     def __init__(self, device: serial.Serial) -> None:
+        super().__init__(device.fd, str(device.port))
         self._device = device
-        self._fd: int = device.fd
-        self._loop = asyncio.get_running_loop()
-        self._backlog = bytearray()
-        self._on_bytes: Callable[[bytes], None] | None = None
-        self._on_lost: Callable[[Exception], None] | None = None
-        self._usable = True
 
-    def attach(self, on_bytes: Callable[[bytes], None], on_lost: Callable[[Exception], None]) -> None:
-        self._on_bytes = on_bytes
-        self._on_lost = on_lost
-        self._loop.add_reader(self._fd, self._read)
-
-    def write(self, data: bytes) -> None:
-        """Never blocks: what does not fit into the system's buffer now follows when there is room."""
-        if not self._usable:
-            return
-        if self._backlog:
-            self._backlog += data
-            return
-        written = self._write_some(data)
-        if written < len(data):
-            self._backlog += data[written:]
-            self._loop.add_writer(self._fd, self._write_backlog)
-
-    def close(self) -> None:
-        self._stop()
-        self._on_bytes = self._on_lost = None
+    def _release(self) -> None:
         if not self._device.is_open:
             return
         with contextlib.suppress(OSError, termios.error):
@@ -77,50 +46,6 @@ class SerialPort:
             termios.tcflush(self._fd, termios.TCOFLUSH)  # else close may wait half a minute for a stuck line
         with contextlib.suppress(OSError):
             self._device.close()
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._fd, _CHUNK)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._vanish(str(error))
-            return
-        if not data:
-            self._vanish("the line hung up")
-        elif self._on_bytes is not None:
-            self._on_bytes(data)
-
-    def _write_backlog(self) -> None:
-        del self._backlog[: self._write_some(self._backlog)]
-        if not self._backlog:
-            self._loop.remove_writer(self._fd)
-
-    def _write_some(self, data: bytes | bytearray) -> int:
-        try:
-            return os.write(self._fd, data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            self._vanish(str(error))
-            return len(data)
-
-    def _vanish(self, detail: str) -> None:
-        self._stop()
-        error = PortVanished(f"{self._device.port} vanished: {detail}")
-        self._loop.call_soon(self._deliver_loss, error)  # not from inside the caller's own write
-
-    def _deliver_loss(self, error: PortVanished) -> None:
-        on_lost, self._on_lost = self._on_lost, None
-        if on_lost is not None:
-            on_lost(error)
-
-    def _stop(self) -> None:
-        if self._usable:
-            self._usable = False
-            self._backlog.clear()
-            self._loop.remove_reader(self._fd)
-            self._loop.remove_writer(self._fd)
 
 
 def open_port(path: str, baudrate: int = 115_200) -> SerialPort:

@@ -11,11 +11,10 @@ from hashlib import blake2b
 
 import msgspec
 
-from simulator.options import Options, digits14
-from simulator.wire import Comment, Customer, Line, Opening, Payment
+from simulator.machine.command_data import Comment, Customer, Line, Opening, Payment
+from simulator.machine.options import Options, digits14
 
 TEST_PREFIX = "TESTFACT"
-_DASH_EVERY = 4
 
 
 class LastInvoice(msgspec.Struct, frozen=True):
@@ -29,7 +28,8 @@ class LastInvoice(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """`active_day` (`YYYYMMDD`) is the day of the last invoice whose daily report is still to come, or empty."""
+    """`active_day` (`YYYYMMDD`) is the day of the last invoice whose daily report is still to come, or empty; `by_type` counts
+    the invoices of each type."""
 
     tc: int = 0
     fvc: int = 0
@@ -39,6 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     acknowledged: int = 0
     last_contact: str = ""
     server_error: str = ""
+    by_type: dict[str, int] = {}
 
 
 class CertifiedInvoice(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,10 +59,6 @@ class CertifiedInvoice(msgspec.Struct, frozen=True, omit_defaults=True):
     lines: tuple[Line, ...] = ()
     comments: tuple[Comment, ...] = ()
     payments: tuple[Payment, ...] = ()
-
-
-def dashed(code: str) -> str:
-    return "-".join(code[i : i + _DASH_EVERY] for i in range(0, len(code), _DASH_EVERY))
 
 
 class FiscalMemory:
@@ -84,6 +81,7 @@ class FiscalMemory:
         self.acknowledged = snapshot.acknowledged
         self.last_contact = snapshot.last_contact
         self.server_error = snapshot.server_error
+        self.by_type = dict(snapshot.by_type)
         self.revision += 1
 
     def snapshot(self) -> Snapshot:
@@ -96,6 +94,7 @@ class FiscalMemory:
             self.acknowledged,
             self.last_contact,
             self.server_error,
+            dict(self.by_type),
         )
 
     def tick(self, now: datetime, *, idle: bool) -> None:
@@ -117,9 +116,10 @@ class FiscalMemory:
     def certify(self, number: str, invoice_type: str, total: int, now: datetime) -> LastInvoice:
         """Number the transaction; the log's entry is `remember`'s, because only the machine knows what was on it."""
         self.tc += 1
+        self.by_type[invoice_type] = self.by_type.get(invoice_type, 0) + 1
         if invoice_type in ("FA", "EA"):
             self.frc += 1
-        else:
+        elif invoice_type in ("FV", "FT") or not self.options.fvc_local:
             self.fvc += 1
         time = digits14(now)
         self.last = LastInvoice(number, self._code(number, time), time, invoice_type, total)
@@ -137,6 +137,9 @@ class FiscalMemory:
         return self.options.log_limit > 0
 
     def counter_of(self, invoice_type: str) -> int:
+        """FC."""
+        if self.options.fc_per_type:
+            return self.by_type.get(invoice_type, 0)
         return self.frc if invoice_type in ("FA", "EA") else self.fvc
 
     def _code(self, number: str, time: str) -> str:

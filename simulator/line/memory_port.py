@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from simulator.session import Paused, Sent, Session
+from simulator.line.replay import Replay
+from simulator.line.session import Paused, Sent, Session
 
 
 class PortLost(ConnectionError):
@@ -18,7 +19,7 @@ class MemoryPort:
     One session outlives its ports, as a machine outlives its cable: a new MemoryPort on the same session is the same
     machine plugged in again. PortLost when it is unplugged. `on_pause` hears of the session's pause points."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | Replay) -> None:
         self._loop = asyncio.get_running_loop()
         if not session.is_plugged(self._loop.time()):
             raise PortLost("the simulated machine is unplugged")

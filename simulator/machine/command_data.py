@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from simulator.refusal import bad_syntax
+from simulator.machine.refusal import bad_syntax
 
 GROUPS = "ABCDEFGHIJKLMNOP"
 SALES = ("FV", "FT", "EV", "ET")

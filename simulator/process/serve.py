@@ -11,17 +11,20 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from simulator.control import Control
-from simulator.faults import Plan
-from simulator.hands import Hands
-from simulator.host import Host
-from simulator.machine import Machine
-from simulator.options import MachineClock, Options
-from simulator.pacing import Line
-from simulator.register import Mode
-from simulator.session import Session
-from simulator.state_file import StateFile, StateFileError
-from simulator.terminal import Terminal
+from bridge.recording import read
+from simulator.control.control_operator import Operator
+from simulator.control.control_socket import Control
+from simulator.line.faults import Plan
+from simulator.line.pacing import Line
+from simulator.line.replay import Replay
+from simulator.line.session import Session
+from simulator.line.terminal import Terminal
+from simulator.machine.machine import Machine
+from simulator.machine.options import MachineClock, Options
+from simulator.machine.working_state import Mode
+from simulator.process.habit_options import add_habits, read_habits
+from simulator.process.host import Host
+from simulator.process.state_file import StateFile, StateFileError
 
 _EXIT_UNUSABLE = 1
 
@@ -39,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     wakeup = stack.enter_context(_signals())
+    if options.replay:
+        _play(_replay(options), options, wakeup, stack)
+        return
     clock = MachineClock()
     machine = Machine(_machine_options(options), clock)
     machine.mode = Mode(options.mode)
@@ -53,17 +59,38 @@ def _serve(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
 
     plan = Plan(options.faults, options.seed)
     session = Session(machine, plan=plan, think=options.think_ms / 1000, keep=keep)
-    hands = Hands(session, clock, now=time.monotonic, keep=keep, stop=_stop)
-    control = Control(options.control, hands.obey) if options.control else None
+    operator = Operator(session, clock, now=time.monotonic, keep=keep, stop=_stop)
+    control = Control(options.control, operator.obey) if options.control else None
     if control:
         stack.callback(control.close)
-    terminal = Terminal(options.link)
+    keep()
+    _play(session, options, wakeup, stack, control)
+
+
+def _play(
+    session: Session | Replay,
+    options: argparse.Namespace,
+    wakeup: int,
+    stack: contextlib.ExitStack,
+    control: Control | None = None,
+) -> None:
+    """Until the stop."""
+    terminal = Terminal(options.link, options.baud if options.strict_baud else 0)
     stack.callback(terminal.unplug)
     host = Host(session, terminal, Line(options.baud), wakeup=wakeup, control=control)
-    keep()
     terminal.plug()
     print(f"ready {options.link}", flush=True)  # noqa: T201  # the line that scripts wait for
     host.run()
+
+
+def _replay(options: argparse.Namespace) -> Replay:
+    if options.state or options.control or options.faults:
+        raise ValueError("--replay has nothing to do with --state, --control and --faults")
+    return Replay(read(options.replay.read_text("utf-8", "replace")), _tell)
+
+
+def _tell(difference: str) -> None:
+    print(f"mcf-simulator: {difference}", file=sys.stderr, flush=True)  # noqa: T201  # this is a command
 
 
 @contextlib.contextmanager
@@ -93,11 +120,7 @@ def _machine_options(options: argparse.Namespace) -> Options:
         test_mode=options.test_mode,
         credit_check=options.credit_check_ms / 1000,
         credit_style=options.credit_style,
-        short_nim=options.short_nim,
-        dashed_codes=options.dashed_codes,
-        close_prefix=options.close_prefix,
-        close_number=options.close_number,
-        plain_taxpayer=options.plain_taxpayer,
+        **read_habits(options),
     )
 
 
@@ -111,12 +134,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--link", type=Path, required=True, metavar="PATH", help="where the port appears, as a link")
     add("--state", type=Path, metavar="FILE", help="keeps counters and last invoice across restarts")
     add("--baud", type=_natural, default=115_200, help="line speed; 0 does not pace (default 115200)")
+    add("--strict-baud", action="store_true", help="a client at another speed hears and sends rubbish")
     add("--think-ms", type=_duration, default=0.0, help="time every command takes")
     add("--test-mode", action="store_true", help="codes begin with TESTFACT")
     add("--mode", choices=[mode.value for mode in Mode], default=Mode.ACTIVE.value)
     _add_firmware(parser)
     add("--faults", default="", metavar="SPEC", help="what goes wrong, as spoil=3%% or drop-reply@38h#1")
     add("--seed", type=int, default=0, help="of the faults")
+    add(
+        "--replay",
+        type=Path,
+        metavar="FILE",
+        help="plays the machine's side of a recording instead (docs/simulator.md)",
+    )
     add("--control", type=Path, metavar="PATH", help="UNIX socket that takes orders, a line of JSON each")
     return parser
 
@@ -125,11 +155,7 @@ def _add_firmware(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("firmware habits").add_argument
     add("--credit-check-ms", type=_duration, default=0.0, help="how long the tax server checks a credit note")
     add("--credit-style", choices=("pending", "silent", "syn"), default="pending", help="and what is heard meanwhile")
-    add("--short-nim", action="store_true", help="NIM without its suffix")
-    add("--dashed-codes", action="store_true", help="codes in groups with dashes")
-    add("--close-prefix", action="store_true", help="R: before the answer to 38h")
-    add("--close-number", action="store_true", help="the invoice number at the end of that answer")
-    add("--plain-taxpayer", action="store_true", help="2Bh answers without I0,")
+    add_habits(add)
 
 
 def _natural(text: str) -> int:

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from simulator import wire
-from simulator.fiscal import CertifiedInvoice, FiscalMemory, LastInvoice, dashed
-from simulator.invoice import OpenInvoice
-from simulator.options import Options
-from simulator.refusal import not_now
+from simulator.machine import command_data
+from simulator.machine.answer_format import AnswerFormat
+from simulator.machine.fiscal_memory import CertifiedInvoice, FiscalMemory, LastInvoice
+from simulator.machine.invoice import OpenInvoice
+from simulator.machine.options import Options
+from simulator.machine.refusal import not_now
 
 
 class Stage(Enum):
@@ -44,14 +45,14 @@ class Checked(NamedTuple):
     total: int
 
 
-class Register:
+class WorkingState:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.fiscal = FiscalMemory(options)
         self.mode = Mode.ACTIVE
         self.stage = Stage.IDLE
         self.invoice: OpenInvoice | None = None
-        self.customer = wire.Customer()
+        self.customer = command_data.Customer()
         self.checked: Checked | None = None
         self._check_ends: datetime | None = None
 
@@ -66,8 +67,9 @@ class Register:
         """As this firmware shows it."""
         return self.options.nim.partition("-")[0] if self.options.short_nim else self.options.nim
 
-    def shown(self, code: str) -> str:
-        return dashed(code) if self.options.dashed_codes else code
+    @property
+    def format(self) -> AnswerFormat:
+        return AnswerFormat(self.options)
 
     def tick(self, now: datetime) -> None:
         """What happens without a command: a check that ends, the daily report, the talk with the tax server."""
@@ -76,9 +78,9 @@ class Register:
             self.checked = Checked(self.certify(self.invoice, now), total)
         self.fiscal.tick(now, idle=self.stage is Stage.IDLE)
 
-    def open(self, opening: wire.Opening) -> None:
-        self.invoice = OpenInvoice(opening, self.customer, self.options.rates)
-        self.customer = wire.Customer()
+    def open(self, opening: command_data.Opening) -> None:
+        self.invoice = OpenInvoice(opening, self.customer, self.options)
+        self.customer = command_data.Customer()
         self.checked = None
         self.stage = Stage.OPEN
 
@@ -100,10 +102,16 @@ class Register:
             self.fiscal.contact(now)
         self._log(last, invoice)
         self.to_idle()
-        counters = f"{self.fiscal.counter_of(last.type)},{self.fiscal.tc}"
-        answer = f"{counters},{last.type},{last.time},{self.nim},{self.options.ifu},{self.shown(last.code)}"
-        if self.options.close_number:
-            answer += f",{wire.escape(last.number)}"
+        return self._closed(last)
+
+    def _closed(self, last: LastInvoice) -> str:
+        """The answer to 38h, of which only the number may be left out."""
+        form, counters = self.format, (self.fiscal.counter_of(last.type), self.fiscal.tc)
+        known = [*map(str, counters), form.type(last.type), form.time(last.time)]
+        known += [self.nim, form.text(self.options.ifu), form.code(last.code)]
+        if self.options.close_number or self.options.fields == "more":
+            known.append(form.text(last.number))
+        answer = ",".join(known) if self.options.fields == "fewer" else form.fields(known)
         return f"R:{answer}" if self.options.close_prefix else answer
 
     def certify_foreign(self, number: str, invoice_type: str, total: int, now: datetime) -> LastInvoice:
@@ -119,7 +127,7 @@ class Register:
     def forget(self) -> None:
         """All that is not in the fiscal memory."""
         self.to_idle()
-        self.customer = wire.Customer()
+        self.customer = command_data.Customer()
         self.checked = None
 
     def _log(self, last: LastInvoice, invoice: OpenInvoice | None) -> None:

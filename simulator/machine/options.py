@@ -1,4 +1,4 @@
-"""What kind of machine is simulated: identity, firmware habits, and how it treats credit notes."""
+"""What kind of machine is simulated: identity, habits, and how it treats credit notes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from simulator.taxes import DEFAULT_RATES
+from simulator.machine.habits import Habits
+from simulator.machine.taxes import DEFAULT_RATES
 
 NIM_FORMAT = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,4})?")
 
@@ -17,13 +18,11 @@ Clock = Callable[[], datetime]
 CreditStyle = Literal["pending", "silent", "syn"]
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(Habits, frozen=True, kw_only=True):
     """`credit_style`: while the tax server checks a credit note (`credit_check` seconds), 38h is answered `P:…` at
     once (pending), or late with nothing in between (silent), or late with SYN in between (syn).
 
-    The others are habits in which firmwares differ: NIM without its suffix, codes with dashes, `R:` before the
-    answer to 38h, the invoice number at its end, `2Bh` answered without `I0,`. `log_limit`: how many certified
-    invoices are remembered for tests; 0 keeps none."""
+    `log_limit`: how many certified invoices are remembered for tests; 0 keeps none."""
 
     nim: str = "EL02000015-1"
     ifu: str = "00084440Y"
@@ -39,11 +38,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     )
     credit_check: float = 0.0
     credit_style: CreditStyle = "pending"
-    short_nim: bool = False
-    dashed_codes: bool = False
-    close_prefix: bool = False
-    close_number: bool = False
-    plain_taxpayer: bool = False
     server_interval: float = 60.0
     log_limit: int = 100_000
 

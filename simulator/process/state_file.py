@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from simulator.fiscal import CertifiedInvoice, Snapshot
-from simulator.machine import Machine
+from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
+from simulator.machine.machine import Machine
 
 _LOG_SUFFIX = ".log"
 

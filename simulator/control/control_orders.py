@@ -7,8 +7,9 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from simulator.options import CreditStyle
-from simulator.session import Direction, When
+from simulator.line.session import Direction, When
+from simulator.machine import habits
+from simulator.machine.options import CreditStyle
 
 
 class _Order(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
@@ -89,7 +90,7 @@ class Think(_Order, tag="think"):
 
 
 class SetOptions(_Order, tag="options"):
-    """See `simulator.options.Options`; `rates` in hundredths of a percent for the groups that change."""
+    """See `options.Options` and `habits.Habits`; `rates` in hundredths of a percent for the groups that change."""
 
     ifu: str | UnsetType = UNSET
     test_mode: bool | UnsetType = UNSET
@@ -100,6 +101,26 @@ class SetOptions(_Order, tag="options"):
     close_prefix: bool | UnsetType = UNSET
     close_number: bool | UnsetType = UNSET
     plain_taxpayer: bool | UnsetType = UNSET
+    fc_per_type: bool | UnsetType = UNSET
+    fvc_local: bool | UnsetType = UNSET
+    odd_types: bool | UnsetType = UNSET
+    no_codes: bool | UnsetType = UNSET
+    vat: habits.Vat | UnsetType = UNSET
+    vat_per_line: bool | UnsetType = UNSET
+    groups_without_vat: bool | UnsetType = UNSET
+    untaxed_specific: bool | UnsetType = UNSET
+    numbers: habits.Numbers | UnsetType = UNSET
+    texts: habits.Texts | UnsetType = UNSET
+    times: habits.Times | UnsetType = UNSET
+    fields: habits.Fields | UnsetType = UNSET
+    code_page: habits.CodePage | UnsetType = UNSET
+    full_customer: bool | UnsetType = UNSET
+    whole_close: bool | UnsetType = UNSET
+    name_most: int | UnsetType = UNSET
+    echo: bool | UnsetType = UNSET
+    halves: float | UnsetType = UNSET
+    wake: float | UnsetType = UNSET
+    clock_offset: float | UnsetType = UNSET
     rates: dict[str, int] | UnsetType = UNSET
 
 

@@ -1,4 +1,4 @@
-"""The hands at the machine: carries out the orders of `orders.py` on a session."""
+"""The operator of the machine: carries out the orders of `control_orders.py` on a session."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from simulator import orders
-from simulator.faults import Plan
-from simulator.options import MachineClock
-from simulator.register import Mode
-from simulator.session import Point, Session
+from simulator.control import control_orders
+from simulator.line.faults import Plan
+from simulator.line.session import Point, Session
+from simulator.machine.options import MachineClock
+from simulator.machine.working_state import Mode
 
 _FOREVER = float("inf")
 
 Answer = dict[str, Any]
 
 
-class Hands:
+class Operator:
     """`now` is the session's time; `keep` makes the fiscal memory durable, before the answer to an order that changed it;
     `stop` ends the simulator."""
 
@@ -40,7 +40,7 @@ class Hands:
         self._now = now
         self._keep = keep
         self._stop = stop
-        self._decoder = msgspec.json.Decoder(orders.Order)
+        self._decoder = msgspec.json.Decoder(control_orders.Order)
 
     def obey(self, line: bytes) -> bytes:
         """One order, one answer, both as a line of JSON; never an exception for what is in the line."""
@@ -53,61 +53,61 @@ class Hands:
         return msgspec.json.encode(answer) + b"\n"
 
     @singledispatchmethod
-    def carry_out(self, order: orders.Order) -> Answer:
-        raise ValueError(f"no hand for {order!r}")
+    def carry_out(self, order: control_orders.Order) -> Answer:
+        raise ValueError(f"not an order: {order!r}")
 
     @carry_out.register
-    def _(self, order: orders.Unplug) -> Answer:
+    def _(self, order: control_orders.Unplug) -> Answer:
         self._session.unplug(self._now(), _FOREVER if order.seconds is None else order.seconds)
         return {}
 
     @carry_out.register
-    def _(self, _order: orders.Plug) -> Answer:
+    def _(self, _order: control_orders.Plug) -> Answer:
         self._session.plug()
         return {}
 
     @carry_out.register
-    def _(self, order: orders.Reboot) -> Answer:
+    def _(self, order: control_orders.Reboot) -> Answer:
         self._session.cut_power(self._now(), order.seconds, order.nim)
         return {}
 
     @carry_out.register
-    def _(self, order: orders.ForeignInvoice) -> Answer:
+    def _(self, order: control_orders.ForeignInvoice) -> Answer:
         last = self._machine.certify_foreign(number=order.number, invoice_type=order.type, total=order.total)
         return {"last": last}
 
     @carry_out.register
-    def _(self, _order: orders.LoseInvoice) -> Answer:
+    def _(self, _order: control_orders.LoseInvoice) -> Answer:
         self._machine.lose_invoice()
         return {}
 
     @carry_out.register
-    def _(self, order: orders.Silence) -> Answer:
+    def _(self, order: control_orders.Silence) -> Answer:
         self._session.silence(self._now(), _FOREVER if order.seconds is None else order.seconds)
         return {}
 
     @carry_out.register
-    def _(self, _order: orders.Speak) -> Answer:
+    def _(self, _order: control_orders.Speak) -> Answer:
         self._session.silence(self._now(), 0.0)
         return {}
 
     @carry_out.register
-    def _(self, order: orders.AddFault) -> Answer:
+    def _(self, order: control_orders.AddFault) -> Answer:
         self._session.plan.add(order.spec)
         return {}
 
     @carry_out.register
-    def _(self, order: orders.SetFaults) -> Answer:
+    def _(self, order: control_orders.SetFaults) -> Answer:
         self._session.plan = Plan(order.spec, order.seed)
         return {}
 
     @carry_out.register
-    def _(self, order: orders.SetMode) -> Answer:
+    def _(self, order: control_orders.SetMode) -> Answer:
         self._machine.mode = Mode(order.mode)
         return {}
 
     @carry_out.register
-    def _(self, order: orders.TaxServer) -> Answer:
+    def _(self, order: control_orders.TaxServer) -> Answer:
         given = _given(order)
         fiscal = self._machine.fiscal
         fiscal.reachable = given.pop("reachable", fiscal.reachable)
@@ -117,11 +117,11 @@ class Hands:
         return self._set_memory(given)
 
     @carry_out.register
-    def _(self, order: orders.SetCounters) -> Answer:
+    def _(self, order: control_orders.SetCounters) -> Answer:
         return self._set_memory(_given(order))
 
     @carry_out.register
-    def _(self, order: orders.SetClock) -> Answer:
+    def _(self, order: control_orders.SetClock) -> Answer:
         if order.now:
             self._clock.set(datetime.strptime(order.now, "%Y%m%d%H%M%S").replace(tzinfo=UTC))
         else:
@@ -129,12 +129,12 @@ class Hands:
         return {}
 
     @carry_out.register
-    def _(self, order: orders.Think) -> Answer:
+    def _(self, order: control_orders.Think) -> Answer:
         self._session.think = order.ms / 1000
         return {}
 
     @carry_out.register
-    def _(self, order: orders.SetOptions) -> Answer:
+    def _(self, order: control_orders.SetOptions) -> Answer:
         given = _given(order)
         if "rates" in given:
             given["rates"] = {**self._machine.options.rates, **given["rates"]}
@@ -142,7 +142,7 @@ class Hands:
         return {}
 
     @carry_out.register
-    def _(self, order: orders.TakeSnapshot) -> Answer:
+    def _(self, order: control_orders.TakeSnapshot) -> Answer:
         session, machine = self._session, self._machine
         answer: Answer = {
             "state": machine.snapshot(),
@@ -161,7 +161,7 @@ class Hands:
         return answer
 
     @carry_out.register
-    def _(self, order: orders.PauseAt) -> Answer:
+    def _(self, order: control_orders.PauseAt) -> Answer:
         passed = self._session.frames_in if order.direction == "in" else self._session.frames_out
         frame = passed + order.next if order.next else order.frame
         if frame <= 0:
@@ -170,12 +170,12 @@ class Hands:
         return {"frame": frame}
 
     @carry_out.register
-    def _(self, _order: orders.Resume) -> Answer:
+    def _(self, _order: control_orders.Resume) -> Answer:
         self._session.resume()
         return {}
 
     @carry_out.register
-    def _(self, _order: orders.Stop) -> Answer:
+    def _(self, _order: control_orders.Stop) -> Answer:
         self._stop()
         return {}
 

@@ -6,20 +6,25 @@ import contextlib
 import os
 import select
 import statistics
+import termios
 import time
 import tty
 from pathlib import Path
 
 _CHUNK = 4096
 _TRIALS = 15
+_OUTPUT_SPEED = 5  # in what tcgetattr gives
 
 
 class Terminal:
     """Raw at both ends. Our own descriptor of the client's end stays open, or reading would fail as soon as a client
-    closes (field notes, "Serial"). `plug` and `unplug` may be repeated; each plug is a new pseudo-terminal at the same path."""
+    closes (field notes, "Serial"). `plug` and `unplug` may be repeated; each plug is a new pseudo-terminal at the same path.
 
-    def __init__(self, link: Path) -> None:
+    `baud`: bytes to and from a client that has set another speed are rubbish; 0 does not look."""
+
+    def __init__(self, link: Path, baud: int = 0) -> None:
         self.link = link
+        self._speed = getattr(termios, f"B{baud}") if baud else None
         self.hop = 0.0
         """Seconds that the pseudo-terminal itself takes for a byte; a real line has no such hop."""
         self._master = self._slave = -1
@@ -65,16 +70,21 @@ class Terminal:
         sent = time.monotonic()
         os.write(self._slave, b"\0")
         select.select([self._master], [], [], 1.0)
-        self.read()
+        os.read(self._master, _CHUNK)
         return time.monotonic() - sent
 
     def read(self) -> bytes:
         try:
-            return os.read(self._master, _CHUNK)
+            return self._carried(os.read(self._master, _CHUNK))
         except BlockingIOError:
             return b""
 
     def write(self, data: bytes) -> None:
         """What does not fit is lost, as on a line whose other end does not listen."""
         with contextlib.suppress(BlockingIOError):
-            os.write(self._master, data)
+            os.write(self._master, self._carried(data))
+
+    def _carried(self, data: bytes) -> bytes:
+        if self._speed is None or termios.tcgetattr(self._slave)[_OUTPUT_SPEED] == self._speed:
+            return data
+        return bytes(~byte & 0xFF | 0x80 for byte in data[::2])

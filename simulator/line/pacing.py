@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from simulator.session import Output, Sent
+from simulator.line.session import Output, Sent
 
 _BITS_PER_BYTE = 10  # start, eight data, stop
 _PIECE = 0.05  # seconds; a reply is handed over in pieces of at most that much line time

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from bridge.frame import NAK, SYN, Decoder, Garbage, Reply, Request, encode
-from simulator.faults import Plan, Struck
-from simulator.machine import Machine
+from simulator.line.faults import Plan, Struck
+from simulator.machine.machine import Machine
 
 SYN_GAP = 0.1
 _STORM_GAP = 0.02
+_DOZES_AFTER = 2.0
 _INBOX_MOST = 64  # frames; a machine that is busy does not buffer for ever
 _NEVER = float("-inf")
 
@@ -87,7 +88,7 @@ class Session:
         self._deaf_until = _NEVER
         self._unplugged_until = _NEVER
         self._decoder = Decoder()
-        self._ear = Decoder()
+        self._as_heard = Decoder()
         self._last: Reply | None = None
 
     # --- the host's side ------------------------------------------------------------------------------------
@@ -96,6 +97,8 @@ class Session:
         if now < self._deaf_until or now < self._unplugged_until:
             return
         self.bytes_in += len(data)
+        if self.machine.options.echo:
+            self._ready.append(Sent(now, data))
         decoder = self._decoder
         decoder.receive(data)
         while not isinstance(event := decoder.next_event(), type):
@@ -170,7 +173,7 @@ class Session:
     def _drop_line(self) -> None:
         self._inbox.clear()
         self._later.clear()
-        self._decoder, self._ear = Decoder(), Decoder()
+        self._decoder, self._as_heard = Decoder(), Decoder()
 
     def _advance(self, now: float) -> None:
         while self.held is None:
@@ -241,9 +244,9 @@ class Session:
     def _is_heard(self, request: Request, struck: Struck, at: float) -> bool:
         """What the machine's own decoder makes of it, once a bit was flipped in it or in one before it."""
         data = encode(request)
-        self._ear.receive(self.plan.flip(data) if "flip-request" in struck else data)
+        self._as_heard.receive(self.plan.flip(data) if "flip-request" in struck else data)
         heard = False
-        while not isinstance(event := self._ear.next_event(), type):
+        while not isinstance(event := self._as_heard.next_event(), type):
             heard = heard or event == request
             if isinstance(event, Garbage) and event.reason != "noise":
                 self._say_nak(at)
@@ -266,6 +269,8 @@ class Session:
         delay = self.machine.delay(request.cmd, request.data)
         seconds = self.think + delay.seconds
         silent = delay.silent
+        if self.machine.options.wake and at - self._free_at > _DOZES_AFTER:
+            seconds, silent = seconds + self.machine.options.wake, True
         if "slow" in struck:
             seconds, silent = seconds + float(struck["slow"]), True
         if seconds > 0:
@@ -296,14 +301,24 @@ class Session:
 
     def _answer(self, reply: Reply, previous: Reply | None, struck: Struck, at: float) -> None:
         if not struck:
-            self._ready.append(Sent(at, encode(reply)))
+            self._send(encode(reply), at)
             return
         for delay, data in self.plan.distort(reply, previous, struck):
             if delay:
-                self._order += 1
-                heapq.heappush(self._later, (at + delay, self._order, data))
+                self._send_later(data, at + delay)
             else:
                 self._ready.append(Sent(at, data))
+
+    def _send(self, frame: bytes, at: float) -> None:
+        apart = self.machine.options.halves
+        half = len(frame) // 2 if apart else len(frame)
+        self._ready.append(Sent(at, frame[:half]))
+        if apart:
+            self._send_later(frame[half:], at + apart)
+
+    def _send_later(self, data: bytes, at: float) -> None:
+        self._order += 1
+        heapq.heappush(self._later, (at, self._order, data))
 
     def _say_nak(self, at: float) -> None:
         self.naks += 1

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from simulator.control import Control
-from simulator.pacing import Lateness, Line
-from simulator.session import Output, Paused, Sent, Session
-from simulator.terminal import Terminal
+from simulator.control.control_socket import Control
+from simulator.line.pacing import Lateness, Line
+from simulator.line.replay import Replay
+from simulator.line.session import Output, Paused, Sent, Session
+from simulator.line.terminal import Terminal
 
 _SLACK = Path("/proc/self/timerslack_ns")
 _WAKING = 0.00004  # seconds; what to begin with
@@ -29,7 +30,7 @@ class Host:
 
     def __init__(
         self,
-        session: Session,
+        session: Session | Replay,
         terminal: Terminal,
         line: Line,
         *,

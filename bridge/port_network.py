@@ -1,0 +1,169 @@
+"""A machine behind the network: raw TCP (`tcp://host:port`) and RFC 2217 (`rfc2217://host:port`, with baud rate and purge).
+
+A connection that is given up is reset, never closed politely: what the system has not delivered yet would otherwise still
+reach the machine, perhaps a minute later, when a new connection has judged already that it never came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import struct
+import threading
+from urllib.parse import urlsplit
+
+import serial
+
+from bridge.errors import PortUnavailable, Why
+from bridge.port import open_port
+from bridge.port_descriptor import DescriptorPort
+
+SCHEMES = ("tcp", "rfc2217")
+CONNECT_SECONDS = 5.0
+NEGOTIATION_SECONDS = 12.0
+"""pyserial's own limits (connection, options, speed) end before that."""
+_CHUNK = 4096
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_KEEPALIVE = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
+_REASONS: dict[int, tuple[Why, str]] = {
+    errno.ECONNREFUSED: ("missing", "nobody listens there (is the device server on, and the port number right?)"),
+    errno.EHOSTUNREACH: ("missing", "the network does not reach that address"),
+    errno.ENETUNREACH: ("missing", "the network does not reach that address"),
+    errno.ETIMEDOUT: ("missing", "that address does not answer"),
+}
+
+
+def is_network(place: str) -> bool:
+    return place.partition("://")[0] in SCHEMES
+
+
+async def open_line(place: str, baudrate: int = 115_200) -> DescriptorPort:
+    """The port at `place`: a tty, or an address of the network. PortUnavailable when it cannot be had."""
+    if not is_network(place):
+        return open_port(place, baudrate)
+    try:
+        if place.startswith("tcp://"):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return SocketPort(await _connect(place), place)
+        async with asyncio.timeout(NEGOTIATION_SECONDS):
+            return Rfc2217Port(await _negotiated(place, baudrate), place)
+    except TimeoutError:
+        raise PortUnavailable(place, *_REASONS[errno.ETIMEDOUT]) from None
+    except (OSError, ValueError) as error:
+        raise PortUnavailable(place, *_reason(error)) from error
+
+
+class SocketPort(DescriptorPort):
+    def __init__(self, connection: socket.socket, name: str) -> None:
+        super().__init__(connection.fileno(), name)
+        self._connection = connection
+
+    def _release(self) -> None:
+        self._connection.close()
+
+
+class Rfc2217Port(SocketPort):
+    """pyserial's client blocks: two threads carry its bytes to and from a pair of sockets of our own."""
+
+    def __init__(self, device: serial.SerialBase, name: str) -> None:
+        ours, self._inner = socket.socketpair()
+        ours.setblocking(False)
+        super().__init__(ours, name)
+        self._device = device
+        self._given_up = threading.Event()
+        for work in (self._carry_in, self._carry_out):
+            threading.Thread(target=work, name=f"{work.__name__} {name}", daemon=True).start()
+
+    def _release(self) -> None:
+        if self._given_up.is_set():
+            return
+        self._given_up.set()  # before anything else: what still waits in the pair must not be sent any more
+        super()._release()
+        threading.Thread(target=self._hang_up, name=f"hang up {self._name}", daemon=True).start()
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # its own reader may have taken the socket away meanwhile
+            self._device.close()
+
+    def _carry_in(self) -> None:
+        with self._inner, contextlib.suppress(OSError, TypeError, AttributeError):
+            while data := self._device.read(1):
+                self._inner.sendall(data + self._device.read(self._device.in_waiting))
+            self._inner.shutdown(socket.SHUT_RDWR)
+
+    def _carry_out(self) -> None:
+        with contextlib.suppress(OSError, TypeError, AttributeError):
+            while (data := self._inner.recv(_CHUNK)) and not self._given_up.is_set():
+                self._device.write(data)
+        with contextlib.suppress(OSError):
+            self._inner.shutdown(socket.SHUT_RDWR)
+
+
+async def _connect(place: str) -> socket.socket:
+    """To the first of the name's addresses that takes us."""
+    parts = urlsplit(place)
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM)
+    failed: OSError | None = None
+    for family, kind, protocol, _, address in found:
+        connection = socket.socket(family, kind, protocol)
+        connection.setblocking(False)
+        try:
+            await loop.sock_connect(connection, address)
+            _set_up(connection)
+        except OSError as error:
+            connection.close()
+            failed = error
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise failed or OSError(f"{parts.hostname} has no address")
+
+
+def _set_up(connection: socket.socket) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE.items():
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+async def _negotiated(place: str, baudrate: int) -> serial.SerialBase:
+    """In a thread of its own, for seconds. A caller who does not wait for its end does not leave it open."""
+    opening = asyncio.get_running_loop().run_in_executor(None, _open_rfc2217, place, baudrate)
+    try:
+        return await asyncio.shield(opening)
+    except BaseException:
+        opening.add_done_callback(_close_late)
+        raise
+
+
+def _close_late(opened: asyncio.Future[serial.SerialBase]) -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        threading.Thread(target=opened.result().close, daemon=True).start()
+
+
+def _open_rfc2217(place: str, baudrate: int) -> serial.SerialBase:
+    device = serial.serial_for_url(
+        f"{place}?ign_set_control", baudrate
+    )  # a server without DTR and RTS says nothing to them
+    _set_up(device._socket)  # noqa: SLF001  # pyserial has no other way to it, and a polite close is no way to give up
+    return device
+
+
+def _reason(error: BaseException) -> tuple[Why, str]:
+    """Of the first error in the chain that is known: pyserial wraps the one of the system."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return "missing", "nobody knows that name"
+        if isinstance(cause, TimeoutError):
+            return _REASONS[errno.ETIMEDOUT]
+        if isinstance(cause, OSError) and cause.errno in _REASONS:
+            return _REASONS[cause.errno]
+        cause = cause.__cause__ or cause.__context__
+    return "other", str(error)

@@ -1,0 +1,208 @@
+"""Numbers, times and codes of a reply, in every spelling that a machine in good order may use (first-contact.md).
+
+How a machine writes a number is a habit: decimals or none, a comma for the point, thousands set apart, leading zeros, empty
+for zero. What the protocol page is sure of bounds the reading: an amount has at most two decimals, so three digits after
+a lone separator are thousands. Money is read in hundredths of a franc, and rates in hundredths of a percent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from bridge.errors import Nonsense
+
+_LONGEST = 15
+"""digits before the decimals"""
+_GAPS = re.compile(r"[\s'\u2019]+")
+_UNIT = re.compile(r"(?:F|FCFA|XOF|CFA|%)\.?\Z", re.IGNORECASE)
+_NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]{0,9}))?")
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*")
+_COUNTER_MOST = 18
+
+_TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})T?(\d{2}):?(\d{2})(?::?(\d{2})(?:\.\d+)?Z?)?")
+_DAY_FIRST = re.compile(r"(\d{2})[-/.](\d{2})[-/.](\d{4})T?(\d{2}):?(\d{2})(?::?(\d{2}))?")
+_IN_TIMES = re.compile(r"[\s/.]")
+_NIM = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,9})?")
+_IN_CODES = re.compile(r"[\s-]+")
+_CODE = re.compile(r"[!-~]{1,64}")
+_SHOWN = 40
+
+_WHOLE_PART = re.compile(r"0|[1-9][0-9]{0,14}")
+_CENTS = re.compile(r"[0-9]{2}")
+_NO_CENTS = re.compile(r"00")
+_LEAD = re.compile(r"[1-9][0-9]{0,2}")
+_NOTHING = re.compile(r"(?!)")
+_THREE = re.compile(r"[0-9]{3}(?:\.[0-9]{1,2})?")
+_GROUPS_MOST = 5
+_STEPS_MOST = 5000
+_UNKNOWN_MOST = 4
+
+
+def read_counter(text: str, what: str) -> int:
+    """A whole number of at most 18 digits; empty is zero."""
+    if text.isascii() and text.isdigit() and len(text) <= _COUNTER_MOST:
+        return int(text)
+    hundredths = read_hundredths(text, what)
+    if hundredths % 100:
+        raise nonsense(what, text)
+    return hundredths // 100
+
+
+def read_hundredths(text: str, what: str) -> int:
+    """`18`, `18.0`, `18,00`, ` 018.00 ` and `18 %` are all 1800; `15 000`, `15.000` and `15,000.00` are 1500000; empty is 0."""
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
+        return int(text) * 100
+    match = _NUMBER.fullmatch(_with_point(_bare(text)))
+    if match is None or len(match[1]) > _LONGEST:
+        raise nonsense(what, text)
+    cents = (match[2] or "").ljust(3, "0")
+    return int(match[1] or "0") * 100 + int(cents[:2]) + (cents[2] >= "5")
+
+
+def read_money(text: str, what: str) -> int:
+    """Whole XOF, rounded half up where the machine tells cents."""
+    return francs(read_hundredths(text, what))
+
+
+def francs(hundredths: int) -> int:
+    """Rounded half up."""
+    return (hundredths + 50) // 100
+
+
+def _bare(text: str) -> str:
+    """Without blanks, without a unit behind it, and without what only sets thousands apart."""
+    bare = _GAPS.sub("", text.replace("^x2c;", ","))
+    return _UNIT.sub("", bare)
+
+
+def _with_point(text: str) -> str:
+    """Digits with at most one point, the decimal one."""
+    if _THOUSANDS.fullmatch(text) and not text.startswith("0"):
+        return text.replace(",", "").replace(".", "")
+    point = max(text.rfind("."), text.rfind(","))
+    if point < 0:
+        return text
+    whole, decimals = text[:point], text[point + 1 :]
+    if "." in whole or "," in whole:
+        if not _THOUSANDS.fullmatch(whole) or text[point] in whole:
+            return text
+        whole = whole.replace(",", "").replace(".", "")
+    return f"{whole}.{decimals}"
+
+
+def read_time(text: str, what: str) -> str:
+    """14 digits; also of `2026-07-31 09:30:00`, `31/07/2026 09:30` and the like."""
+    compact = text.strip()
+    match = _DAY_FIRST.fullmatch(re.sub(r"\s", "T", compact, count=1))
+    if match:
+        day, month, year, *clock = match.groups(default="00")
+        return "".join((year, month, day, *clock))
+    match = _TIME.fullmatch(_IN_TIMES.sub(lambda found: "" if found[0] in "./" else "T", compact))
+    if match is None or not text.isascii():
+        raise nonsense(what, text)
+    return "".join(match.groups(default="00"))
+
+
+def read_time_if_any(text: str) -> str:
+    """Empty where it is none: a clock that cannot be read is no reason to leave a machine out of service."""
+    try:
+        return read_time(text, "")
+    except Nonsense:
+        return ""
+
+
+def read_code(text: str) -> str:
+    """A certification code without the dashes and blanks that some firmware prints.
+
+    Its 24 characters are not insisted on: an odd code of an invoice that is certified must not get lost."""
+    code = _IN_CODES.sub("", text)
+    if not _CODE.fullmatch(code):
+        raise nonsense("certification code", text)
+    return code
+
+
+def read_nim(text: str) -> str:
+    nim = text.strip().upper()
+    if not _NIM.fullmatch(nim):
+        raise nonsense("NIM", text)
+    return nim
+
+
+def nonsense(what: str, text: str) -> Nonsense:
+    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return Nonsense(f"{what} cannot be read: {shown!r}")
+
+
+class Rejoining:
+    """Numbers of a list that were cut in two by their own comma, as `15000,00` or `15,000` between other commas.
+
+    `may_be` looks at one number with its place, as soon as it is put together; `fits` at all `count` of them. `whole`: no
+    other cents than `00` are put together, and no thousands."""
+
+    def __init__(
+        self,
+        count: int,
+        may_be: Callable[[int, int], bool],
+        fits: Callable[[list[int]], bool],
+        *,
+        whole: bool = False,
+    ) -> None:
+        self._count = count
+        self._cents = _NO_CENTS if whole else _CENTS
+        self._lead = _NOTHING if whole else _LEAD
+        self._may_be = may_be
+        self._fits = fits
+        self._steps = _STEPS_MOST
+
+    def read(self, pieces: Sequence[str]) -> list[int] | None:
+        """The numbers, in hundredths; a few pieces at the end may be something else. None when no way to put the others together gives
+        such numbers, or none is found soon."""
+        ends = range(len(pieces), max(self._count, len(pieces) - _UNKNOWN_MOST) - 1, -1)
+        return next((found for end in ends if (found := self._arrange(pieces[:end], 0, [])) is not None), None)
+
+    def _arrange(self, pieces: Sequence[str], at: int, numbers: list[int]) -> list[int] | None:
+        self._steps -= 1
+        left = self._count - len(numbers)
+        if not left:
+            return numbers if at == len(pieces) and self._fits(numbers) else None
+        if len(pieces) - at < left or self._steps < 0:
+            return None
+        for size, value in self._numbers_at(pieces, at):
+            if self._may_be(len(numbers), value):
+                found = self._arrange(pieces, at + size, [*numbers, value])
+                if found is not None:
+                    return found
+        return None
+
+    def _numbers_at(self, pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
+        """How many pieces, and the number that they are, in the order in which to try them: a zero stands alone if it can, any
+        other piece takes what may be its decimals or its thousands."""
+        first, after = pieces[at], pieces[at + 1] if at + 1 < len(pieces) else ""
+        alone = _alone(first)
+        if alone == 0:
+            yield 1, 0
+        if _WHOLE_PART.fullmatch(first) and self._cents.fullmatch(after):
+            yield 2, int(first) * 100 + int(after)
+        if self._lead.fullmatch(first) and _THREE.fullmatch(after):
+            yield from _thousands(pieces, at)
+        if alone:
+            yield 1, alone
+
+
+def _thousands(pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
+    end = at + 1
+    while end < len(pieces) and _THREE.fullmatch(pieces[end]) and "." not in pieces[end - 1]:
+        end += 1
+    for stop in range(min(end, at + _GROUPS_MOST), at + 1, -1):
+        yield stop - at, read_hundredths("".join(pieces[at:stop]), "a number")
+
+
+def _alone(piece: str) -> int | None:
+    """A zero with two digits is taken for somebody's decimals."""
+    if _CENTS.fullmatch(piece) and piece.startswith("0"):
+        return None
+    try:
+        return read_hundredths(piece, "a number")
+    except Nonsense:
+        return None

@@ -1,0 +1,1 @@
+"""The machine's side of a serial line: pseudo-terminal, pacing, faults."""

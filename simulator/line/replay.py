@@ -1,0 +1,247 @@
+"""The machine's side of a recording, played again: a session as `line.session` has it, but every answer is one that was recorded.
+
+What was asked decides, not when: commands that only read (C1h, C2h, 2Bh) come at other moments in another run, so each is
+answered by what the machine said of itself at that point of the story; all others are taken in their order. SEQ is the new
+run's. What was not recorded, or was asked otherwise, is told.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bridge.frame import NAK, Decoder, Reply, Request, encode
+from bridge.recording import NOTE, SENT, Recording
+from simulator.line.recorded_bytes import Piece, mended, resequenced
+from simulator.line.recorded_state import brought_up_to_date
+from simulator.line.session import Output, Sent
+from simulator.machine.refusal import status
+
+READS = (0xC1, 0xC2, 0x2B)
+CLOSE, CANCEL = 0x38, b"C"
+_NEVER = float("-inf")
+_IDLE = status(0, 0, False)
+_SPOILED = ("garbage", "retry")
+"""Notes of the driver after a frame that was damaged on the line, and not by hand."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and what came until the next one; `seq` as it was then."""
+
+    request: Request
+    pieces: tuple[Piece, ...]
+
+    @property
+    def is_read(self) -> bool:
+        return self.request.cmd in READS
+
+    @property
+    def is_cancel(self) -> bool:
+        return (self.request.cmd, self.request.data) == (CLOSE, CANCEL)
+
+    @property
+    def reply(self) -> Reply | None:
+        """The one to this request."""
+        decoder = Decoder()
+        decoder.receive(b"".join(piece.data for piece in self.pieces))
+        while not isinstance(event := decoder.next_event(), type):
+            if isinstance(event, Reply) and (event.seq, event.cmd) == (self.request.seq, self.request.cmd):
+                return event
+        return None
+
+    def is_for(self, request: Request) -> bool:
+        return (self.request.cmd, self.request.data) == (request.cmd, request.data)
+
+
+class Replay:
+    """`tell` hears of every difference and of what is odd in the recording, once each."""
+
+    def __init__(self, recording: Recording, tell: Callable[[str], None]) -> None:
+        self._told: set[str] = set()
+        self._tell_on = tell
+        for problem in recording.problems:
+            self._tell(f"line {problem.line}: {problem.what}")
+        self._exchanges = list(exchanges_of(recording, self._tell))
+        if not self._exchanges:
+            self._tell("there is no request in this recording")
+        self._at = 0
+        """The exchange that comes next; all actions before it have been played."""
+        self._played: list[int] = []
+        self._used: set[int] = set()
+        self._last: tuple[Request, tuple[Piece, ...]] | None = None
+        self._seqs: dict[int, int] = {}
+        self._decoder = Decoder()
+        self._due: list[tuple[float, int, bytes]] = []
+        self._order = 0
+
+    # --- as a host and a port want it -------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> None:
+        self._decoder.receive(data)
+        while not isinstance(event := self._decoder.next_event(), type):
+            if isinstance(event, Request):
+                self._answer(event, now)
+
+    def poll(self, now: float) -> list[Output]:
+        found: list[Output] = []
+        while self._due and self._due[0][0] <= now:
+            at, _, data = heapq.heappop(self._due)
+            found.append(Sent(at, data))
+        return found
+
+    def wake_at(self) -> float | None:
+        return self._due[0][0] if self._due else None
+
+    def is_plugged(self, now: float) -> bool:  # noqa: ARG002  as a session has it
+        return True
+
+    @property
+    def plugged_at(self) -> float:
+        return _NEVER
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every action has been asked for."""
+        return all(exchange.is_read or exchange.is_cancel for exchange in self._exchanges[self._at :])
+
+    # --- what is answered ----------------------------------------------------------------------------------------
+
+    def _answer(self, request: Request, now: float) -> None:
+        pieces = self._repeated(request) or self._found(request)
+        self._last = request, pieces
+        for delay, data in resequenced(pieces, self._seqs):
+            self._order += 1
+            heapq.heappush(self._due, (now + delay, self._order, data))
+
+    def _repeated(self, request: Request) -> tuple[Piece, ...] | None:
+        """The same frame again: what came after the recorded repetition, or else the last answer once more."""
+        if self._last is None or self._last[0] != request:
+            return None
+        upcoming = self._exchanges[self._at] if self._at < len(self._exchanges) else None
+        was = self._exchanges[self._played[-1]] if self._played else None
+        if upcoming and was and upcoming.request == was.request:
+            return self._play(self._at, request)
+        return self._last[1]
+
+    def _found(self, request: Request) -> tuple[Piece, ...]:
+        if request.cmd in READS:
+            return self._read(request)
+        for at in self._actions():
+            exchange = self._exchanges[at]
+            if exchange.is_for(request):
+                return self._play(at, request)
+            if not exchange.is_cancel:
+                return self._otherwise(at, request)
+        return self._made_up(request, "after the end of the recording")
+
+    def _actions(self) -> Iterator[int]:
+        return (at for at in range(self._at, len(self._exchanges)) if not self._exchanges[at].is_read)
+
+    def _otherwise(self, expected: int, request: Request) -> tuple[Piece, ...]:
+        """Not what was asked then: a cancellation is an answer of its own; the same command with other data gets its answer;
+        what was recorded later is played from there."""
+        was = self._exchanges[expected].request
+        if (request.cmd, request.data) == (CLOSE, CANCEL):
+            return self._no_invoice(request)
+        if was.cmd == request.cmd:
+            self._tell(f"{request.cmd:02X}h came with other data: {_shown(request.data)} instead of {_shown(was.data)}")
+            return self._play(expected, request)
+        later = next((at for at in self._actions() if self._exchanges[at].is_for(request)), None)
+        if later is None:
+            return self._made_up(request, f"where {was.cmd:02X}h was recorded")
+        self._tell(f"{request.cmd:02X}h came before {was.cmd:02X}h {_shown(was.data)}, which is left out")
+        return self._play(later, request)
+
+    def _play(self, at: int, request: Request) -> tuple[Piece, ...]:
+        exchange = self._exchanges[at]
+        self._at = at + 1
+        self._played.append(at)
+        self._seqs[exchange.request.seq] = request.seq
+        return exchange.pieces
+
+    def _read(self, request: Request) -> tuple[Piece, ...]:
+        """Of this point of the story: the next one before the next action, or the last one there was, brought up to date."""
+        until = next(self._actions(), len(self._exchanges))
+        here = [at for at in range(self._at, until) if self._exchanges[at].is_for(request)]
+        answered = [at for at in here if self._exchanges[at].reply] or here
+        fresh = next((at for at in answered if at not in self._used), answered[-1] if answered else None)
+        if fresh is not None:
+            self._used.add(fresh)
+            self._seqs[self._exchanges[fresh].request.seq] = request.seq
+            return self._exchanges[fresh].pieces
+        known = [at for at, exchange in enumerate(self._exchanges) if exchange.is_for(request) and exchange.reply]
+        before = max((at for at in known if at < self._at), default=min(known, default=None))
+        if before is None:
+            return self._made_up(request, "anywhere")
+        reply = self._exchanges[before].reply
+        assert reply is not None  # noqa: S101  as chosen
+        played = [self._exchanges[at] for at in self._played if at > before]
+        data = brought_up_to_date(request.cmd, reply.data, [(each.request, each.reply) for each in played])
+        return (Piece(0.0, encode(Reply(request.seq, request.cmd, data, reply.status))),)
+
+    def _no_invoice(self, request: Request) -> tuple[Piece, ...]:
+        return (Piece(0.0, encode(Reply(request.seq, request.cmd, b"E:No invoice open", _IDLE))),)
+
+    def _made_up(self, request: Request, where: str) -> tuple[Piece, ...]:
+        if (request.cmd, request.data) == (CLOSE, CANCEL):
+            return self._no_invoice(request)
+        self._tell(f"{request.cmd:02X}h {_shown(request.data)} was not recorded {where}: refused")
+        return (Piece(0.0, encode(Reply(request.seq, request.cmd, b"E:Not in the recording", _IDLE))),)
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._tell_on(text)
+
+
+def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[Exchange]:
+    """What came before the first request has nobody who asked for it."""
+    request: Request | None = None
+    began = 0
+    pieces: list[Piece] = []
+    events = recording.events
+    for at, (event, line) in enumerate(zip(events, recording.lines, strict=True)):
+        if event.kind == SENT:
+            if request is not None:
+                yield Exchange(request, tuple(pieces))
+            request, began, pieces = (
+                _request(event.data, line, tell, is_spoiled=_is_refused(recording, at)),
+                event.at,
+                [],
+            )
+        elif event.kind != NOTE and request is not None:
+            data = event.data if _is_spoiled(recording, at) else mended(event.data, line, tell)
+            pieces.append(Piece(max(0, event.at - began) / 1e6, data))
+    if request is not None:
+        yield Exchange(request, tuple(pieces))
+
+
+def _is_spoiled(recording: Recording, at: int) -> bool:
+    """Whether the driver complained of it, or it goes on in the next piece."""
+    for event in recording.events[at + 1 :]:
+        if event.kind == NOTE:
+            return event.text.startswith(_SPOILED)
+        return event.kind != SENT
+    return False
+
+
+def _is_refused(recording: Recording, at: int) -> bool:
+    """Whether the machine said NAK to it: a probe damages one on purpose."""
+    return recording.events[at + 1 : at + 2] != () and recording.events[at + 1].data[:1] == bytes((NAK,))
+
+
+def _request(raw: bytes, line: int, tell: Callable[[str], None], *, is_spoiled: bool) -> Request | None:
+    decoder = Decoder()
+    decoder.receive(raw if is_spoiled else mended(raw, line, tell))
+    event = decoder.next_event()
+    if isinstance(event, Request):
+        return event
+    if not is_spoiled:
+        tell(f"line {line}: no request; what follows it is left out")
+    return None
+
+
+def _shown(data: bytes) -> str:
+    return repr(data.decode("utf-8", "backslashreplace"))

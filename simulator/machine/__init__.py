@@ -1,0 +1,1 @@
+"""The machine itself: commands, counters, taxes, habits of a firmware."""

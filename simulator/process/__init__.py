@@ -1,0 +1,1 @@
+"""`mcf-simulator` as a program: options, state file, several machines."""
