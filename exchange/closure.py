@@ -1,0 +1,224 @@
+"""A closure (Z) as it is sent: CloudEvents 1.0, structured JSON; `docs/closure-event.schema.json` is its shape in full.
+
+Fields may be added; none is renamed, dropped or retyped within version 1. What was added has a default here, which is what a
+receiver reads in the event of an older box."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from exchange.chain import GENESIS, Link, closure_head
+from exchange.errors import BadEvent, decoded
+from exchange.instants import instant_millis
+
+Mode = Literal["live", "test"]
+Whole = Annotated[int, msgspec.Meta(ge=1 - 2**53, le=2**53 - 1)]
+"""What JSON carries exactly everywhere."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+Nim = Annotated[str, msgspec.Meta(pattern=r"^[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?\Z")]
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+LedgerId = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?\Z")]
+Text = Annotated[str, msgspec.Meta(max_length=255)]
+
+TYPES: dict[Mode, str] = {"live": "bf.mcfd.closure.v1", "test": "bf.mcfd.closure.test.v1"}
+"""The second is of the sandbox: no tax, no money."""
+CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
+MOST_BYTES = 131_072
+"""A closure has some ten kilobytes at the most; what is larger is none."""
+HEX_BYTES = 64
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Unknown fields are of a later version, and ignored."""
+
+
+class Counters(Shape, frozen=True):
+    tc: Count
+    fvc: Count
+    frc: Count
+
+
+class GroupTotal(Shape, frozen=True):
+    group: Text
+    ht: Whole
+    tva: Whole
+    ttc: Whole
+
+
+class TypeTotal(Shape, frozen=True):
+    invoice_type: Text
+    count: Count
+    total_ttc: Whole
+
+
+class TypeGroupTotal(Shape, frozen=True):
+    invoice_type: Text
+    group: Text
+    ht: Whole
+    tva: Whole
+    ttc: Whole
+
+
+class PaymentTotal(Shape, frozen=True):
+    method: Text
+    label: Text
+    amount: Whole
+
+
+class CreditNotes(Shape, frozen=True):
+    count: Count = 0
+    total: Whole = 0
+
+
+class PsvbTotal(Shape, frozen=True):
+    """`rate` in percent: the one figure here that is no whole number, and no amount."""
+
+    group: Text
+    base: Whole
+    rate: int | float
+    amount: Whole
+
+
+class Closure(Shape, frozen=True):
+    """`data` of the event: the Z report as the till got it, whose amounts are whole XOF, and what proves it."""
+
+    kind: Literal["Z"]
+    nim: Nim
+    period_start: str
+    period_end: str
+    certs_count: Count
+    total_ttc: Whole
+    total_ht: Whole
+    total_tva: Whole
+    by_group: tuple[GroupTotal, ...]
+    by_type: tuple[TypeTotal, ...]
+    fvc_start: Count
+    fvc_end: Count
+    z_number: Count
+    report_id: Id
+    created_at: str
+    mcf_counters: Counters
+    mode: Mode
+    box: Text
+    by_type_and_group: tuple[TypeGroupTotal, ...] = ()
+    by_payment: tuple[PaymentTotal, ...] = ()
+    credit_notes: CreditNotes = CreditNotes()
+    specific_tax: Whole = 0
+    psvb: tuple[PsvbTotal, ...] = ()
+    incomplete: Count = 0
+    unexplained: Count = 0
+    chain_previous: str = ""
+    """What the closure is chained to: the last entry of its period, or the closure before when there is none."""
+    chain_head: str = ""
+    ledger_id: LedgerId = ""
+    """Of the ledger's file, for as long as it lives."""
+    epoch: Count = 0
+    """Goes up each time that the ledger is put back from a backup; of when the closure was made."""
+    previous_report_id: Id | None = None
+    """None for the first closure of a book."""
+    previous_chain_head: str = GENESIS.hex()
+    first_seq: Count = 0
+    """The entries of the book that are in it; `last_seq` is one less than `first_seq` in an empty period."""
+    last_seq: Count = 0
+    opening_counters: Counters | None = None
+    """The machine's at the beginning of the period; None when the ledger does not know them (a book's first closure)."""
+    body: str = ""
+    """The report as the box stored it, byte for byte in UTF-8: `chain_head` is over it."""
+    key_id: Text = ""
+    """Of the key that signs first."""
+
+
+class ClosureEvent(Shape, frozen=True):
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: str
+    subject: str
+    time: str
+    datacontenttype: Literal["application/json"]
+    data: Closure
+
+    @property
+    def nim(self) -> str:
+        return self.data.nim
+
+
+def encode_closure(event: ClosureEvent) -> bytes:
+    return msgspec.json.encode(event)
+
+
+def read_closure(content: bytes) -> ClosureEvent:
+    """BadEvent, naming the field, unless it is one closure and says the same of itself everywhere. The proof of its figures is
+    `proves_itself`'s business, and who sent it the signature's."""
+    if len(content) > MOST_BYTES:
+        raise BadEvent("", f"larger than {MOST_BYTES} bytes")
+    event = decoded(content, ClosureEvent)
+    _check(event)
+    return event
+
+
+def _check(event: ClosureEvent) -> None:
+    data = event.data
+    said = {
+        "source": (event.source, f"/mcf/{data.nim}"),
+        "subject": (event.subject, str(data.z_number)),
+        "id": (event.id, data.report_id),
+        "type": (event.type, TYPES[data.mode]),
+        "time": (event.time, data.created_at),
+    }
+    for field, (found, expected) in said.items():
+        if found != expected:
+            raise BadEvent(field, f"does not agree with data ({expected})")
+    if data.z_number < 1:
+        raise BadEvent("data.z_number", "is below 1")
+    for field in ("period_start", "period_end", "created_at"):
+        instant_millis(getattr(data, field), f"data.{field}")
+    for field in ("chain_previous", "chain_head", "previous_chain_head"):
+        _hash(getattr(data, field), f"data.{field}")
+    if data.body:
+        _check_body(data)
+
+
+def _check_body(data: Closure) -> None:
+    """Each figure beside the body is the one in it: nobody reads the one and proves the other."""
+    stored = decoded(data.body, dict[str, Any], "data.body")
+    try:
+        again = msgspec.convert({**msgspec.to_builtins(data), **stored}, type=Closure)
+    except msgspec.MsgspecError as error:
+        raise BadEvent("data.body", f"is not the report ({error})") from None
+    for field in data.__struct_fields__:
+        if getattr(again, field) != getattr(data, field):
+            raise BadEvent(f"data.{field}", "is not what the body says")
+
+
+def link_of(data: Closure) -> Link:
+    """What `chain_head` is over."""
+    counters = data.mcf_counters
+    return Link(
+        z_number=data.z_number,
+        report_id=data.report_id,
+        period_start=instant_millis(data.period_start, "data.period_start"),
+        period_end=instant_millis(data.period_end, "data.period_end"),
+        created_at=instant_millis(data.created_at, "data.created_at"),
+        certs_count=data.certs_count,
+        total_ttc=data.total_ttc,
+        counters=(counters.tc, counters.fvc, counters.frc),
+        unexplained=data.unexplained,
+        first_seq=data.first_seq,
+        last_seq=data.last_seq,
+        body=data.body.encode(),
+    )
+
+
+def proves_itself(data: Closure) -> bool:
+    """Whether `chain_head` is the hash of this closure; False also for one of an older box, which carries no body."""
+    if not (data.body and data.chain_head and data.chain_previous):
+        return False
+    return closure_head(bytes.fromhex(data.chain_previous), link_of(data)).hex() == data.chain_head
+
+
+def _hash(text: str, field: str) -> None:
+    if text and (len(text) != HEX_BYTES or not set(text) <= set("0123456789abcdef")):
+        raise BadEvent(field, "is not a SHA-256 in hex")

@@ -1,0 +1,100 @@
+"""Presence: a box's word, every five minutes, that it is there and how it is. Flat JSON of under 500 bytes, signed.
+
+Nothing of a customer, no amount. Only the last word counts, so it is sent once and never kept for later. Hashes are shortened
+to 16 hex digits: what they are compared with is held in full by whoever received the closures."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from exchange.closure import Count, Id, Mode, Nim, Shape, Text, Whole
+from exchange.errors import BadEvent, decoded
+from exchange.instants import instant_millis
+
+TYPE = "bf.mcfd.presence.v1"
+CONTENT_TYPE = "application/json"
+EVERY_SECONDS = 300
+MOST_BYTES = 500
+HEAD_DIGITS = 16
+
+
+class Presence(Shape, frozen=True, omit_defaults=True):
+    """Times are RFC 3339 in UTC. Its `webhook-id` is made by the sender, another one each time."""
+
+    type: Literal["bf.mcfd.presence.v1"]
+    nim: Nim
+    at: Text
+    """By the box's clock."""
+    ledger: Id
+    """The ledger's id."""
+    boot: Text
+    """Another one after each start of the daemon: 8 hex digits."""
+    version: Text
+    key: Text
+    """Id of the key that signs first."""
+    epoch: Count = 0
+    mode: Mode = "live"
+    z: Count = 0
+    """The last closure, and its chain head."""
+    z_head: Text = ""
+    seq: Count = 0
+    """The last entry of the book, and the head of the chain there."""
+    head: Text = ""
+    counters: tuple[Count, Count, Count] | None = None
+    """tc, fvc, frc, as the ledger knows them."""
+    certified: Text = ""
+    """When something was last certified."""
+    waiting: Count = 0
+    parked: Count = 0
+    oldest: Text = ""
+    """When the oldest closure that waits was made."""
+    connected: bool = False
+    attention: bool = False
+    """Somebody has something to settle before anything is certified."""
+    drift: Whole | None = None
+    """Seconds by which the box is ahead of the machine."""
+    tax_days: Whole | None = None
+    """Days since the machine reached the tax server."""
+    disk: Count = 0
+    """Free, in MB."""
+    config: Text = ""
+    """Digest of the configuration: 8 hex digits."""
+
+
+class Wanted(Shape, frozen=True):
+    """What headquarters misses of a book: everything from that Z on."""
+
+    mode: Mode
+    from_z: Count
+
+
+class Answer(Shape, frozen=True):
+    """To a presence; an empty one, or none at all, asks for nothing."""
+
+    replay: tuple[Wanted, ...] = ()
+
+
+MOST_ANSWER_BYTES = 4096
+
+
+def encode_presence(presence: Presence) -> bytes:
+    return msgspec.json.encode(presence)
+
+
+def read_presence(content: bytes) -> Presence:
+    """BadEvent, naming the field, when it is none."""
+    if len(content) > MOST_BYTES:
+        raise BadEvent("", f"larger than {MOST_BYTES} bytes")
+    presence = decoded(content, Presence)
+    instant_millis(presence.at, "at")
+    return presence
+
+
+def read_answer(content: bytes) -> Answer:
+    """What cannot be read asks for nothing: presence is no conversation that has to succeed."""
+    try:
+        return decoded(content[:MOST_ANSWER_BYTES], Answer)
+    except BadEvent:
+        return Answer()

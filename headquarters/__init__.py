@@ -1,0 +1,3 @@
+"""Headquarters: receives the closures of many boxes, checks and keeps them, finds what is missing, asks for it again, shows it.
+
+It knows boxes by `exchange` alone: nothing here imports the daemon."""

@@ -1,0 +1,1 @@
+"""HTTP: where closures come in, and what programs ask."""

@@ -1,0 +1,55 @@
+"""Who asks: a program by its key, a person by the session's cookie."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from litestar import Request
+from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
+
+from headquarters.intake.threads import Threads
+from headquarters.store.people import ROLES
+from headquarters.store.store import Store
+
+COOKIE = "hq_session"
+
+
+class Caller:
+    """`name` is a person's, or `key` for a program."""
+
+    def __init__(self, name: str, role: str) -> None:
+        self.name = name
+        self.role = role
+
+    def may(self, role: str) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+async def caller_of(request: Request[Any, Any, Any], store: Store, threads: Threads) -> Caller | None:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and key:
+        role = await threads.run(store.people.role_of_key, key.strip())
+        return Caller("key", role) if role else None
+    return await person_of(request, store, threads)
+
+
+async def person_of(request: Request[Any, Any, Any], store: Store, threads: Threads) -> Caller | None:
+    token = request.cookies.get(COOKIE)
+    if not token:
+        return None
+    person = await threads.run(store.people.of_session, token, time.time_ns() // 1_000_000)
+    return Caller(person.name, person.role) if person else None
+
+
+async def asked(request: Request[Any, Any, Any], store: Store, threads: Threads, role: str = "reader") -> Caller:
+    """Who asks, when they may; 401 or 403 otherwise. What changes something takes a key: a cookie goes along with whatever
+    another site makes a browser send."""
+    changes = request.method != "GET"
+    caller = await caller_of(request, store, threads)
+    if caller is None or (changes and caller.name != "key"):
+        headers = {"WWW-Authenticate": "Bearer"}
+        raise NotAuthorizedException(detail="needs a key: Authorization: Bearer …", headers=headers)
+    if not caller.may(role):
+        raise PermissionDeniedException(detail=f"needs the role {role}")
+    return caller

@@ -1,0 +1,73 @@
+"""`POST /closures` and `POST /presence`: Standard Webhooks, a key for each box."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, post
+
+from exchange.closure import MOST_BYTES
+from exchange.receipt import receipt_of
+from exchange.signing import ID
+from headquarters.api.problems import STATUS, problem
+from headquarters.core.reception import Message, Refused
+from headquarters.intake.reception import Reception
+from headquarters.store.closures import Outcome
+from headquarters.store.database import StoreError
+
+AnyRequest = Request[Any, Any, Any]
+RETRY_SECONDS = "5"
+
+
+@post("/closures", status_code=200)
+async def take_closure(request: AnyRequest, reception: Reception) -> Response[bytes]:
+    """200 with a receipt: it is on disk. 409 with a receipt: it was already. Nothing else is a delivery."""
+    message = await _message(request)
+    try:
+        outcome = await reception.closure(message)
+    except Refused as refused:
+        return _refused(refused)
+    except StoreError:
+        return _later()
+    if outcome is Outcome.FORK:
+        detail = "another closure has this number or id; this one is kept as evidence"
+        return problem(STATUS["fork"], "FORK", detail)
+    receipt = msgspec.json.encode(receipt_of(message.headers[ID], message.body))
+    status = 200 if outcome is Outcome.STORED else 409
+    return Response(receipt, status_code=status, media_type="application/json")
+
+
+@post("/presence", status_code=200)
+async def take_presence(request: AnyRequest, reception: Reception) -> Response[bytes]:
+    """200 with what the box is asked to send again."""
+    try:
+        answer = await reception.presence(await _message(request))
+    except Refused as refused:
+        return _refused(refused)
+    except StoreError:
+        return _later()
+    return Response(msgspec.json.encode(answer), media_type="application/json")
+
+
+async def _message(request: AnyRequest) -> Message:
+    """Read no further than one byte past the most that a closure has."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            break
+    headers = {name: text for name, text in request.headers.items() if name.startswith("webhook-")}
+    return Message(via="https", headers=headers, body=bytes(body[: MOST_BYTES + 1]))
+
+
+def _refused(refused: Refused) -> Response[bytes]:
+    """To a stranger no more than that: whether a NIM is known here is nobody's business."""
+    status = STATUS[refused.reason]
+    if status == STATUS["unsigned"]:
+        return problem(status, "UNAUTHENTICATED", "no signature of a key that is known for this NIM")
+    return problem(status, refused.reason.upper(), str(refused))
+
+
+def _later() -> Response[bytes]:
+    return problem(503, "STORAGE_UNAVAILABLE", "nothing was kept; try again", {"Retry-After": RETRY_SECONDS})

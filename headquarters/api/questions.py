@@ -1,0 +1,144 @@
+"""`/v1`: what programs ask of headquarters."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.exceptions import ClientException, NotFoundException
+
+from exchange.instants import instant_text
+from headquarters.api.access import asked
+from headquarters.core.finding import Facts, Kind
+from headquarters.core.held import machine_of
+from headquarters.core.wording import sentence
+from headquarters.intake.threads import Threads
+from headquarters.store.figures import Line
+from headquarters.store.findings import Finding
+from headquarters.store.store import Store
+
+AnyRequest = Request[Any, Any, Any]
+MOST = 1000
+MILLI = timedelta(milliseconds=1)
+START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class FindingShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: int
+    kind: Kind
+    nim: str
+    detail: str
+    mode: str
+    facts: Facts
+    found_at: str
+    seen_by: str = ""
+    solved_at: str = ""
+    solved_by: str = ""
+    note: str = ""
+
+
+class Note(msgspec.Struct, frozen=True):
+    note: str = ""
+
+
+@get("/v1/closures")
+async def closures(request: AnyRequest, store: Store, threads: Threads, zone: tzinfo) -> Response[bytes]:
+    """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
+    for the sandbox. At most 1 000; `next` is the `from` that goes on."""
+    await asked(request, store, threads)
+    query = request.query_params
+    start, end = _instant(query.get("from"), "from", zone, 0), _instant(query.get("to"), "to", zone, 1)
+    nim = query.get("nim")
+    lines = await threads.run(
+        store.figures.lines,
+        mode="test" if query.get("mode") == "test" else "live",
+        machine=machine_of(nim) if nim else None,
+        start=start or 0,
+        end=end,
+        limit=MOST,
+    )
+    content: dict[str, object] = {"closures": [_shown(line) for line in lines]}
+    if len(lines) == MOST:
+        content["next"] = instant_text(lines[-1].created_at)
+    return Response(msgspec.json.encode(content), media_type="application/json")
+
+
+@get("/v1/findings")
+async def findings(request: AnyRequest, store: Store, threads: Threads) -> Response[bytes]:
+    """`open=true` or `open=false`, `nim`; newest first."""
+    await asked(request, store, threads)
+    query = request.query_params
+    is_open = {"true": True, "false": False}.get(query.get("open", ""))
+    nim = query.get("nim")
+    found = await threads.run(store.findings.listed, is_open=is_open, machine=machine_of(nim) if nim else None)
+    return Response(msgspec.json.encode({"findings": [_finding(one) for one in found]}), media_type="application/json")
+
+
+@post("/v1/findings/{id_:int}/seen", status_code=200)
+async def see(request: AnyRequest, store: Store, threads: Threads, id_: int) -> dict[str, bool]:
+    caller = await asked(request, store, threads, "accountant")
+    if not await threads.run(store.findings.see, id_, caller.name, time.time_ns() // 1_000_000):
+        raise NotFoundException(detail="no open finding of that id that nobody has seen")
+    return {"seen": True}
+
+
+@post("/v1/findings/{id_:int}/solve", status_code=200)
+async def solve(request: AnyRequest, store: Store, threads: Threads, id_: int, data: Note) -> dict[str, bool]:
+    caller = await asked(request, store, threads, "accountant")
+    if not await threads.run(store.findings.solve, id_, caller.name, data.note, time.time_ns() // 1_000_000):
+        raise NotFoundException(detail="no open finding of that id")
+    return {"solved": True}
+
+
+def _shown(line: Line) -> dict[str, object]:
+    return {
+        "id": line.id,
+        "nim": line.nim,
+        "z_number": line.z,
+        "day": line.day,
+        "period_start": instant_text(line.period_start),
+        "period_end": instant_text(line.period_end),
+        "created_at": instant_text(line.created_at),
+        "received_at": instant_text(line.received_at),
+        "certs_count": line.certs,
+        "total_ttc": line.ttc,
+        "total_ht": line.ht,
+        "total_tva": line.tva,
+        "by_group": [{"group": group, "ht": ht, "tva": tva, "ttc": ttc} for group, ht, tva, ttc in line.groups],
+        "by_payment": [{"label": label, "amount": amount} for label, amount in line.payments],
+        "proven": line.proven,
+    }
+
+
+def _finding(one: Finding) -> FindingShown:
+    return FindingShown(
+        id=one.id,
+        kind=one.kind,
+        nim=one.nim,
+        mode=one.mode,
+        detail=sentence(one.kind, one.facts, "en"),
+        facts=one.facts,
+        found_at=instant_text(one.found_at),
+        seen_by=one.seen_by or "",
+        solved_at=instant_text(one.solved_at) if one.solved_at is not None else "",
+        solved_by=one.solved_by or "",
+        note=one.note or "",
+    )
+
+
+def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | None:
+    """Milliseconds; `days` are added to a date, so that `to` includes it."""
+    if not text:
+        return None
+    try:
+        if len(text) == len("2026-01-31"):
+            at = datetime.combine(date.fromisoformat(text) + timedelta(days=days), datetime.min.time(), zone)
+        else:
+            at = datetime.fromisoformat(text)
+        return (at - START) // MILLI
+    except (ValueError, TypeError, OverflowError):
+        detail = f"{field}: neither a date nor an instant with its offset"
+        raise ClientException(detail=detail, status_code=422) from None

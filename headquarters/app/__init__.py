@@ -1,0 +1,1 @@
+"""Puts headquarters together: settings, what runs beside each other, start and stop."""

@@ -1,0 +1,206 @@
+"""`mcfd-hq run`: database first, then what keeps an eye on it, then the ways in; stopped in the opposite order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+from typing import Any
+
+import structlog
+import uvicorn
+import uvloop
+from litestar import Litestar
+
+from headquarters.app import notify
+from headquarters.app.register_copy import RegisterCopy
+from headquarters.app.service import create_service
+from headquarters.app.settings import Nats, Server, Settings, register_copy
+from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
+from headquarters.findings.watch import Pace, Watch
+from headquarters.intake.connection import NatsOptions
+from headquarters.intake.jetstream import JetStreamIntake
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
+from headquarters.page.shared import Screens
+from headquarters.store.database import StoreError
+from headquarters.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+EXIT_OK, EXIT_UNUSABLE = 0, 3
+OPEN_AGAIN_SECONDS = 2.0
+GRACE_SECONDS = 10
+
+
+def serve(settings: Settings) -> int:
+    """Runs until SIGTERM or SIGINT; the exit code."""
+    try:
+        return uvloop.run(_serve(settings))
+    except OSError as error:
+        log.critical("start.refused", reason=str(error))
+        return EXIT_UNUSABLE
+
+
+async def _serve(settings: Settings) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        threads = Threads()
+        stack.callback(threads.close)
+        store = Store(settings.storage.url)
+        stack.callback(store.close)
+        copy = RegisterCopy(store.register, register_copy(settings))
+        if not await _opened(store, threads, copy, stop):
+            return EXIT_OK
+        newest = settings.findings.newest_version or version("mcfd")
+        reception = Reception(store, threads, settings.zone, newest)
+        await stack.enter_async_context(reception.running())
+        if settings.nats is not None:
+            intake = JetStreamIntake(_nats(settings.nats), store, threads, reception)
+            _beside(stack, intake.run(), "jetstream")
+        told = settings.findings
+        pace = Pace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
+        _beside(stack, Watch(store, settings.zone, pace, _tellers(settings)).run(), "watch")
+        is_secure = settings.server.tls_cert is not None
+        screens = Screens(store, threads, settings.zone, settings.reports.language, is_secure)
+        server = _Server(create_service(store, threads, reception, screens), settings.server)
+        await server.start()
+        stack.push_async_callback(server.stop)
+        _beside(stack, copy.keep(threads), "register")
+        _beside(stack, _watchdog(), "watchdog")
+        log.info("started", version=version("mcfd"), address=server.address)
+        notify.tell("READY=1")
+        await _until(stop, server)
+        notify.tell("STOPPING=1")
+    log.info("stopped")
+    return EXIT_OK
+
+
+def _nats(settings: Nats) -> NatsOptions:
+    return NatsOptions(
+        url=settings.url,
+        credentials_file=settings.credentials_file,
+        tls_ca=settings.tls_ca,
+        durable=settings.durable,
+    )
+
+
+def _tellers(settings: Settings) -> list[Teller]:
+    tellers: list[Teller] = [WebhookTeller(hook.url, hook.secret_file) for hook in settings.findings.webhook]
+    mail = settings.findings.mail
+    if mail is not None:
+        named = {name: getattr(mail, name) for name in mail.__struct_fields__}
+        tellers.append(MailTeller(**named, language=settings.reports.language))
+    return tellers
+
+
+async def _opened(store: Store, threads: Threads, copy: RegisterCopy, stop: asyncio.Event) -> bool:
+    """A database that is not there yet is waited for: after a power cut it may come up later than we do."""
+    trouble = ""
+    while not stop.is_set():
+        try:
+            await threads.run(store.open)
+            await threads.run(copy.heal)
+        except StoreError as error:
+            if str(error) != trouble:
+                trouble = str(error)
+                log.error("storage.unavailable", reason=trouble)  # noqa: TRY400  # one line is enough
+            await asyncio.sleep(OPEN_AGAIN_SECONDS)
+        else:
+            return True
+    return False
+
+
+def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
+    """Work that goes on until the stop."""
+    task = asyncio.get_running_loop().create_task(work, name=name)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.wait([task])
+
+    stack.push_async_callback(end)
+
+
+async def _watchdog() -> None:
+    every = notify.watchdog_seconds()
+    while every is not None:
+        notify.tell("WATCHDOG=1")
+        await asyncio.sleep(every)
+
+
+async def _until(stop: asyncio.Event, server: _Server) -> None:
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((stopped, server.task), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Signals are ours."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+class _Server:
+    task: asyncio.Task[None]
+
+    def __init__(self, app: Litestar, settings: Server) -> None:
+        self._settings = settings
+        self._server = _Uvicorn(
+            uvicorn.Config(
+                app,
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                limit_concurrency=2000,
+                backlog=2048,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        self._socket: socket.socket | None = None
+
+    @property
+    def address(self) -> str:
+        port = self._socket.getsockname()[1] if self._socket else self._settings.port
+        return f"{'https' if self._settings.tls_cert else 'http'}://{self._settings.host}:{port}"
+
+    async def start(self) -> None:
+        """OSError when the address cannot be had."""
+        self._socket = _listening(self._settings)
+        self.task = asyncio.get_running_loop().create_task(self._server._serve([self._socket]), name="http")  # noqa: SLF001  # `serve` takes the signals
+        listening = asyncio.ensure_future(self._server.listening.wait())
+        await asyncio.wait((self.task, listening), return_when=asyncio.FIRST_COMPLETED)
+        listening.cancel()
+        if self.task.done():
+            self.task.result()
+
+    async def stop(self) -> None:
+        self._server.should_exit = True
+        await asyncio.wait([self.task])
+
+
+def _listening(settings: Server) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise OSError(f"cannot listen on {settings.host} port {settings.port}: {error.strerror}") from error
+    return listener

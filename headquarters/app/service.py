@@ -1,0 +1,134 @@
+"""The HTTP application: who answers what, and how errors look."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import structlog
+from litestar import Litestar, Request, Response, get
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.response import Redirect
+
+from headquarters.api import incoming, questions
+from headquarters.api.problems import problem
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
+from headquarters.page import calendar, entrance, findings, totals
+from headquarters.page.shared import NotLoggedIn, Screens
+from headquarters.page.words import word
+from headquarters.store.database import StoreError
+from headquarters.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+AnyRequest = Request[Any, Any, Any]
+PAGE = (
+    *(entrance.login_form, entrance.login, entrance.logout, entrance.choose_language, entrance.static),
+    *(calendar.calendar, calendar.shop, calendar.closure),
+    *(totals.totals, totals.exports, totals.closures_csv),
+    *(findings.findings, findings.say, findings.boxes, findings.people, findings.add_person, findings.disable),
+)
+CODES = {
+    400: "BAD_REQUEST",
+    401: "UNAUTHENTICATED",
+    403: "NOT_PERMITTED",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    413: "TOO_LARGE",
+    422: "INVALID_REQUEST",
+}
+
+
+@get("/", status_code=303, sync_to_thread=False)
+def root() -> Redirect:
+    return Redirect("/ui/", status_code=303)
+
+
+@get("/health/live", sync_to_thread=False)
+def live() -> dict[str, str]:
+    return {"status": "live"}
+
+
+@get("/health/ready")
+async def ready(store: Store, threads: Threads) -> Response[dict[str, str]]:
+    """503 while the database cannot be used."""
+    try:
+        await threads.run(store.register.revision)
+    except StoreError:
+        return Response({"status": "storage unavailable"}, status_code=503)
+    return Response({"status": "ready"})
+
+
+@get("/metrics", media_type="text/plain", sync_to_thread=False)
+def metrics(reception: Reception) -> str:
+    """Since the start of this instance, by outcome or reason; what a Prometheus server adds up over instances."""
+    lines = ["# TYPE mcfd_hq_messages_total counter"]
+    lines += [
+        f'mcfd_hq_messages_total{{outcome="{name}"}} {count}' for name, count in sorted(reception.counted.items())
+    ]
+    return "\n".join([*lines, ""])
+
+
+def create_service(store: Store, threads: Threads, reception: Reception, screens: Screens) -> Litestar:
+    def given(value: Any) -> Provide:
+        return Provide(lambda: value, sync_to_thread=False)
+
+    return Litestar(
+        [
+            *(incoming.take_closure, incoming.take_presence),
+            *(questions.closures, questions.findings, questions.see, questions.solve),
+            *(root, live, ready, metrics),
+            *PAGE,
+        ],
+        dependencies={
+            "store": given(store),
+            "threads": given(threads),
+            "reception": given(reception),
+            "zone": given(screens.zone),
+            "screens": given(screens),
+        },
+        exception_handlers={
+            NotLoggedIn: _to_login,
+            HTTPException: functools.partial(_refused, screens),
+            StoreError: functools.partial(_away, screens),
+            Exception: functools.partial(_failed, screens),
+        },
+        openapi_config=None,
+        logging_config=None,
+    )
+
+
+def _to_login(_: AnyRequest, __: NotLoggedIn) -> Redirect:
+    return Redirect("/ui/login", status_code=303)
+
+
+def _refused(screens: Screens, request: AnyRequest, error: HTTPException) -> Response[bytes]:
+    if _is_page(request):
+        named = error.detail if error.detail in ("foreign", "not_permitted") else "not_found"
+        return _shown(screens, request, error.status_code, named)
+    code = CODES.get(error.status_code, "BAD_REQUEST")
+    return problem(error.status_code, code, error.detail, dict(error.headers or {}))
+
+
+def _away(screens: Screens, request: AnyRequest, _: StoreError) -> Response[bytes]:
+    if _is_page(request):
+        return _shown(screens, request, 503, "unavailable")
+    return problem(503, "STORAGE_UNAVAILABLE", "the database cannot be used now", {"Retry-After": "5"})
+
+
+def _failed(screens: Screens, request: AnyRequest, error: Exception) -> Response[bytes]:
+    log.error("request.failed", path=request.url.path, exc_info=error)
+    if _is_page(request):
+        return _shown(screens, request, 500, "failed")
+    return problem(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log")
+
+
+def _is_page(request: AnyRequest) -> bool:
+    return request.url.path.startswith("/ui")
+
+
+def _shown(screens: Screens, request: AnyRequest, status: int, named: str) -> Response[bytes]:
+    said = word(named, screens.language_of(request))
+    return screens.shown(request, "error.html", status=status, problem=said)

@@ -1,0 +1,91 @@
+"""`mcfd-hq boxes`: which boxes there are, and what verifies their signatures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from exchange.keys import PRIVATE, SHARED, BadKey
+from headquarters.app.settings import Settings
+from headquarters.cli.shared import configured, now, opened, refusal
+from headquarters.core.held import machine_of
+
+MINUTES_A_DAY = 1440
+
+
+@click.group()
+def boxes() -> None:
+    """Boxes and their keys."""
+
+
+@boxes.command()
+@click.argument("nim")
+@click.option("--public-key", help="whpk_… as `mcfd upstream keygen` prints it, or the U… of its NATS user.")
+@click.option("--secret-file", type=click.Path(path_type=Path), help="File with the shared secret, whsec_….")
+@click.option("--label", default="", help="What people call the shop.")
+@click.option("--region", default="", help="The group it belongs to.")
+@configured
+def add(
+    settings: Settings, nim: str, *, public_key: str | None, secret_file: Path | None, label: str, region: str
+) -> None:
+    """Add a box, or another key for one; prints the key's id."""
+    if (public_key is None) == (secret_file is None):
+        raise refusal("either --public-key or --secret-file")
+    line = public_key.strip() if public_key is not None else _secret(secret_file or Path())
+    if line.startswith(PRIVATE):
+        raise refusal("--public-key: that is the private key; it stays on the box")
+    with opened(settings) as store:
+        try:
+            click.echo(store.register.add(nim, line, now=now(), label=label, region=region))
+        except BadKey as error:
+            raise refusal(f"{'--public-key' if public_key else '--secret-file'}: {error}") from None
+        except ValueError as error:
+            raise refusal(f"NIM: {error}") from None
+
+
+def _secret(path: Path) -> str:
+    try:
+        line = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise refusal(f"--secret-file: {error}") from None
+    if not line.startswith(SHARED):
+        raise refusal(f"--secret-file: {path} does not begin with {SHARED}")
+    return line
+
+
+@boxes.command("list")
+@configured
+def list_(settings: Settings) -> None:
+    """One line for each box: NIM, region, label, ids of its valid keys."""
+    with opened(settings) as store:
+        for box in store.register.boxes():
+            keys = " ".join(key.key_id for key in store.register.keys(box.machine) if key.revoked_at is None)
+            click.echo(f"{box.nim}\t{box.region}\t{box.label}\t{keys}")
+
+
+@boxes.command()
+@click.argument("nim")
+@click.argument("key_id")
+@configured
+def revoke(settings: Settings, nim: str, key_id: str) -> None:
+    """What that key signs is refused from now on; what it has signed stays."""
+    with opened(settings) as store:
+        if not store.register.revoke(machine_of(nim), key_id, now()):
+            raise refusal(f"{nim} has no valid key {key_id}")
+
+
+@boxes.command()
+@click.argument("nim")
+@click.argument("at", metavar="HH:MM|learn")
+@configured
+def closing(settings: Settings, nim: str, at: str) -> None:
+    """When that shop has closed at the latest, in the configured time zone; `learn` goes by what it usually does."""
+    match = re.fullmatch(r"(\d\d):(\d\d)", at)
+    minute = int(match[1]) * 60 + int(match[2]) if match else None
+    if (match is None and at != "learn") or (minute is not None and minute >= MINUTES_A_DAY):
+        raise refusal(f"{at} is neither a time (HH:MM) nor `learn`")
+    with opened(settings) as store:
+        if not store.register.set_closing(machine_of(nim), minute):
+            raise refusal(f"no box {nim}")

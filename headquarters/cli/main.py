@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import sys
+
+import click
+
+from headquarters.app.settings import Settings
+from headquarters.cli.boxes import boxes
+from headquarters.cli.people import keys, users
+from headquarters.cli.shared import configured
+from headquarters.cli.shown import findings, refused
+
+
+@click.group()
+@click.version_option(package_name="mcfd")
+def cli() -> None:
+    """Le siège : reçoit les clôtures des caisses. / Headquarters: receives the closures of many boxes."""
+
+
+@cli.command()
+@configured
+def run(settings: Settings) -> None:
+    """Receive, check, keep, show; until SIGTERM."""
+    from headquarters.app.logs import configure  # noqa: PLC0415  # the other commands need no server
+    from headquarters.app.serve import serve  # noqa: PLC0415  # see above
+
+    configure()
+    sys.exit(serve(settings))
+
+
+for command in (boxes, users, keys, findings, refused):
+    cli.add_command(command)
+
+
+def main() -> None:
+    cli.main(prog_name="mcfd-hq")

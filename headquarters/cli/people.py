@@ -1,0 +1,111 @@
+"""`mcfd-hq users` and `mcfd-hq keys`: who may look."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from headquarters.app.settings import Settings
+from headquarters.cli.shared import configured, now, opened, refusal
+from headquarters.store.people import ROLES
+from pagekit.passwords import BadPassword, hash_password
+
+ROLE = click.Choice(ROLES)
+MOST_NAME = 64
+
+
+@click.group()
+def users() -> None:
+    """People, for the page."""
+
+
+@users.command()
+@click.argument("name")
+@click.option("--role", type=ROLE, required=True)
+@click.option("--password-stdin", is_flag=True, help="Read the password from the standard input.")
+@configured
+def create(settings: Settings, name: str, role: str, password_stdin: bool) -> None:
+    """Add a person."""
+    if not name.isprintable() or not 0 < len(name) <= MOST_NAME:
+        raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
+    hashed = _asked(password_stdin)
+    with opened(settings) as store:
+        if not store.people.create(name, hashed, role, now()):
+            raise refusal(f"{name} exists already")
+
+
+@users.command("list")
+@configured
+def list_users(settings: Settings) -> None:
+    """Names, roles, and who may not any more."""
+    with opened(settings) as store:
+        for person in store.people.listed():
+            click.echo("\t".join((person.name, person.role, "disabled" if person.disabled else "")))
+
+
+@users.command()
+@click.argument("name")
+@click.option("--password-stdin", is_flag=True, help="Read the password from the standard input.")
+@configured
+def passwd(settings: Settings, name: str, password_stdin: bool) -> None:
+    """Give a person another password; ends the sessions."""
+    hashed = _asked(password_stdin)
+    with opened(settings) as store:
+        if not store.people.change(name, password=hashed):
+            raise refusal(f"nobody is called {name}")
+
+
+@users.command()
+@click.argument("name")
+@configured
+def disable(settings: Settings, name: str) -> None:
+    """At once, in every session."""
+    with opened(settings) as store:
+        if not store.people.change(name, disabled=True):
+            raise refusal(f"nobody is called {name}")
+
+
+def _asked(from_stdin: bool) -> str:
+    if from_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        password = click.prompt("Mot de passe / password", hide_input=True, confirmation_prompt=True)
+    try:
+        return hash_password(password)
+    except BadPassword as error:
+        raise refusal(str(error)) from None
+
+
+@click.group()
+def keys() -> None:
+    """Keys, for programs."""
+
+
+@keys.command("create")
+@click.option("--role", type=ROLE, required=True)
+@click.option("--label", default="", help="Who has it.")
+@configured
+def create_key(settings: Settings, role: str, label: str) -> None:
+    """Prints the key alone; it is not shown again."""
+    with opened(settings) as store:
+        click.echo(store.people.create_key(role, label, now()))
+
+
+@keys.command("list")
+@configured
+def list_keys(settings: Settings) -> None:
+    """Ids, roles and labels."""
+    with opened(settings) as store:
+        for key in store.people.api_keys():
+            click.echo("\t".join((key.id, key.role, key.label, "revoked" if key.revoked_at is not None else "")))
+
+
+@keys.command("revoke")
+@click.argument("id_", metavar="ID")
+@configured
+def revoke_key(settings: Settings, id_: str) -> None:
+    """At once."""
+    with opened(settings) as store:
+        if not store.people.revoke_key(id_, now()):
+            raise refusal(f"no valid key {id_}")

@@ -1,0 +1,63 @@
+"""What all commands share: the configuration, the store, and errors as one line."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headquarters.app.settings import DEFAULT, BadSettings, Settings, load
+from headquarters.store.database import BadUrl, StoreError
+from headquarters.store.store import Store
+
+EXIT_USAGE = 2
+
+
+def configured(command: Callable[..., None]) -> Callable[..., None]:
+    """`--config FILE`, read; one line and exit code 2 when something in it is wrong."""
+
+    @click.option("--config", type=click.Path(path_type=Path), default=DEFAULT, show_default=True, help="TOML file.")
+    @functools.wraps(command)
+    def with_settings(config: Path, **options: Any) -> None:
+        try:
+            settings = load(config)
+        except BadSettings as error:
+            raise refusal(str(error)) from None
+        command(settings, **options)
+
+    return with_settings
+
+
+class _Refusal(click.ClickException):
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.exit_code = code  # type: ignore[misc]  # declared as the class's own
+
+
+def refusal(text: str, code: int = EXIT_USAGE) -> click.ClickException:
+    return _Refusal(text, code)
+
+
+@contextlib.contextmanager
+def opened(settings: Settings) -> Iterator[Store]:
+    """The store, its tables made or brought up to date."""
+    try:
+        store = Store(settings.storage.url)
+    except BadUrl as error:
+        raise refusal(f"storage.url: {error}") from None
+    try:
+        store.open()
+        yield store
+    except StoreError as error:
+        raise refusal(f"storage.url: {error}", 3) from None
+    finally:
+        store.close()
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,27 @@
+"""A finding: something that is not as it has to be, with a life of its own."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Kind = Literal["gap", "late", "fork", "chain", "counters", "unexplained", "tax-server", "version", "clock"]
+KINDS: Final[tuple[Kind, ...]] = (
+    *("gap", "late", "fork", "chain", "counters"),
+    *("unexplained", "tax-server", "version", "clock"),
+)
+PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "version", "clock"})
+"""Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,
+and a person says what became of them."""
+
+Value = int | str
+Facts = dict[str, Value]
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """`key` tells two findings of a kind and a book apart; `facts` are the values its sentence is made of (`wording.py`)."""
+
+    kind: Kind
+    key: str
+    facts: Facts

@@ -1,0 +1,128 @@
+"""Whether a message is a closure of the box that it names: shape, then signature, then who may say what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal, Protocol
+
+import msgspec
+
+from exchange.closure import MOST_BYTES, Closure, ClosureEvent, Mode, read_closure
+from exchange.errors import BadEvent
+from exchange.instants import instant_millis
+from exchange.keys import VerifyingKey
+from exchange.signing import ID, NotSigned, WrongTime, verify
+from headquarters.core.held import Held, held_of, machine_of
+
+Via = Literal["https", "nats"]
+Reason = Literal["malformed", "oversized", "unsigned", "unknown", "foreign", "time", "fork"]
+
+DAY_BEGINS = timedelta(hours=4)
+"""A shop that closes after midnight closes the day before."""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """As it came. `headers` by their names in small letters; `nim` of the subject where NATS has vouched for it."""
+
+    via: Via
+    headers: Mapping[str, str]
+    body: bytes
+    nim: str | None = None
+    stream_seq: int | None = None
+
+
+class Received(msgspec.Struct, frozen=True, kw_only=True):
+    """A closure whose signature holds."""
+
+    message: Message
+    data: Closure
+    machine: str
+    held: Held
+    created_at: int
+    day: str
+    """Of the shop, as YYYY-MM-DD."""
+    key_id: str
+
+    @property
+    def mode(self) -> Mode:
+        return self.data.mode
+
+
+class Refused(Exception):
+    """What came is not taken, and `reason` says why; `nim` is what it says of itself, which nobody has proven."""
+
+    def __init__(self, reason: Reason, detail: str, nim: str = "") -> None:
+        super().__init__(detail)
+        self.reason: Reason = reason
+        self.nim = nim
+
+
+class KeyRing(Protocol):
+    def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
+        """Those that may sign for it today; none for a machine that nobody has added."""
+        ...
+
+    def owner(self, key_id: str) -> str | None:
+        """Another machine whose key that is, for telling theft from noise."""
+        ...
+
+
+def receive(message: Message, ring: KeyRing, *, now: float, zone: tzinfo) -> Received:
+    """Refused, or a closure to keep. `now` in seconds since 1970; a stream may hold a message for long, so its time counts for
+    HTTPS alone."""
+    event = _read(message)
+    nim = event.nim
+    if message.nim is not None and message.nim != nim:
+        raise Refused("foreign", f"came on the subject of {message.nim} and says {nim}", nim)
+    if message.headers.get(ID, event.id) != event.id:
+        raise Refused("malformed", f"{ID} is not the id of the event", nim)
+    key = signer(message, ring, machine_of(nim), event.data.key_id, now=now)
+    return _received(message, event, key.id, zone)
+
+
+def signer(message: Message, ring: KeyRing, machine: str, key_id: str, *, now: float) -> VerifyingKey:
+    """The key of that machine that signed; Refused when none did."""
+    keys = ring.keys_of(machine)
+    if not keys:
+        raise Refused("unknown", "no key is known for this NIM", machine)
+    try:
+        return verify(keys, message.headers, message.body, now=now, window=300 if message.via == "https" else None)
+    except WrongTime as error:
+        raise Refused("time", str(error), machine) from None
+    except NotSigned as error:
+        owner = ring.owner(key_id)
+        if owner is not None and owner != machine:
+            raise Refused("foreign", f"names a key of {owner}", machine) from None
+        raise Refused("unsigned", str(error), machine) from None
+
+
+def _read(message: Message) -> ClosureEvent:
+    if len(message.body) > MOST_BYTES:
+        raise Refused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
+    try:
+        return read_closure(message.body)
+    except BadEvent as error:
+        raise Refused("malformed", str(error), message.nim or "") from None
+
+
+def _received(message: Message, event: ClosureEvent, key_id: str, zone: tzinfo) -> Received:
+    created = instant_millis(event.data.created_at, "data.created_at")
+    return Received(
+        message=message,
+        data=event.data,
+        machine=machine_of(event.nim),
+        held=held_of(event.data),
+        created_at=created,
+        day=day_of(created, zone),
+        key_id=key_id,
+    )
+
+
+def day_of(at: int, zone: tzinfo) -> str:
+    """The shop's day of an instant in milliseconds, as YYYY-MM-DD."""
+    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+    try:
+        return (instant.astimezone(zone) - DAY_BEGINS).date().isoformat()
+    except OverflowError:  # within hours of the year 1 or 9999
+        return instant.date().isoformat()

@@ -1,0 +1,124 @@
+"""Who hears of a finding: programs by webhook, people by mail; once when it is there, and once more when it is solved."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import msgspec
+
+from exchange.instants import instant_text
+from exchange.keys import BadKey, signing_key
+from exchange.signing import sign
+from headquarters.core.wording import KIND, Language, sentence
+from headquarters.store.findings import Finding
+
+SECONDS = 10.0
+
+
+class NotTold(Exception):
+    """Who could not be told, and why."""
+
+
+class Teller(Protocol):
+    async def tell(self, findings: Sequence[Finding]) -> None:
+        """NotTold when not all of them went."""
+        ...
+
+
+@dataclass(frozen=True)
+class WebhookTeller:
+    """One POST for each, signed as closures are (Standard Webhooks). Any 2xx is an answer."""
+
+    url: str
+    secret_file: Path
+
+    async def tell(self, findings: Sequence[Finding]) -> None:
+        try:
+            key = signing_key(self.secret_file.read_text().strip())
+        except (OSError, BadKey) as error:
+            raise NotTold(f"{self.secret_file}: {error}") from None
+        async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+            for finding in findings:
+                body = msgspec.json.encode(_event(finding))
+                headers = sign([key], _id(finding), int(time.time()), body) | {"content-type": "application/json"}
+                try:
+                    answer = await client.post(self.url, content=body, headers=headers)
+                except httpx.HTTPError as error:
+                    raise NotTold(f"{self.url}: {type(error).__name__}") from None
+                if not answer.is_success:
+                    raise NotTold(f"{self.url} answers {answer.status_code}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailTeller:
+    """One mail for all of them."""
+
+    to: Sequence[str]
+    sender: str
+    host: str
+    port: int
+    starttls: bool
+    user: str
+    password_file: Path | None
+    language: Language
+
+    async def tell(self, findings: Sequence[Finding]) -> None:
+        try:
+            await asyncio.to_thread(self._send, self._mail(findings))
+        except (OSError, smtplib.SMTPException) as error:
+            raise NotTold(f"mail by {self.host}: {error}") from None
+
+    def _mail(self, findings: Sequence[Finding]) -> EmailMessage:
+        mail = EmailMessage()
+        count = len(findings)
+        mail["Subject"] = f"mcfd : {count} constat(s)" if self.language == "fr" else f"mcfd: {count} finding(s)"
+        mail["From"] = self.sender
+        mail["To"] = ", ".join(self.to)
+        mail.set_content("\n".join(_line(finding, self.language) for finding in findings) + "\n")
+        return mail
+
+    def _send(self, mail: EmailMessage) -> None:
+        with smtplib.SMTP(self.host, self.port, timeout=SECONDS) as server:
+            server.ehlo()
+            if self.starttls and server.has_extn("starttls"):
+                server.starttls(context=ssl.create_default_context())
+                server.ehlo()
+            if self.user and self.password_file is not None:
+                server.login(self.user, self.password_file.read_text().strip())
+            server.send_message(mail)
+
+
+def _line(finding: Finding, language: Language) -> str:
+    solved = {"fr": "résolu", "en": "solved"}[language] if finding.solved_at is not None else "!"
+    words = f"{KIND[language][finding.kind]}: {sentence(finding.kind, finding.facts, language)}"
+    return f"[{solved}] {finding.nim} – {words} ({instant_text(finding.found_at)})"
+
+
+def _id(finding: Finding) -> str:
+    """The same when it is told again."""
+    return f"finding-{finding.id}-{'open' if finding.solved_at is None else 'solved'}"
+
+
+def _event(finding: Finding) -> dict[str, object]:
+    solved = finding.solved_at is not None
+    data = {
+        "id": finding.id,
+        "kind": finding.kind,
+        "nim": finding.nim,
+        "detail": sentence(finding.kind, finding.facts, "en"),
+        "facts": finding.facts,
+        "found_at": instant_text(finding.found_at),
+        "solved_at": instant_text(finding.solved_at) if finding.solved_at is not None else None,
+        "solved_by": finding.solved_by,
+    }
+    at = finding.solved_at if finding.solved_at is not None else finding.found_at
+    return {"type": "finding.solved" if solved else "finding.opened", "timestamp": instant_text(at), "data": data}

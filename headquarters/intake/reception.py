@@ -1,0 +1,194 @@
+"""From messages to rows: looks at each, keeps what is a closure in one transaction, and what is not as evidence.
+
+What comes alone (HTTPS) is gathered: while one transaction is on its way to the disk, the next one fills up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from datetime import tzinfo
+
+import structlog
+
+from exchange.errors import BadEvent
+from exchange.presence import MOST_BYTES, Answer, read_presence
+from headquarters.core.held import machine_of
+from headquarters.core.reception import Message, Received, Refused, receive, signer
+from headquarters.intake.threads import Threads
+from headquarters.store.closures import Outcome, StaleRing
+from headquarters.store.database import StoreError
+from headquarters.store.register import Ring
+from headquarters.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 500
+QUIET_MILLIS = 10_000
+"""A book that got a closure that short ago is being sent: nothing is asked of it."""
+BY_KEY = ("unsigned", "unknown", "foreign", "time")
+"""Reasons that newer keys may take away."""
+Result = Outcome | Refused
+Waiting = tuple[Received, int, asyncio.Future[Outcome]]
+
+
+class Reception:
+    def __init__(self, store: Store, threads: Threads, zone: tzinfo, newest_version: str = "") -> None:
+        self._store = store
+        self._threads = threads
+        self._zone = zone
+        self._newest = newest_version
+        self._ring = Ring(-1, ())
+        self._waiting: asyncio.Queue[Waiting] = asyncio.Queue(4 * AT_ONCE)
+        self.counted: Counter[str] = Counter()
+        """Since the start, by outcome or reason; for the metrics."""
+        self.is_behind = False
+        """Closures are on their way here that no transaction has taken yet: nothing is asked of a box meanwhile."""
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.get_running_loop().create_task(self._gather(), name="gather")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def closure(self, message: Message) -> Outcome:
+        """Durable when this returns; Refused, or StoreError when the database cannot be used now."""
+        for _ in range(3):
+            ring = self._ring
+            try:
+                received = receive(message, ring, now=time.time(), zone=self._zone)
+            except Refused as refused:
+                if refused.reason in BY_KEY and await self._has_newer_keys(ring):
+                    continue
+                await self._refuse([(message, refused)])
+                raise
+            done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            await self._waiting.put((received, ring.revision, done))
+            try:
+                outcome = await done
+            except StaleRing:
+                await self._has_newer_keys(ring)
+                continue
+            self.counted[outcome.value] += 1
+            return outcome
+        raise StoreError("the keys change faster than they can be read")
+
+    async def closures(self, messages: Sequence[Message], position: tuple[str, int] | None = None) -> list[Result]:
+        """The same for many, in one transaction; what is refused is kept as evidence before this returns."""
+        for _ in range(3):
+            ring = self._ring
+            looked = await self._threads.run(self._look, messages, ring)
+            if any(isinstance(one, Refused) and one.reason in BY_KEY for one in looked) and await self._has_newer_keys(
+                ring
+            ):
+                continue
+            batch = [one for one in looked if isinstance(one, Received)]
+            try:
+                taken = iter(await self._take(batch, ring.revision, position))
+            except StaleRing:
+                await self._has_newer_keys(ring)
+                continue
+            results = [one if isinstance(one, Refused) else next(taken) for one in looked]
+            await self._refuse([(m, r) for m, r in zip(messages, results, strict=True) if isinstance(r, Refused)])
+            self.counted.update(r.value for r in results if isinstance(r, Outcome))
+            return results
+        raise StoreError("the keys change faster than they can be read")
+
+    async def presence(self, message: Message) -> Answer:
+        """What has to be asked of the box; Refused, or StoreError."""
+        for _ in range(3):
+            ring = self._ring
+            try:
+                return await self._presence(message, ring)
+            except StaleRing:
+                await self._has_newer_keys(ring)
+            except Refused as refused:
+                if refused.reason in BY_KEY and await self._has_newer_keys(ring):
+                    continue
+                await self._refuse([(message, refused)])
+                raise
+        raise StoreError("the keys change faster than they can be read")
+
+    async def _presence(self, message: Message, ring: Ring) -> Answer:
+        if len(message.body) > MOST_BYTES:
+            raise Refused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
+        try:
+            presence = read_presence(message.body)
+        except BadEvent as error:
+            raise Refused("malformed", str(error), message.nim or "") from None
+        if message.nim is not None and message.nim != presence.nim:
+            raise Refused("foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim)
+        signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
+        wanted = await self._threads.run(
+            self._store.presences.take,
+            presence,
+            now=time.time_ns() // 1_000_000,
+            content=message.body,
+            newest_version=self._newest,
+            quiet=-1 if self.is_behind and message.via == "nats" else QUIET_MILLIS,
+            revision=ring.revision,
+        )
+        self.counted["presence"] += 1
+        return Answer(tuple(wanted))
+
+    async def _has_newer_keys(self, than: Ring) -> bool:
+        """Reads them when there are. Every transaction checks that the keys it was looked at with are those of now, so that who
+        was revoked a moment ago is refused without a question for each message."""
+        if (
+            self._ring.revision == than.revision
+            and await self._threads.run(self._store.register.revision) != than.revision
+        ):
+            self._ring = await self._threads.run(self._store.register.ring)
+        return self._ring.revision != than.revision
+
+    def _look(self, messages: Sequence[Message], ring: Ring) -> list[Received | Refused]:
+        now = time.time()
+        return [_looked(message, ring, now, self._zone) for message in messages]
+
+    async def _take(
+        self, batch: Sequence[Received], revision: int, position: tuple[str, int] | None = None
+    ) -> list[Outcome]:
+        now = time.time_ns() // 1_000_000
+        take = self._store.closures.take
+        return await self._threads.run(take, batch, now=now, revision=revision, position=position)
+
+    async def _gather(self) -> None:
+        while True:
+            batch = [await self._waiting.get()]
+            while len(batch) < AT_ONCE and not self._waiting.empty():
+                batch.append(self._waiting.get_nowait())
+            await self._settle(batch)
+
+    async def _settle(self, batch: Sequence[Waiting]) -> None:
+        """One transaction for all of them, and each is told."""
+        # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
+        revision = min(revision for _, revision, _ in batch)
+        try:
+            outcomes = await self._take([received for received, _, _ in batch], revision)
+        except (StaleRing, StoreError) as error:
+            for _, _, done in batch:
+                if not done.done():
+                    done.set_exception(error)
+            return
+        for (_, _, done), outcome in zip(batch, outcomes, strict=True):
+            if not done.done():
+                done.set_result(outcome)
+
+    async def _refuse(self, refused: Sequence[tuple[Message, Refused]]) -> None:
+        now = time.time_ns() // 1_000_000
+        for message, why in refused:
+            self.counted[why.reason] += 1
+            log.warning("refused", via=message.via, reason=why.reason, nim=why.nim[:32], detail=str(why)[:200])
+            await self._threads.run(self._store.evidence.refuse, message, why, now)
+
+
+def _looked(message: Message, ring: Ring, now: float, zone: tzinfo) -> Received | Refused:
+    try:
+        return receive(message, ring, now=now, zone=zone)
+    except Refused as refused:
+        return refused

@@ -1,0 +1,1 @@
+"""What people see in a browser: rendered on the server, without a script, French first."""

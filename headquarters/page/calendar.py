@@ -1,0 +1,111 @@
+"""Shops × days, one shop, and one closure in full."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from litestar import Response, get
+from litestar.exceptions import NotFoundException
+
+from headquarters.core.held import machine_of
+from headquarters.page.shared import AnyRequest, Screens, beside, days_of, month_of, text_of
+from headquarters.store.figures import Cell, Total
+from headquarters.store.store import Store
+
+SHOPS = 50
+"""On one page; a month of them."""
+DEPTHS = 4
+
+
+@get("/ui/")
+async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
+    caller = await screens.caller(request)
+    today = screens.today()
+    month, region = month_of(request, today), text_of(request, "region")
+    page = max(0, int(text_of(request, "page"))) if text_of(request, "page").isdecimal() else 0
+    values = await screens.run(_calendar, screens.store, month, region, page)
+    recent = (today - timedelta(days=1)).isoformat(), today.isoformat()
+    totals = {total.day: total for total in await screens.run(screens.store.figures.totals, *recent)}
+    return screens.shown(
+        request,
+        "calendar.html",
+        caller,
+        **values,
+        month=month,
+        months=(beside(month, -1), beside(month, 1)),
+        region=region,
+        page=page,
+        recent=[(day, totals.get(day)) for day in recent],
+        today=today.isoformat(),
+    )
+
+
+def _calendar(store: Store, month: str, region: str, page: int) -> dict[str, Any]:
+    boxes, count = store.register.some(region or None, page * SHOPS, SHOPS)
+    machines = [box.machine for box in boxes]
+    days = days_of(month)
+    cells = store.figures.cells(machines, days[0], days[-1])
+    found = Counter(store.findings.open_by_machine(machines))
+    return {
+        "boxes": boxes,
+        "count": count,
+        "days": days,
+        "cells": {(cell.machine, cell.day): cell for cell in cells},
+        "depth": _depths(cells),
+        "found": found,
+        "regions": store.register.regions(),
+        "open_findings": store.findings.count_open(),
+        "is_last": (page + 1) * SHOPS >= count,
+    }
+
+
+def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
+    """1 to 4, by the day's money against the greatest of its own shop."""
+    most: dict[str, int] = {}
+    for cell in cells:
+        most[cell.machine] = max(most.get(cell.machine, 1), cell.ttc)
+    return {(c.machine, c.day): 1 + max(0, c.ttc) * (DEPTHS - 1) // most[c.machine] for c in cells}
+
+
+@get("/ui/shops/{nim:str}")
+async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
+    caller = await screens.caller(request)
+    machine, month = machine_of(nim), month_of(request, screens.today())
+    box = await screens.run(screens.store.register.box, machine)
+    if box is None:
+        raise NotFoundException
+    days = days_of(month)
+    lines = await screens.run(lambda: list(screens.store.figures.of_days(days[0], days[-1], machines=[machine])))
+    totals = {total.day: total for total in await screens.run(_totals, screens.store, machine, days)}
+    words = (await screens.run(screens.store.presences.last_words, [machine])).get(machine)
+    findings = await screens.run(screens.store.findings.listed, machine=machine, limit=50)
+    return screens.shown(
+        request,
+        "shop.html",
+        caller,
+        box=box,
+        lines=lines,
+        days=days,
+        totals=totals,
+        month=month,
+        months=(beside(month, -1), beside(month, 1)),
+        word=words,
+        findings=findings,
+    )
+
+
+def _totals(store: Store, machine: str, days: list[str]) -> list[Total]:
+    return list(store.figures.totals(days[0], days[-1], machines=[machine]))
+
+
+@get("/ui/closures/{machine:str}/{id_:str}")
+async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str) -> Response[bytes]:
+    caller = await screens.caller(request)
+    whole = await screens.run(screens.store.figures.whole, machine, id_)
+    if whole is None:
+        raise NotFoundException
+    box = await screens.run(screens.store.register.box, machine)
+    return screens.shown(request, "closure.html", caller, whole=whole, line=whole.line, box=box)

@@ -1,0 +1,101 @@
+"""Findings, with what a person says of them; boxes, with their own word; people, with their roles."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from litestar import Response, get, post
+from litestar.response import Redirect
+
+from headquarters.page.shared import AnyRequest, Screens, text_of
+from headquarters.page.words import word
+from headquarters.store.people import ROLES
+from pagekit.passwords import BadPassword, hash_password
+
+MOST = 500
+SHOPS = 100
+AMBER_DAYS, RED_DAYS = 5, 7
+SILENT_MILLIS = 900_000
+
+
+@get("/ui/findings")
+async def findings(request: AnyRequest, screens: Screens) -> Response[bytes]:
+    caller = await screens.caller(request)
+    everything = text_of(request, "all") == "1"
+    found = await screens.run(screens.store.findings.listed, is_open=None if everything else True, limit=MOST)
+    return screens.shown(request, "findings.html", caller, findings=found, everything=everything)
+
+
+@post("/ui/findings/{id_:int}/{what:str}", status_code=303)
+async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Redirect:
+    """`see`, or `solve` with a note."""
+    caller = await screens.caller(request, "accountant")
+    now = time.time_ns() // 1_000_000
+    form = await request.form()
+    if what == "see":
+        await screens.run(screens.store.findings.see, id_, caller.name, now)
+    elif what == "solve":
+        note = str(form.get("note", ""))[:500].replace("\0", "")
+        await screens.run(screens.store.findings.solve, id_, caller.name, note, now)
+    return Redirect("/ui/findings", status_code=303)
+
+
+@get("/ui/boxes")
+async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
+    caller = await screens.caller(request)
+    page = int(text_of(request, "page")) if text_of(request, "page").isdecimal() else 0
+    some, count = await screens.run(screens.store.register.some, None, page * SHOPS, SHOPS)
+    words = await screens.run(screens.store.presences.last_words, [box.machine for box in some])
+    since = (screens.today() - timedelta(days=7)).isoformat()
+    refused = await screens.run(screens.store.evidence.counted, since)
+    return screens.shown(
+        request,
+        "boxes.html",
+        caller,
+        boxes=some,
+        count=count,
+        page=page,
+        is_last=(page + 1) * SHOPS >= count,
+        words=words,
+        refused=refused,
+        silent=time.time_ns() // 1_000_000 - SILENT_MILLIS,
+        amber=AMBER_DAYS,
+        red=RED_DAYS,
+    )
+
+
+@get("/ui/people")
+async def people(request: AnyRequest, screens: Screens) -> Response[bytes]:
+    caller = await screens.caller(request, "admin")
+    return screens.shown(
+        request, "people.html", caller, people=await screens.run(screens.store.people.listed), roles=ROLES
+    )
+
+
+@post("/ui/people", status_code=303)
+async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
+    caller = await screens.caller(request, "admin")
+    form = await request.form()
+    name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
+    problem = ""
+    try:
+        hashed = await screens.run(hash_password, str(form.get("password", "")))
+        is_new = name.isprintable() and 0 < len(name) <= 64  # noqa: PLR2004  # as the command line
+        is_new = is_new and await screens.run(
+            screens.store.people.create, name, hashed, role, time.time_ns() // 1_000_000
+        )
+        problem = "" if is_new else word("taken", screens.language_of(request))
+    except (BadPassword, ValueError) as error:
+        problem = str(error)
+    if not problem:
+        return Redirect("/ui/people", status_code=303)
+    listed = await screens.run(screens.store.people.listed)
+    return screens.shown(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=problem)
+
+
+@post("/ui/people/{name:str}/disable", status_code=303)
+async def disable(request: AnyRequest, screens: Screens, name: str) -> Redirect:
+    await screens.caller(request, "admin")
+    await screens.run(screens.store.people.change, name, disabled=True)
+    return Redirect("/ui/people", status_code=303)

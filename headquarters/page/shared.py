@@ -1,0 +1,134 @@
+"""What all screens share: who looks, in which language, and the way to HTML."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2.loaders import ChoiceLoader
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, NotFoundException
+
+from headquarters.api.access import Caller, person_of
+from headquarters.core.finding import Facts, Kind
+from headquarters.core.reception import day_of
+from headquarters.core.wording import KIND, sentence
+from headquarters.intake.threads import Threads
+from headquarters.page.words import word
+from headquarters.store.store import Store
+from pagekit import charts, formats
+from pagekit.formats import Language
+from pagekit.security import HEADERS, is_own_form
+
+AnyRequest = Request[Any, Any, Any]
+T = TypeVar("T")
+LANGUAGE_COOKIE = "hq_language"
+MENU = (
+    ("/ui/", "calendar", "reader"),
+    ("/ui/totals", "totals", "reader"),
+    ("/ui/findings", "findings", "reader"),
+    ("/ui/boxes", "boxes", "reader"),
+    ("/ui/exports", "exports", "accountant"),
+    ("/ui/people", "people", "admin"),
+)
+_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+
+
+class NotLoggedIn(Exception):
+    """The person is shown the way in."""
+
+
+@dataclass(frozen=True)
+class Screens:
+    """What a screen needs; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
+
+    store: Store
+    threads: Threads
+    zone: tzinfo
+    language: Language
+    is_secure: bool
+
+    async def caller(self, request: AnyRequest, role: str = "reader") -> Caller:
+        """Who looks; NotLoggedIn, or 403 when the role does not permit it, or when a change comes from another site."""
+        if request.method == "POST" and not is_own_form(request.headers):
+            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail="foreign")
+        caller = await person_of(request, self.store, self.threads)
+        if caller is None:
+            raise NotLoggedIn
+        if not caller.may(role):
+            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail="not_permitted")
+        return caller
+
+    async def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        return await self.threads.run(work, *arguments, **named)
+
+    def language_of(self, request: AnyRequest) -> Language:
+        accepted = request.headers.get("accept-language", "")
+        return formats.chosen(request.cookies.get(LANGUAGE_COOKIE), accepted, self.language)
+
+    def today(self) -> date:
+        now = int(datetime.now(self.zone).timestamp() * 1000)
+        return date.fromisoformat(day_of(now, self.zone))
+
+    def shown(
+        self, request: AnyRequest, template: str, caller: Caller | None = None, status: int = 200, **values: Any
+    ) -> Response[bytes]:
+        language = self.language_of(request)
+        said = {
+            "language": language,
+            "t": functools.partial(word, language=language),
+            "person": caller,
+            "here": request.url.path,
+            "menu": [(path, name) for path, name, role in MENU if caller and caller.may(role)],
+            "day": functools.partial(formats.day, language=language),
+            "month_name": functools.partial(formats.month, language=language),
+            "moment": functools.partial(formats.moment, zone=self.zone, language=language),
+            "kind_name": KIND[language].__getitem__,
+            "said": functools.partial(_said, language),
+            "problem": None,
+        }
+        html = environment().get_template(template).render(**{**said, **values})
+        return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=dict(HEADERS))
+
+
+def _said(language: Language, kind: Kind, facts: Facts) -> str:
+    return sentence(kind, facts, language)
+
+
+@functools.cache
+def environment() -> Environment:
+    loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("pagekit")])
+    made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
+    made.filters |= {"number": formats.number, "money": formats.money}
+    made.globals |= {"bars": charts.bars, "site": "mcfd – siège"}
+    return made
+
+
+def month_of(request: AnyRequest, today: date) -> str:
+    """`month` of the query, YYYY-MM; this month when there is none, 404 when it is none."""
+    month = request.query_params.get("month") or f"{today:%Y-%m}"
+    if _MONTH.fullmatch(month) is None or month.startswith("0000"):
+        raise NotFoundException
+    return str(month)
+
+
+def days_of(month: str) -> list[str]:
+    first = date.fromisoformat(f"{month}-01")
+    found = [first + timedelta(days=n) for n in range(31)]
+    return [day.isoformat() for day in found if day.month == first.month]
+
+
+def beside(month: str, step: int) -> str:
+    """The month before or after, as YYYY-MM."""
+    first = date.fromisoformat(f"{month}-15") + timedelta(days=30 * step)
+    return f"{first:%Y-%m}"
+
+
+def text_of(request: AnyRequest, name: str) -> str:
+    return str(request.query_params.get(name) or "")

@@ -1,0 +1,1 @@
+"""What headquarters keeps, on SQLite or PostgreSQL behind one contract; the only place with SQL."""

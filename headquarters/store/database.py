@@ -1,0 +1,139 @@
+"""One database, SQLite or PostgreSQL: its connections, transactions that are durable when they end, and its migrations."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+HEAD = "0001"
+"""The newest of the migrations."""
+MIGRATIONS = Path(__file__).with_name("migrations")
+POOL = 6
+BUSY_SECONDS = 20
+MIGRATING = 8_490_001
+"""The advisory lock: two instances that start at once migrate one after the other."""
+
+
+class StoreError(Exception):
+    """The database cannot be used now; nothing of what was asked has been kept."""
+
+
+class BadUrl(ValueError):
+    """Not the URL of a database that headquarters can use; says why, and shows no password."""
+
+
+def parse_url(text_url: str) -> URL:
+    """`sqlite:///FILE` or `postgresql://…`."""
+    try:
+        url = make_url(text_url)
+    except ArgumentError:
+        raise BadUrl("not a URL; sqlite:///FILE or postgresql://USER@HOST/DATABASE") from None
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername != "sqlite":
+        raise BadUrl(f"{url.drivername} is neither sqlite nor postgresql")
+    if not url.database or url.database == ":memory:":
+        raise BadUrl("sqlite needs a file: sqlite:////var/lib/mcfd-hq/hq.sqlite3")
+    return url
+
+
+class Database:
+    """For any number of threads. Errors of the database itself come out as StoreError."""
+
+    def __init__(self, url: str) -> None:
+        parsed = parse_url(url)
+        self.is_sqlite = parsed.drivername == "sqlite"
+        self.engine = _sqlite(parsed) if self.is_sqlite else _postgresql(parsed)
+        self._reading = self.engine.execution_options(reading=True)
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction, on disk when it ends; on SQLite the only one that writes."""
+        with _told(), self.engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One snapshot, which waits for no writer."""
+        with _told(), self._reading.begin() as connection:
+            yield connection
+
+    def migrate(self) -> None:
+        """From any version on; at once with other instances, one after the other."""
+        if self._version() != HEAD:
+            self._upgrade()
+
+    def _version(self) -> str:
+        with self.read() as connection:
+            if not inspect(connection).has_table("alembic_version"):
+                return ""
+            return str(connection.scalar(text("SELECT version_num FROM alembic_version")))
+
+    def _upgrade(self) -> None:
+        from alembic import command  # noqa: PLC0415  # half a second that a command of every day need not wait
+        from alembic.config import Config  # noqa: PLC0415  # see above
+
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATING})
+            config = Config()
+            config.set_main_option("script_location", str(MIGRATIONS))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreError("every connection is in use") from error
+    except DBAPIError as error:
+        raise StoreError(_reason(error)) from error
+
+
+def _reason(error: DBAPIError) -> str:
+    """Its first line: the rest is SQL and its values."""
+    return str(error.orig).strip().partition("\n")[0] or type(error).__name__
+
+
+def _sqlite(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def settle(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # the driver begins nothing by itself
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -16000"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        reading = connection.get_execution_options().get("reading", False)
+        # A writer takes the lock at once: one that reads first and writes then can be refused in the middle.
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    return create_engine(
+        url,
+        pool_size=POOL,
+        max_overflow=0,
+        pool_timeout=BUSY_SECONDS,
+        isolation_level="READ COMMITTED",
+        connect_args={
+            "connect_timeout": 5,
+            "options": "-c lock_timeout=20s -c idle_in_transaction_session_timeout=60s",
+        },
+    )

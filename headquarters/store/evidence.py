@@ -1,0 +1,108 @@
+"""What was refused: counted by day and reason, and kept to be looked at. Strangers can fill neither: theirs is bounded."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC
+
+import msgspec
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from headquarters.core.reception import Message, Reason, Received, Refused, day_of
+from headquarters.store import tables
+from headquarters.store.database import Database
+
+SAMPLES = 200
+"""Kept of each reason; the newest. Forks are all kept."""
+SAMPLE_BYTES = 8192
+
+
+class Counted(msgspec.Struct, frozen=True):
+    day: str
+    via: str
+    reason: str
+    count: int
+
+
+class Sample(msgspec.Struct, frozen=True):
+    id: int
+    at: int
+    via: str
+    reason: str
+    nim: str
+    detail: str
+
+
+def keep_fork(connection: Connection, received: Received, now: int) -> None:
+    detail = f"Z {received.held.z}, id {received.held.id}"
+    _sample(connection, received.message, Refused("fork", detail, received.data.nim), now)
+    _count(connection, "fork", received.message, now)
+
+
+class Evidence:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def refuse(self, message: Message, refused: Refused, now: int) -> None:
+        """Counts it, and keeps the beginning of it among the samples of its reason."""
+        with self._database.write() as connection:
+            _count(connection, refused.reason, message, now)
+            _sample(connection, message, refused, now)
+            _prune(connection, refused.reason)
+
+    def counted(self, since: str) -> list[Counted]:
+        """From that day (YYYY-MM-DD, UTC) on."""
+        table = tables.refused.c
+        query = select(table.day, table.via, table.reason, table.count).where(table.day >= since)
+        with self._database.read() as connection:
+            return [Counted(*row) for row in connection.execute(query.order_by(table.day.desc(), table.reason))]
+
+    def samples(self, limit: int = 50) -> list[Sample]:
+        """Newest first."""
+        table = tables.evidence.c
+        query = select(table.id, table.at, table.via, table.reason, table.nim, table.detail)
+        with self._database.read() as connection:
+            return [Sample(*row) for row in connection.execute(query.order_by(table.id.desc()).limit(limit))]
+
+    def content(self, id_: int) -> bytes | None:
+        with self._database.read() as connection:
+            return connection.scalar(select(tables.evidence.c.body).where(tables.evidence.c.id == id_))
+
+
+def _count(connection: Connection, reason: Reason, message: Message, now: int) -> None:
+    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
+    table = tables.refused
+    row = {"day": day_of(now, UTC), "via": message.via, "reason": reason, "count": 1}
+    more = insert(table).on_conflict_do_update(
+        index_elements=["day", "via", "reason"], set_={"count": table.c.count + 1}
+    )
+    connection.execute(more, row)
+
+
+def _sample(connection: Connection, message: Message, refused: Refused, now: int) -> None:
+    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
+    reason = refused.reason
+    whole = message.body if reason == "fork" else message.body[:SAMPLE_BYTES]
+    row = {
+        "at": now,
+        "via": message.via,
+        "reason": reason,
+        "nim": refused.nim[:64],
+        "detail": str(refused)[:500].replace("\0", ""),
+        "headers": msgspec.json.encode({name: text[:500] for name, text in message.headers.items()}).decode(),
+        "body": whole,
+        "digest": hashlib.sha256(reason.encode() + message.body).hexdigest(),
+    }
+    connection.execute(insert(tables.evidence).on_conflict_do_nothing(), row)
+
+
+def _prune(connection: Connection, reason: Reason) -> None:
+    table = tables.evidence.c
+    if reason == "fork":
+        return
+    newest = select(table.id).where(table.reason == reason).order_by(table.id.desc()).offset(SAMPLES).limit(1)
+    oldest = connection.scalar(newest)
+    if oldest is not None:
+        connection.execute(delete(tables.evidence).where(table.reason == reason, table.id <= oldest))

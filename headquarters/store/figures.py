@@ -1,0 +1,172 @@
+"""What the page and the exports show: closures by shop and day, totals, one closure in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, RowMapping, Select, func, select
+
+from headquarters.store import tables
+from headquarters.store.database import Database
+
+READ_AT_ONCE = 2000
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A closure without its proof. Amounts in whole XOF, times in milliseconds."""
+
+    machine: str
+    nim: str
+    id: str
+    z: int
+    day: str
+    period_start: int
+    period_end: int
+    created_at: int
+    received_at: int
+    certs: int
+    ttc: int
+    ht: int
+    tva: int
+    groups: tuple[tuple[str, int, int, int], ...]
+    payments: tuple[tuple[str, int], ...]
+    proven: bool | None
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A shop's day: how many closures, sales and money in it, and its last Z."""
+
+    machine: str
+    day: str
+    closures: int
+    certs: int
+    ttc: int
+    z: int
+
+
+class Total(msgspec.Struct, frozen=True):
+    day: str
+    closures: int
+    certs: int
+    ttc: int
+    ht: int
+    tva: int
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """One closure with its proof: headers and body as they came."""
+
+    line: Line
+    headers: dict[str, str]
+    body: bytes
+    key_id: str
+    via: str
+
+
+_LINE = [column for column in tables.closure.c if column.name in Line.__struct_fields__]
+
+
+class Figures:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def lines(
+        self,
+        *,
+        mode: str = "live",
+        machine: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+        limit: int = 1000,
+    ) -> list[Line]:
+        """Made in start ≤ t < end, oldest first."""
+        table = tables.closure.c
+        query = select(*_LINE).where(table.mode == mode, table.created_at >= start)
+        if end is not None:
+            query = query.where(table.created_at < end)
+        if machine is not None:
+            query = query.where(table.machine == machine)
+        query = query.order_by(table.created_at, table.machine, table.z).limit(limit)
+        with self._database.read() as connection:
+            return [_line(row) for row in connection.execute(query).mappings()]
+
+    def of_days(
+        self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
+    ) -> Iterator[Line]:
+        """Of those days, both included, by shop and Z; read as they are used, so that a month of 10 000 shops needs no room."""
+        query = _days(select(*_LINE), first, last, mode, machines)
+        query = query.order_by(tables.closure.c.machine, tables.closure.c.z)
+        with self._database.read() as connection:
+            rows = connection.execution_options(yield_per=READ_AT_ONCE).execute(query).mappings()
+            for row in rows:
+                yield _line(row)
+
+    def cells(self, machines: Sequence[str], first: str, last: str, *, mode: str = "live") -> list[Cell]:
+        table = tables.closure.c
+        query = select(table.machine, table.day, *_sums()[:3], func.max(table.z))
+        query = _days(query, first, last, mode, machines).group_by(table.machine, table.day)
+        with self._database.read() as connection:
+            return [Cell(*_ints(row, 2)) for row in connection.execute(query)]
+
+    def totals(
+        self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
+    ) -> list[Total]:
+        """By day; days without a closure are left out."""
+        table = tables.closure.c
+        query = _days(select(table.day, *_sums()), first, last, mode, machines).group_by(table.day).order_by(table.day)
+        with self._database.read() as connection:
+            return [Total(*_ints(row, 1)) for row in connection.execute(query)]
+
+    def whole(self, machine: str, id_: str) -> Whole | None:
+        closure, message = tables.closure.c, tables.message.c
+        same = (closure.machine == message.machine) & (closure.id == message.id)
+        query = (
+            select(*_LINE, closure.key_id, closure.via, message.headers, message.body)
+            .select_from(tables.closure.join(tables.message, same))
+            .where(closure.machine == machine, closure.id == id_)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None:
+            return None
+        headers = msgspec.json.decode(row["headers"], type=dict[str, str])
+        return Whole(_line(row), headers, row["body"], row["key_id"], row["via"])
+
+    def instants(self, since: int) -> dict[str, list[int]]:
+        """When each shop closed, from that day on; to learn when it usually does."""
+        table = tables.closure.c
+        query = select(table.machine, table.created_at).where(table.mode == "live", table.created_at >= since)
+        found: dict[str, list[int]] = {}
+        with self._database.read() as connection:
+            for machine, at in connection.execute(query.order_by(table.machine, table.created_at)):
+                found.setdefault(machine, []).append(at)
+        return found
+
+    def count(self) -> int:
+        with self._database.read() as connection:
+            return int(connection.scalar(select(func.count()).select_from(tables.closure)) or 0)
+
+
+def _sums() -> list[ColumnElement[int]]:
+    table = tables.closure.c
+    return [func.count(), *(func.sum(column) for column in (table.certs, table.ttc, table.ht, table.tva))]
+
+
+def _days(query: Select[Any], first: str, last: str, mode: str, machines: Sequence[str] | None) -> Select[Any]:
+    table = tables.closure.c
+    query = query.where(table.mode == mode, table.day >= first, table.day <= last)
+    return query if machines is None else query.where(table.machine.in_(machines))
+
+
+def _ints(row: Any, texts: int) -> list[Any]:
+    """PostgreSQL adds bigints up as numeric."""
+    return [*row[:texts], *(int(value) for value in row[texts:])]
+
+
+def _line(row: RowMapping) -> Line:
+    values = {name: row[name] for name in Line.__struct_fields__ if name not in ("groups", "payments")}
+    groups = msgspec.msgpack.decode(row["groups"], type=tuple[tuple[str, int, int, int], ...])
+    payments = msgspec.msgpack.decode(row["payments"], type=tuple[tuple[str, int], ...])
+    return Line(**values, groups=groups, payments=payments)

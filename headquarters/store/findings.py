@@ -1,0 +1,175 @@
+"""Findings and their life: found, seen by somebody, solved by themselves or by somebody, told once and once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, and_, func, or_, select, update
+
+from headquarters.core.finding import PASSING, Fact, Facts, Kind
+from headquarters.core.reception import Received
+from headquarters.store import tables
+from headquarters.store.database import Database
+
+NEW, TOLD, TOLD_SOLVED = range(3)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a closure has shown."""
+
+    received: Received
+    fact: Fact
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in milliseconds; `solved_by` is empty when it solved itself."""
+
+    id: int
+    kind: Kind
+    machine: str
+    nim: str
+    mode: str
+    facts: Facts
+    found_at: int
+    seen_at: int | None
+    seen_by: str | None
+    solved_at: int | None
+    solved_by: str | None
+    note: str | None
+    told: int
+
+
+def keep_found(connection: Connection, found: Iterable[Found], now: int) -> None:
+    for one in found:
+        book = (one.received.machine, one.received.mode)
+        keep_fact(connection, book, one.received.data.nim, one.fact, now)
+
+
+def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> bool:
+    """False when it is there already; of what stands in the books for ever, also when somebody has solved it."""
+    table = tables.finding.c
+    same = and_(table.machine == book[0], table.mode == book[1], table.kind == fact.kind, table.key == fact.key)
+    if fact.kind in PASSING:
+        same = and_(same, table.solved_at.is_(None))
+    if connection.scalar(select(table.id).where(same).limit(1)) is not None:
+        return False
+    connection.execute(
+        tables.finding.insert(),
+        {
+            "kind": fact.kind,
+            "machine": book[0],
+            "nim": nim,
+            "mode": book[1],
+            "key": fact.key,
+            "facts": msgspec.json.encode(fact.facts).decode(),
+            "found_at": now,
+            "told": NEW,
+            "claimed_until": 0,
+        },
+    )
+    return True
+
+
+def settle_gaps(connection: Connection, book: tuple[str, str], gaps: Sequence[Fact], now: int) -> None:
+    settle_passing(connection, book, ("gap",), gaps, now)
+
+
+def settle_passing(
+    connection: Connection, book: tuple[str, str], kinds: Sequence[Kind], facts: Sequence[Fact], now: int
+) -> None:
+    """The open findings of these kinds become exactly `facts`: what is no longer so has solved itself."""
+    table = tables.finding.c
+    open_ones = and_(table.machine == book[0], table.mode == book[1], table.kind.in_(kinds), table.solved_at.is_(None))
+    held = {
+        (row.kind, row.key): row.id
+        for row in connection.execute(select(table.id, table.kind, table.key).where(open_ones))
+    }
+    current = {(fact.kind, fact.key): fact for fact in facts}
+    gone = [id_ for key, id_ in held.items() if key not in current]
+    if gone:
+        connection.execute(update(tables.finding).where(table.id.in_(gone)).values(solved_at=now, solved_by=""))
+    for key, fact in current.items():
+        if key not in held:
+            keep_fact(connection, book, nim_of(connection, book[0]), fact, now)
+
+
+def nim_of(connection: Connection, machine: str) -> str:
+    """As its box was added; the machine itself where nobody has."""
+    return connection.scalar(select(tables.box.c.nim).where(tables.box.c.machine == machine)) or machine
+
+
+class Findings:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def listed(self, *, is_open: bool | None = None, machine: str | None = None, limit: int = 1000) -> list[Finding]:
+        """Newest first."""
+        table = tables.finding.c
+        query = select(tables.finding).order_by(table.id.desc()).limit(limit)
+        if is_open is not None:
+            query = query.where(table.solved_at.is_(None) if is_open else table.solved_at.is_not(None))
+        if machine is not None:
+            query = query.where(table.machine == machine)
+        with self._database.read() as connection:
+            return [_finding(row) for row in connection.execute(query).mappings()]
+
+    def open_by_machine(self, machines: Sequence[str]) -> dict[str, int]:
+        """How many are open of each that has any."""
+        table = tables.finding.c
+        query = select(table.machine, func.count()).where(table.machine.in_(machines), table.solved_at.is_(None))
+        with self._database.read() as connection:
+            return {str(row[0]): int(row[1]) for row in connection.execute(query.group_by(table.machine))}
+
+    def count_open(self) -> int:
+        table = tables.finding.c
+        with self._database.read() as connection:
+            return int(connection.scalar(select(func.count(table.id)).where(table.solved_at.is_(None))) or 0)
+
+    def see(self, id_: int, who: str, now: int) -> bool:
+        """Somebody knows of it; False when there is no open one of that id."""
+        table = tables.finding.c
+        one = and_(table.id == id_, table.solved_at.is_(None), table.seen_at.is_(None))
+        with self._database.write() as connection:
+            return connection.execute(update(tables.finding).where(one).values(seen_at=now, seen_by=who)).rowcount == 1
+
+    def solve(self, id_: int, who: str, note: str, now: int) -> bool:
+        """Somebody says what became of it; False when there is no open one of that id."""
+        table = tables.finding.c
+        one = and_(table.id == id_, table.solved_at.is_(None))
+        values = {"solved_at": now, "solved_by": who, "note": note}
+        with self._database.write() as connection:
+            return connection.execute(update(tables.finding).where(one).values(values)).rowcount == 1
+
+    def settle(self, book: tuple[str, str], kinds: Sequence[Kind], facts: Sequence[Fact], now: int) -> None:
+        with self._database.write() as connection:
+            settle_passing(connection, book, kinds, facts, now)
+
+    def claim_untold(self, *, older_than: int, now: int, lease: int, limit: int = 50) -> list[Finding]:
+        """Those that somebody outside has to hear of, for this instance alone until `lease` milliseconds are over: open ones
+        that were found before `older_than`, and solved ones that were told when they were open. One that solved itself before
+        it was old enough is never told."""
+        table = tables.finding.c
+        fresh = and_(table.told == NEW, table.solved_at.is_(None), table.found_at <= older_than)
+        solved = and_(table.told == TOLD, table.solved_at.is_not(None))
+        due = and_(or_(fresh, solved), table.claimed_until <= now)
+        with self._database.write() as connection:
+            query = select(tables.finding).where(due).order_by(table.id).limit(limit).with_for_update(skip_locked=True)
+            found = [_finding(row) for row in connection.execute(query).mappings()]
+            ids = [finding.id for finding in found]
+            if ids:
+                connection.execute(update(tables.finding).where(table.id.in_(ids)).values(claimed_until=now + lease))
+            return found
+
+    def told(self, findings: Sequence[Finding]) -> None:
+        table = tables.finding.c
+        with self._database.write() as connection:
+            for finding in findings:
+                told = TOLD if finding.solved_at is None else TOLD_SOLVED
+                values = {"told": told, "claimed_until": 0}
+                connection.execute(update(tables.finding).where(table.id == finding.id).values(values))
+
+
+def _finding(row: RowMapping) -> Finding:
+    facts = msgspec.json.decode(row["facts"], type=Facts)
+    return Finding(**{name: row[name] for name in Finding.__struct_fields__ if name != "facts"}, facts=facts)

@@ -1,0 +1,139 @@
+"""Who may look: people with passwords and sessions, programs with keys. Secrets are kept as hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+import msgspec
+from sqlalchemy import delete, select, update
+
+from headquarters.store import tables
+from headquarters.store.database import Database
+from headquarters.store.register import count_up
+
+ROLES = ("reader", "accountant", "admin")
+"""Each may what those before it may."""
+IDLE = 12 * 3_600_000
+TOUCH = 60_000
+
+
+class Person(msgspec.Struct, frozen=True):
+    name: str
+    role: str
+    disabled: bool
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    id: str
+    role: str
+    label: str
+    revoked_at: int | None
+
+
+def hashed(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class People:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, name: str, password: str, role: str, now: int) -> bool:
+        """`password` as `pagekit.passwords` hashes it. False when the name is taken."""
+        if role not in ROLES:
+            raise ValueError(f"{role} is not a role")
+        table = tables.person
+        with self._database.write() as connection:
+            if connection.scalar(select(table.c.name).where(table.c.name == name)) is not None:
+                return False
+            row = {"name": name, "password": password, "role": role, "disabled": False, "added_at": now}
+            connection.execute(table.insert(), row)
+            count_up(connection)
+            return True
+
+    def change(self, name: str, *, password: str | None = None, disabled: bool | None = None) -> bool:
+        """Either ends the person's sessions at once; False when there is nobody of that name."""
+        values = {"password": password, "disabled": disabled}
+        given = {key: value for key, value in values.items() if value is not None}
+        with self._database.write() as connection:
+            one = update(tables.person).where(tables.person.c.name == name).values(**given)
+            done = connection.execute(one).rowcount == 1
+            connection.execute(delete(tables.session).where(tables.session.c.name == name))
+            count_up(connection)
+            return done
+
+    def password(self, name: str) -> str | None:
+        """The hash; None for nobody, and for somebody who may not any more."""
+        table = tables.person.c
+        with self._database.read() as connection:
+            one = select(table.password).where(table.name == name, table.disabled.is_(False))
+            return connection.scalar(one)
+
+    def listed(self) -> list[Person]:
+        table = tables.person.c
+        with self._database.read() as connection:
+            query = select(table.name, table.role, table.disabled).order_by(table.name)
+            return [Person(*row) for row in connection.execute(query)]
+
+    def begin(self, name: str, now: int) -> str:
+        """A session; its token, of which only the hash is kept."""
+        token = secrets.token_urlsafe(32)
+        with self._database.write() as connection:
+            row = {"hash": hashed(token), "name": name, "begun_at": now, "used_at": now}
+            connection.execute(delete(tables.session).where(tables.session.c.used_at < now - IDLE))
+            connection.execute(tables.session.insert(), row)
+        return token
+
+    def of_session(self, token: str, now: int) -> Person | None:
+        """Who it is of, unless it was ended, idle for 12 hours, or its person disabled."""
+        table, person = tables.session.c, tables.person.c
+        query = select(person.name, person.role, person.disabled, table.used_at).where(
+            table.hash == hashed(token),
+            person.name == table.name,
+            person.disabled.is_(False),
+            table.used_at > now - IDLE,
+        )
+        with self._database.read() as connection:
+            found = connection.execute(query).one_or_none()
+        if found is None:
+            return None
+        if now - found.used_at > TOUCH:
+            with self._database.write() as connection:
+                used = update(tables.session).where(table.hash == hashed(token)).values(used_at=now)
+                connection.execute(used)
+        return Person(*found[:3])
+
+    def end(self, token: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(delete(tables.session).where(tables.session.c.hash == hashed(token)))
+
+    def create_key(self, role: str, label: str, now: int) -> str:
+        """The key itself, which is shown once."""
+        if role not in ROLES:
+            raise ValueError(f"{role} is not a role")
+        key = f"hq_{secrets.token_urlsafe(32)}"
+        row = {"hash": hashed(key), "id": hashed(key)[:12], "role": role, "label": label, "added_at": now}
+        with self._database.write() as connection:
+            connection.execute(tables.api_key.insert(), row)
+            count_up(connection)
+        return key
+
+    def role_of_key(self, key: str) -> str | None:
+        table = tables.api_key.c
+        with self._database.read() as connection:
+            return connection.scalar(select(table.role).where(table.hash == hashed(key), table.revoked_at.is_(None)))
+
+    def api_keys(self) -> list[ApiKey]:
+        table = tables.api_key.c
+        with self._database.read() as connection:
+            query = select(table.id, table.role, table.label, table.revoked_at).order_by(table.added_at)
+            return [ApiKey(*row) for row in connection.execute(query)]
+
+    def revoke_key(self, id_: str, now: int) -> bool:
+        table = tables.api_key.c
+        with self._database.write() as connection:
+            one = update(tables.api_key).where(table.id == id_, table.revoked_at.is_(None)).values(revoked_at=now)
+            done = connection.execute(one).rowcount == 1
+            count_up(connection)
+            return done

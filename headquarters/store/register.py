@@ -1,0 +1,201 @@
+"""The register: which boxes there are, what verifies their signatures, who may look. Each change counts its revision up.
+
+It is all that headquarters cannot ask the boxes for again, so it can be written to a file and read back (`to_copy`, `from_copy`)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import Connection, Table, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from exchange.closure import Nim
+from exchange.keys import VerifyingKey, verifying_key
+from headquarters.core.held import machine_of
+from headquarters.store import tables
+from headquarters.store.database import Database
+
+COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.person, tables.api_key)
+LEARNT = ("usual_at", "usual_days")
+_NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
+
+
+class Box(msgspec.Struct, frozen=True, kw_only=True):
+    """`closes_at` is the minute of the day set by a person, `usual_at` the one learnt, counted from 04:00."""
+
+    machine: str
+    nim: str
+    label: str
+    region: str
+    closes_at: int | None
+    usual_at: int | None
+    usual_days: int
+    added_at: int
+
+
+class BoxKey(msgspec.Struct, frozen=True, kw_only=True):
+    machine: str
+    key_id: str
+    line: str
+    added_at: int
+    revoked_at: int | None
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """The register as a file; rows as they stand in the tables."""
+
+    revision: int
+    rows: dict[str, list[dict[str, str | int | bool | None]]]
+
+
+class Ring:
+    """The keys of one revision, in memory."""
+
+    def __init__(self, revision: int, keys: Sequence[BoxKey]) -> None:
+        self.revision = revision
+        self._keys: dict[str, list[VerifyingKey]] = {}
+        self._owners: dict[str, str] = {}
+        for key in keys:
+            self._owners.setdefault(key.key_id, key.machine)
+            if key.revoked_at is None:
+                self._keys.setdefault(key.machine, []).append(verifying_key(key.line))
+
+    def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
+        return self._keys.get(machine, ())
+
+    def owner(self, key_id: str) -> str | None:
+        return self._owners.get(key_id)
+
+
+class Register:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def revision(self) -> int:
+        with self._database.read() as connection:
+            return revision_of(connection)
+
+    def identity(self) -> str:
+        """Of this database, for as long as it lives; a new one when it is made anew."""
+        with self._database.write() as connection:
+            _insert_new(connection, tables.meta, {"name": "identity", "value": uuid.uuid4().hex})
+            return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == "identity")))
+
+    def ring(self) -> Ring:
+        with self._database.read() as connection:
+            keys = [BoxKey(**row) for row in connection.execute(select(tables.box_key)).mappings()]
+            return Ring(revision_of(connection), keys)
+
+    def add(self, nim: str, line: str, *, now: int, label: str = "", region: str = "") -> str:
+        """Another key for that box, which is made when there is none; the key's id. ValueError for a NIM or key that is none.
+        The same key again is valid again."""
+        if _NIM.fullmatch(nim) is None:
+            raise ValueError(f"{nim} is not a NIM")
+        machine, key = machine_of(nim), verifying_key(line)
+        with self._database.write() as connection:
+            row = {
+                "label": label,
+                "region": region,
+                "closes_at": None,
+                "usual_at": None,
+                "usual_days": 0,
+                "added_at": now,
+            }
+            _insert_new(connection, tables.box, {"machine": machine, "nim": nim, **row})
+            named = {name: text for name, text in (("label", label), ("region", region)) if text}
+            connection.execute(update(tables.box).where(tables.box.c.machine == machine).values(nim=nim, **named))
+            _insert_new(
+                connection, tables.box_key, {"machine": machine, "key_id": key.id, "line": line, "added_at": now}
+            )
+            table = tables.box_key.c
+            one = (table.machine == machine, table.key_id == key.id)
+            connection.execute(update(tables.box_key).where(*one).values(revoked_at=None))
+            count_up(connection)
+        return key.id
+
+    def revoke(self, machine: str, key_id: str, now: int) -> bool:
+        """From the next message on; False when there is no such key that is valid."""
+        table = tables.box_key.c
+        one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_(None))
+        with self._database.write() as connection:
+            done = connection.execute(update(tables.box_key).where(*one).values(revoked_at=now)).rowcount == 1
+            count_up(connection)
+            return done
+
+    def set_closing(self, machine: str, minute: int | None) -> bool:
+        """When that shop usually closes, in minutes of the day; None to learn it."""
+        with self._database.write() as connection:
+            one = update(tables.box).where(tables.box.c.machine == machine).values(closes_at=minute)
+            count_up(connection)
+            return connection.execute(one).rowcount == 1
+
+    def boxes(self, region: str | None = None) -> list[Box]:
+        query = select(tables.box).order_by(tables.box.c.machine)
+        if region is not None:
+            query = query.where(tables.box.c.region == region)
+        with self._database.read() as connection:
+            return [Box(**row) for row in connection.execute(query).mappings()]
+
+    def some(self, region: str | None, skip: int, most: int) -> tuple[list[Box], int]:
+        """A page of them, by region and label, and how many there are in all."""
+        table = tables.box.c
+        of_region = [] if region is None else [table.region == region]
+        query = select(tables.box).where(*of_region).order_by(table.region, table.machine).offset(skip).limit(most)
+        with self._database.read() as connection:
+            count = connection.scalar(select(func.count()).select_from(tables.box).where(*of_region))
+            return [Box(**row) for row in connection.execute(query).mappings()], int(count or 0)
+
+    def box(self, machine: str) -> Box | None:
+        with self._database.read() as connection:
+            row = connection.execute(select(tables.box).where(tables.box.c.machine == machine)).mappings().one_or_none()
+            return Box(**row) if row is not None else None
+
+    def regions(self) -> list[str]:
+        table = tables.box.c
+        with self._database.read() as connection:
+            query = select(table.region).distinct().where(table.region != "").order_by(table.region)
+            return [str(region) for region in connection.scalars(query)]
+
+    def keys(self, machine: str) -> list[BoxKey]:
+        query = select(tables.box_key).where(tables.box_key.c.machine == machine).order_by(tables.box_key.c.added_at)
+        with self._database.read() as connection:
+            return [BoxKey(**row) for row in connection.execute(query).mappings()]
+
+    def to_copy(self) -> Copy:
+        with self._database.read() as connection:
+            rows = {table.name: [dict(r) for r in connection.execute(select(table)).mappings()] for table in COPIED}
+            return Copy(revision_of(connection), rows)
+
+    def from_copy(self, copy: Copy) -> bool:
+        """Takes it when it is newer than what the database has: the database was put back, or is a new one."""
+        with self._database.write() as connection:
+            if copy.revision <= revision_of(connection):
+                return False
+            for table in COPIED:
+                connection.execute(delete(table))
+                if copy.rows.get(table.name):
+                    connection.execute(table.insert(), copy.rows[table.name])
+            count_up(connection, copy.revision)
+            return True
+
+
+def revision_of(connection: Connection) -> int:
+    found = connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == "revision"))
+    return int(found or 0)
+
+
+def count_up(connection: Connection, to: int | None = None) -> None:
+    """Also when nothing changed: the price is one more look at the keys."""
+    _insert_new(connection, tables.meta, {"name": "revision", "value": "0"})
+    lock = select(tables.meta.c.value).where(tables.meta.c.name == "revision").with_for_update()
+    value = to if to is not None else int(connection.scalar(lock) or 0) + 1
+    connection.execute(update(tables.meta).where(tables.meta.c.name == "revision").values(value=str(value)))
+
+
+def _insert_new(connection: Connection, table: Table, row: dict[str, object]) -> None:
+    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
+    connection.execute(insert(table).on_conflict_do_nothing(), row)

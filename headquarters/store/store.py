@@ -1,0 +1,35 @@
+"""All that headquarters keeps, by what it is for."""
+
+from __future__ import annotations
+
+from headquarters.store.closures import Closures
+from headquarters.store.database import Database
+from headquarters.store.evidence import Evidence
+from headquarters.store.figures import Figures
+from headquarters.store.findings import Findings
+from headquarters.store.people import People
+from headquarters.store.presences import Presences
+from headquarters.store.register import Register
+from headquarters.store.watching import Watching
+
+
+class Store:
+    """Methods block and may be called from any thread; StoreError when the database cannot be used."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(url)
+        self.closures = Closures(self.database)
+        self.evidence = Evidence(self.database)
+        self.findings = Findings(self.database)
+        self.figures = Figures(self.database)
+        self.people = People(self.database)
+        self.presences = Presences(self.database)
+        self.register = Register(self.database)
+        self.watching = Watching(self.database)
+
+    def open(self) -> None:
+        """Tables made or brought up to date."""
+        self.database.migrate()
+
+    def close(self) -> None:
+        self.database.close()
