@@ -1,0 +1,114 @@
+# ruff: noqa: INP001 -- a script, run by make; a package of this name would hide PyPI's `packaging`
+"""The catalogue of texts against the code: `check` tells what is missing, `update` writes it into the `.po` files.
+
+Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")` (daemon/language)."""
+
+from __future__ import annotations
+
+import string
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+TREE = Path(__file__).resolve().parent.parent
+FOLDER = TREE / "daemon/language/locales"
+PACKAGES = ("bridge", "daemon")
+METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
+KEYWORDS = {"tr": None, "say": None, "Text": None}
+SPACED = (":", ";", "?", "!")
+"""French has a no-break space before these, so that none of them begins a line."""
+
+
+def found() -> Catalog:
+    """Every text in the code, in order."""
+    catalogue = Catalog(charset="utf-8")
+    for package in PACKAGES:
+        for _file, _line, message, _comments, _context in extract_from_dir(
+            str(TREE / package), method_map=METHODS, keywords=KEYWORDS
+        ):
+            catalogue.add(message if isinstance(message, str) else message[0])
+    return catalogue
+
+
+def sources(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/LC_MESSAGES/*.po"))
+
+
+def load(path: Path) -> Catalog:
+    with path.open("rb") as file:
+        return read_po(file, locale=path.parent.parent.name)
+
+
+def update(folder: Path) -> None:
+    """New texts come in without a translation, those that are gone go; nothing is guessed."""
+    code = found()
+    for path in sources(folder):
+        old = load(path)
+        new = Catalog(locale=old.locale, charset="utf-8", header_comment=old.header_comment)
+        for message in code:
+            if message.id:
+                known = old.get(message.id)
+                new.add(message.id, known.string if known else "")
+        out = BytesIO()
+        write_po(out, new, width=118, sort_output=True, omit_header=True)
+        head = path.read_text(encoding="utf-8").partition("\n\n")[0]
+        path.write_text(head + "\n\n" + out.getvalue().decode(), encoding="utf-8")
+
+
+def faults(code: Catalog, path: Path) -> Iterator[str]:
+    known = load(path)
+    for message in code:
+        if message.id and message.id not in known:
+            yield f"missing: {message.id!r}"
+    for message in known:
+        if message.id:
+            yield from faults_of(message, code)
+
+
+def faults_of(message: Message, code: Catalog) -> Iterator[str]:
+    if message.id not in code:
+        yield f"no longer used: {message.id!r}"
+    if message.fuzzy:
+        yield f"fuzzy: {message.id!r}"
+    if not message.string:
+        yield f"not translated: {message.id!r}"
+    elif names(message.id) != names(message.string):
+        yield f"other names in braces than the English: {message.id!r}"
+    elif unspaced(message.string):
+        yield f"a plain space before : ; ? or !, where a no-break space belongs: {message.id!r}"
+
+
+def names(text: str) -> set[str]:
+    """The `{names}` of a text; one that is no format has none."""
+    try:
+        return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+    except ValueError:
+        return set()
+
+
+def unspaced(text: str) -> bool:
+    return any(f" {mark}" in text for mark in SPACED)
+
+
+def check(folder: Path) -> list[str]:
+    code = found()
+    return [f"{path.parent.parent.name}: {fault}" for path in sources(folder) for fault in faults(code, path)]
+
+
+def main() -> None:
+    command, folder = sys.argv[1], Path(sys.argv[2]) if sys.argv[2:] else FOLDER
+    if command == "update":
+        update(folder)
+        return
+    told = check(folder)
+    sys.stderr.write("".join(f"{line}\n" for line in told))
+    sys.exit(1 if told else 0)
+
+
+if __name__ == "__main__":
+    main()
