@@ -34,8 +34,12 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many points each test of the crash matrix tried (`record_property("points", …)`), also when workers ran them."""
+    """How many points each test of the crash matrix tried (`record_property("points", …)`), and of how many habits of a machine how
+    many combinations (`"habits"`), also when workers ran them."""
     reports = [report for report in terminalreporter.getreports("passed") if report.when == "call"]
+    for told in [told for report in reports for name, told in report.user_properties if name == "habits"]:
+        terminalreporter.section("habits of machines")
+        terminalreporter.line(f"{told}; exactly once in each that passed")
     tried = [told for report in reports for name, told in report.user_properties if name == "points"]
     if tried:
         terminalreporter.section("crash matrix")

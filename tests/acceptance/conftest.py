@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from avepay.mcf import AsyncAvePay, AvePay
-from support.crashing import Nursery
+from support.crash.crashing import Nursery
 from support.published import Published
 from support.shop import Shop
 

@@ -12,33 +12,147 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("bridge", "daemon", "simulator")
+PACKAGES = ("bridge", "daemon", "exchange", "headquarters", "pagekit", "simulator")
 
 # A room may import itself and what stands beside it; the room of a module is the longest name that fits.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "bridge": frozenset(),
-    "simulator": frozenset({"bridge.frame"}),
+    # What box and headquarters agree on; it knows neither. Those that send import it, and the core for the chain of closures.
+    "exchange": frozenset(),
+    # What the pages of a shop and of headquarters share.
+    "pagekit": frozenset(),
+    # Headquarters knows boxes by the exchange alone.
+    "headquarters.core": frozenset({"exchange"}),
+    "headquarters.store": frozenset({"exchange", "headquarters.core"}),
+    "headquarters.intake": frozenset({"exchange", "headquarters.core", "headquarters.store"}),
+    "headquarters.findings": frozenset({"exchange", "headquarters.core", "headquarters.store"}),
+    "headquarters.api": frozenset({"exchange", "headquarters.core", "headquarters.store", "headquarters.intake"}),
+    "headquarters.page": frozenset(
+        {
+            "exchange",
+            "pagekit",
+            "headquarters.core",
+            "headquarters.store",
+            "headquarters.api",
+            "headquarters.intake.threads",
+        }
+    ),
+    "headquarters.app": frozenset({"headquarters"}),
+    "headquarters.cli": frozenset(
+        {"exchange", "pagekit", "headquarters.core", "headquarters.store", "headquarters.app", "headquarters"}
+    ),
+    "headquarters.demo": frozenset({"headquarters.demo_line"}),
+    "headquarters.demo_line": frozenset(),
+    "headquarters": frozenset(),
+    "simulator": frozenset(),
+    "simulator.machine": frozenset({"bridge.frame"}),
+    "simulator.line": frozenset({"bridge.frame", "bridge.recording", "simulator.machine"}),
+    "simulator.control": frozenset({"simulator.line", "simulator.machine"}),
+    "simulator.process": frozenset({"bridge.recording", "simulator.control", "simulator.line", "simulator.machine"}),
+    # What a machine is and what a till asks for stand first; the ledger keeps both, the reports read the ledger.
     "daemon.core": frozenset(),
+    "daemon.core.invoice": frozenset({"daemon.core.errors", "daemon.core.money"}),
+    "daemon.core.machine": frozenset({"daemon.core.errors", "daemon.core.invoice", "daemon.core.money"}),
+    "daemon.core.ledger": frozenset({"daemon.core.errors", "daemon.core.invoice", "daemon.core.machine"}),
+    "daemon.core.report": frozenset(
+        {
+            "daemon.core.clock",
+            "daemon.core.errors",
+            "daemon.core.invoice",
+            "daemon.core.ledger",
+            "daemon.core.machine",
+            "daemon.core.money",
+        }
+    ),
     "daemon.usecases": frozenset({"daemon.core"}),
+    "daemon.usecases.worker": frozenset({"daemon.core", "daemon.usecases.ports"}),
+    "daemon.usecases.certification": frozenset({"daemon.core", "daemon.usecases.ports", "daemon.usecases.worker"}),
+    "daemon.usecases.reports": frozenset(
+        {"daemon.core", "daemon.usecases.certification", "daemon.usecases.ports", "daemon.usecases.worker"}
+    ),
+    "daemon.usecases.delivery": frozenset({"daemon.core", "daemon.usecases.ports", "exchange"}),
     "daemon.store": frozenset({"daemon.core"}),
-    "daemon.upstream": frozenset({"daemon.core"}),
+    "daemon.store.sqlite": frozenset({"daemon.core"}),  # knows no table
+    "daemon.store.tables": frozenset({"daemon.core", "daemon.store.sqlite.faults", "daemon.store.sqlite.queries"}),
+    "daemon.store.maintenance": frozenset({"daemon.core", "daemon.store.sqlite", "daemon.store.tables"}),
+    "daemon.upstream": frozenset({"daemon.core", "exchange"}),
     "daemon.machines": frozenset({"daemon.core", "bridge"}),
-    "daemon.api": frozenset({"daemon.core", "daemon.usecases"}),
-    "daemon.texts": frozenset(),
+    "daemon.api": frozenset({"daemon.core", "daemon.language", "daemon.paper", "daemon.usecases"}),
+    # The edge knows no route and no key.
+    "daemon.api.http": frozenset({"daemon.core", "daemon.api.problems", "daemon.api.refusals"}),
+    "daemon.api.access": frozenset(
+        {
+            "daemon.core",
+            "daemon.usecases",
+            "daemon.api.box",
+            "daemon.api.http",
+            "daemon.api.paper",
+            "daemon.api.refusals",
+        }
+    ),
+    "daemon.api.request": frozenset(
+        {"daemon.core", "daemon.usecases", "daemon.api.access", "daemon.api.http", "daemon.api.refusals"}
+    ),
+    "daemon.api.document": frozenset(
+        {
+            "daemon.core",
+            "daemon.usecases",
+            "daemon.api.box",
+            "daemon.api.http",
+            "daemon.api.problems",
+            "daemon.api.refusals",
+        }
+    ),
+    "daemon.api.page": frozenset(
+        {
+            "daemon.core",
+            "daemon.usecases",
+            "daemon.api.access",
+            "daemon.api.box",
+            "daemon.api.http",
+            "daemon.api.refusals",
+            "daemon.api.request",
+            "daemon.language",
+            "daemon.paper",
+            "pagekit",
+        }
+    ),
+    "daemon.api.routes": frozenset(
+        {
+            "daemon.core",
+            "daemon.usecases",
+            "daemon.api.access",
+            "daemon.api.box",
+            "daemon.api.document",
+            "daemon.api.http",
+            "daemon.api.paper",
+            "daemon.api.refusals",
+            "daemon.api.request",
+            "daemon.language",
+            "daemon.paper",
+        }
+    ),
+    "daemon.language": frozenset(),
+    "daemon.paper": frozenset({"daemon.core", "daemon.language"}),
     "daemon.logs": frozenset(),
     "daemon.notify": frozenset(),
     "daemon.rotation": frozenset(),
     "daemon.demo": frozenset(),
-    "daemon.settings": frozenset({"daemon.core", "daemon.texts"}),
+    "daemon.probe": frozenset({"bridge", "daemon.core", "daemon.files", "daemon.language", "daemon.settings"}),
+    "daemon.company": frozenset({"daemon.core", "daemon.paper", "daemon.settings"}),
+    "daemon.recording": frozenset({"bridge", "daemon.language"}),
+    "daemon.printer": frozenset({"daemon.core"}),
+    "daemon.settings": frozenset({"daemon.core", "daemon.language"}),
     "daemon.files": frozenset(),
-    "daemon.tls": frozenset({"daemon.files", "daemon.settings", "daemon.texts"}),
+    "daemon.owner": frozenset({"daemon.files"}),
+    "daemon.tls": frozenset({"daemon.files", "daemon.settings", "daemon.language"}),
     "daemon.setup": frozenset(
         {
             "daemon.core",
             "daemon.files",
             "daemon.machines",
             "daemon.settings",
-            "daemon.texts",
+            "daemon.language",
             "daemon.tls",
             "bridge",
         }
@@ -47,9 +161,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         {
             "daemon.core",
             "daemon.machines",
+            "daemon.owner",
+            "daemon.printer",
             "daemon.settings",
             "daemon.store",
-            "daemon.texts",
+            "daemon.language",
             "daemon.tls",
             "daemon.upstream",
             "bridge",
@@ -60,15 +176,21 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         {
             "daemon",  # the version
             "daemon.app",
+            "daemon.company",
             "daemon.core",
             "daemon.doctor",
+            "daemon.files",
+            "daemon.owner",
             "daemon.logs",
             "daemon.machines",
+            "daemon.probe",
+            "daemon.paper",
+            "daemon.recording",
             "daemon.rotation",
             "daemon.settings",
             "daemon.setup",
             "daemon.store",
-            "daemon.texts",
+            "daemon.language",
             "daemon.tls",
             "daemon.upstream",
             "bridge",
@@ -78,19 +200,28 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon": frozenset(),
 }
 
+EVERYWHERE = "daemon.language"
+"""What is told to people is said where it is known; this package imports nothing of ours."""
+
+# Modules that stand side by side and do not know each other: one for each group of endpoints.
+STRANGERS = ("daemon.api.routes",)
+
 # Inside bridge, each may import those before it (house.md: errors ← frame ← link ← machine, commands ← machine).
-BRIDGE_ORDER = ("errors", "frame", "fields", "commands", "port", "link", "machine")
+BRIDGE_ORDER = ("errors", "frame", "recording", "recorder", "fields", "commands", "port", "link", "machine")
 
 ONLY_IN: Mapping[str, tuple[str, ...]] = {
-    "serial": ("bridge.port", "bridge.ports"),
+    "serial": ("bridge.port", "bridge.port_network"),
     "sqlite3": ("daemon.store",),
     "aiosqlite": ("daemon.store",),
-    "litestar": ("daemon.api", "daemon.app"),
-    "uvicorn": ("daemon.api", "daemon.app"),
-    "httpx": ("daemon.upstream", "daemon.demo"),
-    "nats": ("daemon.upstream",),
-    "click": ("daemon.cli",),
-    "cryptography": ("daemon.tls", "daemon.upstream"),
+    "litestar": ("daemon.api", "daemon.app", "headquarters.api", "headquarters.page", "headquarters.app"),
+    "uvicorn": ("daemon.api", "daemon.app", "headquarters.app"),
+    "httpx": ("daemon.upstream", "daemon.demo", "headquarters.findings", "headquarters.demo"),
+    "nats": ("headquarters.demo", "daemon.upstream", "headquarters.intake"),
+    "click": ("daemon.cli", "headquarters.cli"),
+    "sqlalchemy": ("headquarters.store",),
+    "alembic": ("headquarters.store",),
+    "jinja2": ("daemon.api.page", "headquarters.page", "pagekit"),
+    "cryptography": ("daemon.tls", "daemon.upstream", "exchange.keys"),
 }
 
 LONGEST_FUNCTION = 60
@@ -129,7 +260,11 @@ def is_under(module: str, room: str) -> bool:
 
 
 def room_of(module: str) -> str | None:
-    rooms = [room for room in MAY_IMPORT if (module == room if room == "daemon" else is_under(module, room))]
+    rooms = [
+        room
+        for room in MAY_IMPORT
+        if (module == room if room in ("daemon", "headquarters") else is_under(module, room))
+    ]
     return max(rooms, key=len, default=None)
 
 
@@ -139,10 +274,15 @@ def may(module: str, other: str) -> bool:
         return False
     if is_under(module, "bridge") and is_under(other, "bridge"):
         return in_order(module, other)
-    if room == "daemon.app":
+    if room in ("daemon.app", "headquarters.app"):
+        return True
+    if room in STRANGERS and is_under(other, room):
+        return False
+    if is_under(module, "daemon") and is_under(other, EVERYWHERE):
         return True
     return is_under(other, room) or any(
-        other == allowed if allowed == "daemon" else is_under(other, allowed) for allowed in MAY_IMPORT[room]
+        other == allowed if allowed in ("daemon", "headquarters") else is_under(other, allowed)
+        for allowed in MAY_IMPORT[room]
     )
 
 
@@ -219,28 +359,43 @@ def test_nothing_is_too_long():
         ("bridge.link", "from daemon.core import invoice"),
         ("bridge.frame", "from bridge.link import Link"),
         ("bridge.link", "import serial"),
-        ("simulator.machine", "import bridge.commands"),
-        ("daemon.core.invoice", "def f():\n    from daemon.usecases.certify import certify"),
-        ("daemon.core.invoice", "from daemon import logs"),
-        ("daemon.usecases.certify", "from daemon.store.ledger import Ledger"),
+        ("simulator.machine.machine", "import bridge.commands"),
+        ("daemon.core.invoice.invoice", "def f():\n    from daemon.usecases.certification.certify import certify"),
+        ("daemon.core.invoice.invoice", "from daemon import logs"),
+        ("daemon.usecases.certification.certify", "from daemon.store.ledger import Ledger"),
         ("daemon.store.ledger", "from daemon.usecases import ports"),
         ("daemon.store.ledger", "from daemon.upstream.kinds import KINDS"),
         ("daemon.upstream.https", "from bridge import frame"),
         ("daemon.machines.line", "from daemon.store.ledger import Ledger"),
         ("daemon.api.handlers", "if TYPE_CHECKING:\n    from daemon.store.ledger import Ledger"),
         ("daemon.api.handlers", "import sqlite3"),
-        ("daemon.cli.keys", "from simulator.machine import Machine"),
-        ("daemon.cli.keys", "import_module('daemon.api.handlers')"),
-        ("daemon.cli.keys", "from litestar import Litestar"),
+        ("daemon.cli.commands.keys", "from simulator.machine.machine import Machine"),
+        ("daemon.cli.commands.keys", "import_module('daemon.api.handlers')"),
+        ("daemon.cli.commands.keys", "from litestar import Litestar"),
         ("daemon.demo", "from daemon.settings import load"),
-        ("daemon.usecases.certify", "import litestar.status_codes"),
+        ("daemon.usecases.certification.certify", "import litestar.status_codes"),
     ],
 )
 def test_a_wrong_arrow_is_seen(module, text):
     """The check itself: each of these breaks one rule and is reported, wherever in the file it stands."""
-    named = ("bridge.frame", "bridge.link", "bridge.commands", "daemon.logs", "daemon.settings", "daemon.core.invoice")
-    others = ("daemon.usecases.certify", "daemon.usecases.ports", "daemon.store.ledger", "daemon.upstream.kinds")
-    modules = dict.fromkeys((*named, *others, "daemon.api.handlers", "simulator.machine"), "")
+    named = (
+        "bridge.frame",
+        "bridge.link",
+        "bridge.commands",
+        "daemon.logs",
+        "daemon.settings",
+        "daemon.core.invoice.invoice",
+    )
+    others = (
+        "daemon.usecases.certification.certify",
+        "daemon.usecases.ports",
+        "daemon.store.ledger",
+        "daemon.upstream.kinds",
+        "daemon.api.routes.certify",
+        "daemon.store.sqlite.connection",
+        "daemon.core.report.ranges",
+    )
+    modules = dict.fromkeys((*named, *others, "daemon.api.handlers", "simulator.machine.machine"), "")
     assert len(wrong_arrows({**modules, module: text})) == 1
 
 
@@ -248,11 +403,14 @@ def test_a_wrong_arrow_is_seen(module, text):
     ("module", "text"),
     [
         ("bridge.machine", "from bridge.link import Link"),
-        ("daemon.usecases.certify", "from daemon.core.invoice import Invoice"),
+        ("daemon.usecases.certification.certify", "from daemon.core.invoice.invoice import Invoice"),
         ("daemon.machines.line", "from bridge.machine import Machine"),
-        ("daemon.app", "from simulator.machine import Machine\nimport litestar\nfrom daemon.api import handlers"),
-        ("daemon.cli.run", "def run():\n    from daemon.app import serve"),
-        ("simulator.session", "from bridge.frame import Decoder"),
+        (
+            "daemon.app",
+            "from simulator.machine.machine import Machine\nimport litestar\nfrom daemon.api import handlers",
+        ),
+        ("daemon.cli.commands.run", "def run():\n    from daemon.app import serve"),
+        ("simulator.line.session", "from bridge.frame import Decoder"),
     ],
 )
 def test_a_right_arrow_is_not_seen(module, text):

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.ledger import Till, opened
+from support.ledgers.ledger import Till, opened
 
 from daemon.store import Store
 

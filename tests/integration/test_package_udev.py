@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.debian import Debian, debian, need_debian
+from support.box.debian import Debian, debian, need_debian
 
 RULES = Path(__file__).resolve().parents[2] / "systemd/70-mcfd.rules"
 HUB = "/devices/pci0000:00/0000:00:14.0/usb1"
@@ -44,7 +44,7 @@ E: MINOR=0
 def box() -> Iterator[Debian]:
     need_debian()
     with debian() as tree:
-        tree.path("/lib/udev/rules.d/70-mcfd.rules").write_text(RULES.read_text())
+        tree.path("/usr/lib/udev/rules.d/70-mcfd.rules").write_text(RULES.read_text())
         yield tree
 
 
@@ -55,7 +55,7 @@ def seen(box: Debian, vendor: str, product: str, serial: str, device: str = TTY)
     box.path("/root/adapter").write_text(text)
     done = box.run("umockdev-run", "-d", "/root/adapter", "--", "udevadm", "test", "--action=add", device)
     said = done.stdout + done.stderr
-    return dict(line.split("=", 1) for line in said.splitlines() if "=" in line and ": " not in line), said
+    return dict(line.strip().split("=", 1) for line in said.splitlines() if "=" in line and ": " not in line), said
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_udev_understands_every_line(box: Debian) -> None:
     """udev drops a line it cannot read and says so; of ours it says nothing of the kind, and of a spoiled one it does."""
     _, said = seen(box, "03eb", "6119", "A1B2C3")
     assert complaints(said) == []
-    rules = box.path("/lib/udev/rules.d/70-mcfd.rules")
+    rules = box.path("/usr/lib/udev/rules.d/70-mcfd.rules")
     rules.write_text(RULES.read_text() + 'SYMLINKS+="mcf"\n')
     try:
         _, said = seen(box, "03eb", "6119", "A1B2C3")

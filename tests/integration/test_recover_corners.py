@@ -5,13 +5,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop, broken_once, rounding_down
+from support.memory_shop import MemoryShop, broken_once
 from support.shop import NIM
 
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
-from simulator.options import Options
+from simulator.machine.options import Options
 
 LAST = 6
+ROUNDS_DOWN = Options(nim=NIM, vat="down")
 """38h of an invoice with one item, counted from C3h."""
 
 
@@ -34,11 +35,10 @@ async def test_a_credit_note_that_is_certified_while_we_ask_is_found(tmp_path: P
 
 
 async def test_an_invoice_of_which_the_machine_made_another_total_is_recognised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """HT: a machine that rounds VAT down certifies a franc less than we computed (decision 24); its answer is lost; C1h settles it."""
-    rounding_down(monkeypatch)
-    async with MemoryShop(tmp_path / "ledger") as shop:
+    async with MemoryShop(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
         await shop.connected()
         item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
         sale = asyncio.ensure_future(
@@ -70,7 +70,7 @@ async def test_nothing_is_certified_over_an_end_that_is_not_stored(tmp_path: Pat
         assert not shop.on_machine
         await shop.disk(writable=True)
         assert (await second).value.code == shop.on_machine[0].code
-        ended = [record.state async for record in shop.store.iterate(shop.desk.book, 0, 1 << 60)]
+        ended = [record.state async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)]
         assert ended == ["abandoned", "certified"]
 
 
@@ -80,19 +80,19 @@ async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Pa
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number, key=number)) for number in ("A", "B")]
         await shop.held_at(LAST, "after")
-        await shop.until(lambda: len(shop.desk.held) == 2, "both intents")
+        await shop.intents(2)
     machine = shop.session.machine
     await asyncio.gather(*sales, return_exceptions=True)
     shop.session.resume()
     machine.certify_foreign(total=500)
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.until(lambda: shop.desk.attention, "attention")
+        await shop.until(lambda: shop.worker.attention, "attention")
         for number in ("A", "B"):
             with pytest.raises(MachineAttention):
                 await shop.certify(number, key=number)
         with pytest.raises(MachineAttention):
             await shop.close_period()
-        assert [record.number for record in await shop.store.disputed(shop.desk.book)] == ["A"]
+        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["A"]
 
 
 async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) -> None:
@@ -101,12 +101,14 @@ async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) ->
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
         await shop.held_at(LAST, "after")
-        await shop.until(lambda: len(shop.desk.held) == 3, "three intents")
+        await shop.intents(3)
     await asyncio.gather(*sales, return_exceptions=True)
     shop.session.resume()
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.connected()
-        ended = [(record.number, record.state) async for record in shop.store.iterate(shop.desk.book, 0, 1 << 60)]
+        ended = [
+            (record.number, record.state) async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)
+        ]
         assert ended == [("B", "abandoned"), ("C", "abandoned"), ("A", "certified")]
 
 
@@ -119,7 +121,7 @@ async def test_a_machine_whose_counters_went_down_is_not_worked_with(tmp_path: P
         fiscal.tc -= 1
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.port.pump()
-        await shop.until(lambda: "went down" in shop.desk.attention, "attention")
+        await shop.until(lambda: "went down" in shop.worker.attention, "attention")
 
 
 async def test_a_z_over_counters_that_went_down_closes_nothing(tmp_path: Path) -> None:
@@ -130,8 +132,8 @@ async def test_a_z_over_counters_that_went_down_closes_nothing(tmp_path: Path) -
         shop.session.machine.fiscal.fvc -= 1
         with pytest.raises(LineLost):
             await shop.close_period()
-        await shop.until(lambda: "went down" in shop.desk.attention, "attention")
-        assert (await shop.store.state(shop.desk.book)).z_number == 0
+        await shop.until(lambda: "went down" in shop.worker.attention, "attention")
+        assert (await shop.store.ledger.state(shop.worker.book)).z_number == 0
 
 
 async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_attempt_is_settled(
@@ -150,10 +152,10 @@ async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_a
     machine.certify_foreign(number="F-1", total=15000)
     machine.certify_foreign(number="F-2", total=15000)
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.until(lambda: "F-1" in shop.desk.attention, "attention for the attempt")
-        (disputed,) = await shop.store.disputed(shop.desk.book)
-        await shop.store.settle_abandoned(shop.desk.book, disputed.id, reason="so the manager says", at=1)
-        await shop.until(lambda: "does not know" in shop.desk.attention, "attention for the other invoice")
+        await shop.until(lambda: "F-1" in shop.worker.attention, "attention for the attempt")
+        (disputed,) = await shop.store.decisions.disputed(shop.worker.book)
+        await shop.store.decisions.abandoned(shop.worker.book, disputed.id, reason="so the manager says", at=1)
+        await shop.until(lambda: "does not know" in shop.worker.attention, "attention for the other invoice")
 
 
 async def test_a_machine_that_says_nothing_of_its_server_is_put_into_service(tmp_path: Path) -> None:
@@ -177,17 +179,16 @@ async def test_a_mistake_of_ours_in_an_attempt_leaves_it_to_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """The till is told that something failed; the attempt gets its true end, its number is free or taken as the machine says."""
-    rounding_down(monkeypatch)
     broken_once(monkeypatch, step)
     item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
     sale = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
-    async with MemoryShop(tmp_path / "ledger") as shop:
+    async with MemoryShop(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
         await shop.connected()
         if step == "end":
             shop.session.plan.add("lose-invoice@31#1")
         with pytest.raises(ZeroDivisionError):
             await shop.certify("A", **sale)
-        await shop.until(lambda: not shop.desk.held and shop.desk.connected, "the recovery")
+        await shop.until(lambda: shop.worker.attempts.find("A") is None and shop.worker.connected, "the recovery")
         if step == "certify":
             assert [r.code for r in await shop.certified()] == [shop.on_machine[0].code]
         else:
@@ -199,7 +200,7 @@ async def test_a_certification_that_cannot_be_stored_is_found_under_its_key_late
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The till is told that the machine certified and what to do; once the disk takes it, the same request gets the certification."""
-    monkeypatch.setattr("daemon.usecases.attempt.STORE_PATIENCE", 0.1)
+    monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_PATIENCE", 0.1)
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
@@ -257,8 +258,8 @@ async def test_counters_that_went_down_are_noticed_before_the_next_invoice(tmp_p
         before = shop.session.machine.snapshot()
         await shop.certify("F-1")
         shop.session.machine.restore(before)
-        await shop.until(lambda: shop.desk.attention, "attention")
-        assert "went down" in shop.desk.attention
+        await shop.until(lambda: shop.worker.attention, "attention")
+        assert "went down" in shop.worker.attention
         await shop.connected()
         with pytest.raises(MachineAttention):
             await shop.certify("F-2")

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from support.memory_shop import MemoryShop
 
 from daemon.core.errors import LineLost, MachineAttention
-from simulator.register import Stage
+from simulator.machine.working_state import Stage
 
 LAST = 6
 """Of an invoice with one item: C3h, C0h, 31h, 33h, 35h, 38h."""
@@ -57,7 +57,7 @@ async def test_an_outcome_that_is_being_stored_is_not_taken_for_a_strangers_work
         await shop.disk(writable=True)
         assert (await sale).value.code == shop.on_machine[0].code
         await shop.connected()
-        assert (await shop.store.state(shop.desk.book)).unexplained == 0
+        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 0
         closure = (await shop.close_period()).value
         assert (closure.certs_count, closure.unexplained) == (1, 0)
 
@@ -135,7 +135,7 @@ async def settle_over_a_slow_disk(tmp_path: Path) -> None:
             await sale
         await slow
         await shop.connected()
-        assert [record.number for record in await shop.store.disputed(shop.desk.book)] == ["A"]
+        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["A"]
 
 
 async def test_an_invoice_whose_line_was_lost_while_it_waited_for_the_disk_is_not_in_doubt(tmp_path: Path) -> None:
@@ -157,3 +157,13 @@ async def test_an_invoice_whose_line_was_lost_while_it_waited_for_the_disk_is_no
                 await sales[1]
         await shop.connected()
         assert (await shop.certify("B")).value.code == shop.on_machine[1].code
+
+
+async def test_a_heartbeat_at_the_moment_of_a_loss_does_not_hold_up_the_return(tmp_path: Path) -> None:
+    """It comes when the connection is over and the line has not noticed yet: it takes no place in a queue that waits for the line."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.worker.lost("the machine does not answer")
+        async with asyncio.timeout(1.0):
+            await shop.keeper.heartbeat()
+        assert shop.worker.waiting == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from support.hostile import FAMILY, close_stubbornly, nothing_lost_nothing_doubled, sell
 from support.memory_shop import MemoryShop, quick
 
-from daemon.store.verify import verify
+from daemon.store.maintenance.verify import verify
 
 INVOICES = 30
 TILLS = 3

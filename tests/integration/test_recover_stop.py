@@ -16,7 +16,7 @@ AT_ONCE = 1.0
 async def stopped(shop: MemoryShop) -> float:
     """Seconds that the stop took."""
     began = time.monotonic()
-    await shop.desk.close(10.0)
+    await shop.worker.close(10.0)
     return time.monotonic() - began
 
 
@@ -34,7 +34,7 @@ async def test_a_stop_lets_the_invoice_on_the_line_end_and_sends_the_others_away
         assert await stop < AT_ONCE
         assert (await sales[0]).value.code == shop.on_machine[0].code
         assert [record.number for record in await shop.certified()] == ["A"]
-        assert not await shop.store.unfinished(shop.desk.book)
+        assert not await shop.store.ledger.unfinished(shop.worker.book)
 
 
 async def test_a_stop_waits_for_an_outcome_that_is_being_stored(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ async def test_a_stop_waits_for_an_outcome_that_is_being_stored(tmp_path: Path) 
         await shop.held_at(LAST)
         await shop.disk(writable=False)
         shop.resume()
-        await shop.until(lambda: shop.on_machine and not shop.desk.waiting, "certified")
+        await shop.until(lambda: shop.on_machine and not shop.worker.waiting, "certified")
         stop = asyncio.ensure_future(stopped(shop))
         await asyncio.sleep(0.1)
         await shop.disk(writable=True)
@@ -61,7 +61,7 @@ async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -
         await shop.held_at(LAST, "after")
         shop.session.unplug(asyncio.get_running_loop().time(), 3600)
         shop.port.pump()
-        await shop.until(lambda: not shop.desk.connected, "the outage")
+        await shop.until(lambda: not shop.worker.connected, "the outage")
         assert await stopped(shop) < AT_ONCE
         with pytest.raises(LineLost):
             await sales[0]
@@ -71,7 +71,9 @@ async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -
     shop.session.resume()
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.connected()
-        ended = [(record.number, record.state) async for record in shop.store.iterate(shop.desk.book, 0, 1 << 60)]
+        ended = [
+            (record.number, record.state) async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)
+        ]
         assert ended == [("B", "abandoned"), ("A", "certified")]
 
 
@@ -81,7 +83,7 @@ async def test_a_stop_that_is_cut_short_leaves_the_rest_to_the_next_start(tmp_pa
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
         await shop.held_at(LAST, "after")
-        await shop.desk.close(0.05)
+        await shop.worker.close(0.05)
         with pytest.raises(LineLost):
             await sale
     shop.session.resume()

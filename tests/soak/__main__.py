@@ -21,7 +21,7 @@ from soak.gauges import Gauges
 from soak.reckoning import reckon
 from soak.tills import Book, Closer, Diary, Till
 from soak.trouble import Trouble
-from support.headquarters import HttpHeadquarters
+from support.receivers.headquarters import HttpHeadquarters
 from support.shop import NIM, Machine, Shop, wait_for
 
 OTHER = "EL02000016-1"

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 from soak.tills import Book
-from support.headquarters import HttpHeadquarters, z_numbers
+from support.receivers.headquarters import HttpHeadquarters, z_numbers
 from support.shop import Machine, Shop
 
 HARMLESS = frozenset[str]()

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 
-from support.headquarters import HttpHeadquarters
+from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Machine, Shop
 
 SPOILED = "spoil=2%,late:0.3=0.5%,slow:0.2=0.5%"

@@ -9,19 +9,23 @@ from typing import Any, ClassVar
 
 import httpx
 
-from daemon.api.server import HttpServer
+from daemon.api.http.server import HttpServer
 from daemon.core import keys
-from daemon.core.certification import Counters, Record
-from daemon.core.closure import Closure
-from daemon.core.invoice import Customer, Invoice, Item, Payment, TaxLine
-from daemon.store.keys import ApiKey
-from daemon.usecases.call import Answered, Call
-from daemon.usecases.desk import Desk
+from daemon.core.invoice.invoice import Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.closure import Closure
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.roles import ROLES
+from daemon.store.tables.keys import ApiKey
+from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 NIM = "EL02000015-1"
 LIVE_KEY = keys.generate("live")
 TEST_KEY = keys.generate("test")
 LOST_KEY = keys.generate("live")
+ROLE_KEYS = {role: keys.generate("live") for role in ROLES}
+ENDED_KEY = keys.generate("live")
 NOW = 1_770_000_000_000
 
 INVOICE = {
@@ -39,6 +43,8 @@ class Ring:
         LIVE_KEY: ApiKey(1, NIM, "live", "Caisse 1", NOW, 0),
         TEST_KEY: ApiKey(2, NIM, "test", "", NOW, 0),
         LOST_KEY: ApiKey(3, "EL09999999-1", "live", "", NOW, 0),
+        ENDED_KEY: ApiKey(4, NIM, "live", "", NOW - 1000, 0, expires_at=NOW),
+        **{key: ApiKey(10, NIM, "live", role, NOW, 0, role) for role, key in ROLE_KEYS.items()},
     }
 
     def find(self, text: str) -> ApiKey | None:
@@ -65,7 +71,7 @@ def record(number: str = "F-1") -> Record:
         type="FV",
         state="certified",
         begun_at=NOW,
-        base=Counters(1, 1, 0),
+        base=FiscalCounters(1, 1, 0),
         total_ttc=15000,
         invoice=invoice,
         seq=1,
@@ -73,14 +79,14 @@ def record(number: str = "F-1") -> Record:
         code="ABCDEFGHIJKLMNOPQRSTUVWX",
         machine_time="20260201024000",
         ifu="00084440Y",
-        counters=Counters(2, 2, 0),
+        counters=FiscalCounters(2, 2, 0),
         duration_ms=60,
     )
 
 
 def closure(z_number: int = 1) -> Closure:
     body = b'{"kind":"Z","z_number":%d}' % z_number
-    return Closure(z_number, "0b9f", NOW, NOW, NOW, 1, 15000, Counters(2, 2, 0), 0, 1, 1, body, b"")
+    return Closure(z_number, "0b9f", NOW, NOW, NOW, 1, 15000, FiscalCounters(2, 2, 0), 0, 1, 1, body, b"")
 
 
 @dataclass
@@ -93,44 +99,46 @@ class UseCases:
     replayed: bool = False
     gate: asyncio.Event | None = None
 
-    async def _meet(self, name: str, desk: Desk, *told: Any) -> None:
-        self.modes.append(desk.book.mode)
+    async def _meet(self, name: str, worker: MachineWorker, *told: Any) -> None:
+        self.modes.append(worker.book.mode)
         self.calls.append((name, told))
         if self.gate is not None:
             await self.gate.wait()
         if self.trouble is not None:
             raise self.trouble
 
-    async def certify(self, desk: Desk, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:
-        await self._meet("certify", desk, body, call, credit)
+    async def certify(
+        self, worker: MachineWorker, body: object, call: Call, *, credit: bool = False
+    ) -> Answered[Record]:
+        await self._meet("certify", worker, body, call, credit)
         return Answered(record(), self.replayed)
 
-    async def close_period(self, desk: Desk, call: Call) -> Answered[Closure]:
-        await self._meet("close_period", desk, call)
+    async def close_period(self, worker: MachineWorker, call: Call) -> Answered[Closure]:
+        await self._meet("close_period", worker, call)
         return Answered(closure(), self.replayed)
 
-    async def cancel_pending(self, desk: Desk, call: Call) -> Answered[bytes]:
-        await self._meet("cancel_pending", desk, call)
+    async def cancel_pending(self, worker: MachineWorker, call: Call) -> Answered[bytes]:
+        await self._meet("cancel_pending", worker, call)
         return Answered(b'{"wasPending":false,"message":"no invoice was open"}', self.replayed)
 
-    async def x_report(self, desk: Desk) -> dict[str, str]:
-        await self._meet("x_report", desk)
+    async def x_report(self, worker: MachineWorker) -> dict[str, str]:
+        await self._meet("x_report", worker)
         return {"kind": "X"}
 
-    async def x_between(self, desk: Desk, start: int, end: int) -> dict[str, str]:
-        await self._meet("x_between", desk, start, end)
+    async def x_between(self, worker: MachineWorker, start: int, end: int) -> dict[str, str]:
+        await self._meet("x_between", worker, start, end)
         return {"kind": "X"}
 
-    async def a_report(self, desk: Desk, start: int, end: int) -> dict[str, str]:
-        await self._meet("a_report", desk, start, end)
+    async def a_report(self, worker: MachineWorker, start: int, end: int) -> dict[str, str]:
+        await self._meet("a_report", worker, start, end)
         return {"kind": "A"}
 
-    async def history(self, desk: Desk, start: int, end: int, after: int, limit: int) -> list[Any]:
-        await self._meet("history", desk, start, end, after, limit)
+    async def history(self, worker: MachineWorker, start: int, end: int, after: int, limit: int) -> list[Any]:
+        await self._meet("history", worker, start, end, after, limit)
         return []
 
-    async def info(self, desk: Desk) -> dict[str, str]:
-        await self._meet("info", desk)
+    async def info(self, worker: MachineWorker) -> dict[str, str]:
+        await self._meet("info", worker)
         return {"nim": NIM}
 
 

@@ -84,3 +84,12 @@ class Command:
         assert done.stderr.startswith("mcfd: ")
         assert done.stderr.count("\n") == 1
         return done.stderr.removeprefix("mcfd: ").rstrip("\n")
+
+
+def audited(mcfd: Command, action: str) -> list[dict[str, Any]]:
+    """The entries of that action in an audit log that is whole, oldest first; each by whoever runs the tests, from no address."""
+    told = mcfd.json("audit", "--limit", "1000")
+    assert told["ok"]
+    found = [entry for entry in told["entries"] if entry["action"] == action]
+    assert all(entry["actor"].startswith("shell:") and not entry["address"] for entry in found)
+    return found

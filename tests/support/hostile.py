@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from support.memory_shop import MemoryShop
 
-from daemon.core.certification import Record
 from daemon.core.errors import MachineError
+from daemon.core.ledger.attempt import Record
 
 FAMILY: Mapping[str, str] = {
     "requests and replies dropped": "drop-request=4%,drop-reply=4%",
@@ -87,8 +87,8 @@ async def nothing_lost_nothing_doubled(shop: MemoryShop, answers: Mapping[str, R
     assert ledger == machine
     assert {number: record.code for number, record in answers.items()} == {number: code for number, code, *_ in machine}
     assert len(machine) == len(answers)
-    state = await shop.store.state(shop.desk.book)
+    state = await shop.store.ledger.state(shop.worker.book)
     assert state.known is not None
     assert (state.known.tc, state.known.fvc, state.known.frc) == shop.counters
     assert (state.attention, state.unexplained) == ("", 0)
-    assert not await shop.store.unfinished(shop.desk.book)
+    assert not await shop.store.ledger.unfinished(shop.worker.book)

@@ -20,27 +20,28 @@ from typing import Any, Self
 import pytest
 from support.shop import NIM, invoice
 
+from bridge.commands import USUAL, Habits
 from bridge.errors import PortUnavailable
 from bridge.link import Port, Timers
-from daemon.core.certification import Record
 from daemon.core.clock import zone
-from daemon.core.closure import Closure
-from daemon.core.intake import Defaults
+from daemon.core.invoice.intake import Defaults
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.closure import Closure
 from daemon.machines.line import LineSettings, keep_line
+from daemon.store.ledger import Ledger
 from daemon.store.store import Store
-from daemon.usecases.call import Answered, Call
-from daemon.usecases.certify import certify
-from daemon.usecases.close_period import close_period
-from daemon.usecases.desk import Desk, Limits
-from daemon.usecases.keep import DeskKeeper
-from simulator import taxes
-from simulator.faults import Plan
-from simulator.fiscal import CertifiedInvoice
-from simulator.machine import Machine
-from simulator.memory import MemoryPort, PortLost
-from simulator.options import MachineClock, Options
-from simulator.session import Direction, Point, Session, When
-from simulator.taxes import Share
+from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.certification.certify import certify
+from daemon.usecases.line_events import LineEvents
+from daemon.usecases.reports.close_period import close_period
+from daemon.usecases.worker.book_clock import BoxClock
+from daemon.usecases.worker.machine_worker import Limits, MachineWorker
+from simulator.line.faults import Plan
+from simulator.line.memory_port import MemoryPort, PortLost
+from simulator.line.session import Direction, Point, Session, When
+from simulator.machine.fiscal_memory import CertifiedInvoice
+from simulator.machine.machine import Machine
+from simulator.machine.options import MachineClock, Options
 
 
 def quick(factor: float = 1.0) -> Timers:
@@ -76,22 +77,36 @@ class MemoryShop:
         options: Options | None = None,
         timers: Timers | None = None,
         limits: Limits | None = None,
+        habits: Habits = USUAL,
     ) -> None:
         self.path = path
+        self.habits = habits
         self.clock = MachineClock()
+        self.box_offset = 0
+        """Milliseconds by which the box's clock is wrong."""
+        self.synchronised = False
+        self.box = BoxClock(lambda: _now_millis() + self.box_offset, lambda: self.synchronised)
         self.session = on or Session(Machine(options or Options(nim=NIM), self.clock), plan=Plan(faults, seed))
-        self.limits = limits or Limits(settle=5.0, patience=5.0, aggregation_delay=0.01)
+        self.limits = limits or Limits(doubt_patience=5.0, patience=5.0, aggregation_delay=0.01)
         self.timers = timers or quick()
         self.ports: list[MemoryPort] = []
         self.calls = 0
 
     async def __aenter__(self) -> Self:
         self.store = await Store.open(self.path, timezone=zone("UTC"), reserve_bytes=0)
-        book = await self.store.open_book(NIM, "live")
-        self.desk = Desk(book, self.store, _now_millis, Defaults("1", "Caisse 1", "1", NIM), self.limits)
-        self.desk.take_state(await self.store.state(book))
-        settings = LineSettings(NIM, self._open_port, self.timers, retry=0.01, heartbeat=0.05)
-        self.keeper = DeskKeeper(self.desk)
+        book = await self.store.ledger.open_book(NIM, "live")
+        self.worker = MachineWorker(
+            book,
+            self.store.ledger,
+            self.store.journal,
+            self.store.events,
+            self.box,
+            Defaults("1", "Caisse 1", "1", NIM),
+            self.limits,
+        )
+        self.worker.take_state(await self.store.ledger.state(book))
+        settings = LineSettings(NIM, self._open_port, self.timers, self.habits, retry=0.01, heartbeat=0.05)
+        self.keeper = LineEvents(self.worker)
         self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")
         return self
 
@@ -101,7 +116,7 @@ class MemoryShop:
         self.line.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self.line
-        await self.desk.close(0)
+        await self.worker.close(0)
         await self.store.close()
         for port in self.ports:
             port.close()
@@ -128,15 +143,20 @@ class MemoryShop:
         self, number: str, *prices: int, key: str = "", credit: bool = False, **changes: Any
     ) -> Answered[Record]:
         body = invoice(number, *prices, **changes)
-        return await certify(self.desk, body, self.call(body, key), credit=credit)
+        return await certify(self.worker, body, self.call(body, key), credit=credit)
 
     async def close_period(self, key: str = "") -> Answered[Closure]:
-        return await close_period(self.desk, self.call({}, key))
+        return await close_period(self.worker, self.call({}, key))
 
     # -- what is there ------------------------------------------------------------------------------------------------
 
     async def connected(self) -> None:
-        await self.until(lambda: self.desk.connected, "the machine in service")
+        await self.until(lambda: self.worker.connected, "the machine in service")
+
+    async def intents(self, count: int) -> None:
+        """So many attempts are begun in the ledger."""
+        while len(await self.store.ledger.unfinished(self.worker.book)) < count:  # noqa: ASYNC110  another thread writes them
+            await asyncio.sleep(0.002)
 
     async def disk(self, *, writable: bool) -> None:
         """What a disk that is full or read-only does: SQLite refuses every write."""
@@ -144,7 +164,7 @@ class MemoryShop:
         def job(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA query_only = {'OFF' if writable else 'ON'}")
 
-        await self.store._parts.writer._connection.run(job)
+        await self.store._open.writer._connection.run(job)
 
     async def held_at(self, next_frame: int, when: When = "before", direction: Direction = "in") -> None:
         """The machine stands at that point of the `next_frame`-th frame from now on; `resume` lets it go on."""
@@ -162,7 +182,7 @@ class MemoryShop:
 
     async def slow_disk(self, seconds: float) -> None:
         """Writing takes that long, once."""
-        await self.store._parts.writer._connection.run(lambda _: time.sleep(seconds))
+        await self.store._open.writer._connection.run(lambda _: time.sleep(seconds))
 
     def resume(self) -> None:
         self.session.resume()
@@ -188,14 +208,16 @@ class MemoryShop:
     async def certified(self) -> list[Record]:
         """Everything that the ledger holds as certified, oldest first."""
         return [
-            record async for record in self.store.iterate(self.desk.book, 0, 1 << 60) if record.state == "certified"
+            record
+            async for record in self.store.journal.iterate(self.worker.book, 0, 1 << 60)
+            if record.state == "certified"
         ]
 
 
 def broken_once(monkeypatch: pytest.MonkeyPatch, step: str) -> list[str]:
     """The first call of that method of the ledger raises what nobody expects; the list is empty from then on."""
     left = [step]
-    real = getattr(Store, step)
+    real = getattr(Ledger, step)
 
     async def broken(*arguments: Any, **named: Any) -> Any:
         if left:
@@ -203,20 +225,8 @@ def broken_once(monkeypatch: pytest.MonkeyPatch, step: str) -> list[str]:
             raise ZeroDivisionError(step)
         return await real(*arguments, **named)
 
-    monkeypatch.setattr(Store, step, broken)
+    monkeypatch.setattr(Ledger, step, broken)
     return left
-
-
-def rounding_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine's firmware rounds VAT down in HT mode, where the page says half up."""
-
-    def split(amount: int, rate: int, price_mode: str) -> Share:
-        if price_mode == "TTC":
-            return taxes.split(amount, rate, price_mode)
-        vat = amount * rate // 10_000
-        return Share(amount, vat, amount + vat)
-
-    monkeypatch.setattr("simulator.invoice.split", split)
 
 
 def _now_millis() -> int:

@@ -25,7 +25,7 @@ from typing import Any, Protocol, Self
 
 import httpx
 
-from daemon.core.certification import Mode
+from daemon.core.ledger.attempt import Mode
 from daemon.store.store import Store
 
 NIM = "EL02000015-1"
@@ -62,7 +62,7 @@ def invoice(number: str, *prices: int, **changes: Any) -> dict[str, Any]:
 
 
 class Machine:
-    """`mcf-simulator` as a process, and its control socket. Counters and last invoice survive `kill` and `start`, unless
+    """`mcf-simulator` as a process, and its control socket. FiscalCounters and last invoice survive `kill` and `start`, unless
     `lasting` is false: then its memory makes no fsyncs beside those of the daemon."""
 
     def __init__(self, folder: Path, nim: str = NIM, ifu: str = IFU, *options: str, lasting: bool = True) -> None:
@@ -240,7 +240,7 @@ class Shop:
     def key(self, mode: Mode = "live", nim: str = NIM) -> str:
         """A key of that NIM and mode, made on first use."""
         if (nim, mode) not in self._keys:
-            self._keys[nim, mode] = self.with_store(lambda store: store.create_key(nim, mode, "till", at=1))
+            self._keys[nim, mode] = self.with_store(lambda store: store.api_keys.create(nim, mode, "till", at=1))
         return self._keys[nim, mode]
 
     def headers(self, mode: Mode = "live", nim: str = NIM, key: str = "") -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from support.shop import NIM, Shop, wait_for
 
-from daemon.core.certification import Mode
+from daemon.core.ledger.attempt import Mode
 
 
 class Heard(NamedTuple):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from support.crash_lane import QUICK_LINE, AtCommit, Lane, insist
-from support.crashing import Nursery
+from support.crash.crashing import Nursery
+from support.crash.lane import QUICK_LINE, AtCommit, Lane, insist
 from support.hostile import FAMILY, slow_down
 
 STRETCH = 3.0

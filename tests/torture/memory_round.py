@@ -13,15 +13,15 @@ from support.hostile import FAMILY, nothing_lost_nothing_doubled
 from support.memory_shop import MemoryShop, quick
 from support.shop import NIM
 
-from daemon.core.certification import Record
 from daemon.core.errors import CreditExceedsOriginal, MachineError, StorageError
-from daemon.store.verify import verify
-from daemon.usecases.desk import Limits
-from simulator.faults import Plan
-from simulator.options import Options
-from simulator.session import Session
+from daemon.core.ledger.attempt import Record
+from daemon.store.maintenance.verify import verify
+from daemon.usecases.worker.machine_worker import Limits
+from simulator.line.faults import Plan
+from simulator.line.session import Session
+from simulator.machine.options import Options
 
-LIMITS = Limits(settle=1.0, patience=2.0, aggregation_delay=0.01)
+LIMITS = Limits(doubt_patience=1.0, patience=2.0, aggregation_delay=0.01)
 
 
 @dataclass
@@ -136,7 +136,7 @@ class Round:
             await shop.connected()
             await self._insist_on_z("the last Z")
             await nothing_lost_nothing_doubled(shop, self.answers)
-            closures = await shop.store.closures(shop.desk.book, start=0, end=1 << 60)
+            closures = await shop.store.ledger.closures(shop.worker.book, start=0, end=1 << 60)
             assert [z.z_number for z in closures] == list(range(1, len(self.closed) + 1))
             assert [z.certs_count for z in closures] == list(self.closed.values())
             assert sum(z.certs_count for z in closures) == len(self.answers)

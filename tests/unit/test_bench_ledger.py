@@ -10,12 +10,13 @@ import pytest
 from bench import ledger
 from bench.ledger import DAY, Maker, summed
 from bench.reports import START, ranges
-from daemon.core.certification import Attempt, Certified, Counters
-from daemon.core.reports import PAYMENT_LABELS
-from daemon.store import attempts, books, closures, totals
-from daemon.store.connection import open_file
-from daemon.store.migrations import migrate, migrations
-from daemon.store.verify import verify
+from daemon.core.ledger.attempt import Attempt
+from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.core.report.fiscal_reports import PAYMENT_LABELS
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.migrations import migrate, migrations
+from daemon.store.tables import attempts, books, closures, totals
 
 COUNT = 230
 PER_DAY = 100
@@ -55,7 +56,7 @@ def by_the_daemon(source: Path, target: Path) -> Path:
                 closures.close_period(
                     connection,
                     book,
-                    counters=Counters(id_, id_, 0),
+                    counters=FiscalCounters(id_, id_, 0),
                     unexplained=0,
                     at=closed_at,
                     zone=UTC,

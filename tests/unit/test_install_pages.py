@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from daemon.cli import COMMANDS
+from daemon.cli.commands.probe import probe
+from daemon.cli.commands.recording import recording
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = {language: (DOCS / name).read_text() for language, name in (("en", "install.md"), ("fr", "install.fr.md"))}
@@ -13,6 +15,22 @@ def typed(page: str) -> list[str]:
     """Every command to be typed, in fences, without what a language names in its own words."""
     commands = re.findall(r"^\$ (.+)", page, re.MULTILINE)
     return [command.replace("CLE=", "KEY=") for command in commands]
+
+
+CONTACT = [(DOCS / name).read_text() for name in ("first-contact.md", "first-contact.fr.md")]
+
+
+def test_first_contact_is_the_same_in_both_languages() -> None:
+    """The same commands, each of which there is, with options that there are."""
+    english, french = (re.findall(r"^    (sudo .+)$", page, re.MULTILINE) for page in CONTACT)
+    assert english == french
+    assert len(english) == 5
+    for line in english:
+        words = line.split()
+        command = {"probe": probe, "recording": recording}[words[3]]
+        assert words[1:3] == ["mcfd", "machine"]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known
 
 
 def test_both_languages_type_the_same() -> None:

@@ -20,7 +20,7 @@ def root(tmp_path: Path) -> Path:
     units = tmp_path / "lib/systemd/system"
     shutil.copytree(HOSTS_UNITS, units, symlinks=True)
     shutil.copytree(SYSTEMD, units, dirs_exist_ok=True)
-    for command in ("usr/bin/mcfd", "usr/bin/systemd-tmpfiles", "bin/sh"):
+    for command in ("usr/bin/mcfd", "usr/bin/mcfd-hq", "usr/share/mcfd/upgrade", "usr/bin/systemd-tmpfiles", "bin/sh"):
         path = tmp_path / command
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#!/bin/sh\n")
@@ -38,7 +38,7 @@ def verify(root: Path, *units: str) -> str:
 
 def test_systemd_has_nothing_to_say_about_the_units(root: Path) -> None:
     """`systemd-analyze verify` prints nothing at all; its exit code alone would let a misspelt key pass."""
-    assert len(UNITS) == 5
+    assert len(UNITS) == 8
     assert verify(root, *UNITS) == ""
 
 
@@ -51,7 +51,8 @@ def test_a_misspelt_key_would_be_noticed(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "most"), [("mcfd.service", 1.6), ("mcfd-backup.service", 0.5), ("mcfd-verify.service", 0.5)]
+    ("unit", "most"),
+    [("mcfd.service", 1.6), ("mcfd-hq.service", 1.3), ("mcfd-backup.service", 0.5), ("mcfd-verify.service", 0.5)],
 )
 def test_exposure_stays_low(unit: str, most: float) -> None:
     """The daemon, which needs a tty and the network, scores at most 1.6; the jobs, which need neither, at most 0.5."""

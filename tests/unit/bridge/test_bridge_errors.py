@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from support.scripted_line import QUICK, Journal, ScriptedPort, answer
+from support.line.scripted_line import QUICK, Journal, ScriptedPort, answer
 
 from bridge import errors
 from bridge.commands import ReadState, SetCustomer

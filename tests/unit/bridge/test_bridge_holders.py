@@ -2,7 +2,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from support.lines import held_by_another_program, silent_line
+from support.line.states import held_by_another_program, silent_line
 from support.shop import wait_for
 
 from bridge.holders import Holder, find_holders

@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable
 
 import pytest
-from support.naive_frames import naive_encode
-from support.scripted_line import IDLE, NAK, SYN, Journal
+from support.line.naive_frames import naive_encode
+from support.line.scripted_line import IDLE, NAK, SYN, Journal
 
 from bridge.frame import Decoder, Garbage, Request
 from bridge.link import Link, Timers

@@ -6,8 +6,8 @@ import asyncio
 import time
 
 import pytest
-from support.naive_frames import naive_encode
-from support.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, ScriptedPort, answer
+from support.line.naive_frames import naive_encode
+from support.line.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, ScriptedPort, answer
 
 from bridge.errors import LineDown, PortVanished
 from bridge.link import Link, Timers

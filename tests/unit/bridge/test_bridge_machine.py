@@ -6,14 +6,15 @@ import asyncio
 import time
 
 import pytest
-from support.naive_frames import naive_encode
-from support.scripted_line import IDLE, QUICK, Journal, ScriptedPort, answer
+from support.line.naive_frames import naive_encode
+from support.line.scripted_line import IDLE, QUICK, Journal, ScriptedPort, answer
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
 from bridge.machine import Machine, handshake
-from bridge.replies import Balance, Closed, LineTotals, Opened, ServerLink, Subtotal
+from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLink
+from bridge.replies.subtotal import Subtotal
 
 STATE = b"EL02000015-1,00084440Y,20260731093000,13,7,2,0,18.00,10,0,0,0,0,0,0,0,0,0,0,0,0,0"
 CODE = "TESTFACT0123456789ABCDEF"
@@ -37,7 +38,7 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     assert await machine.tell([SetCustomer()], OPEN) == Opened(8, 13)
     assert await machine.tell([], ITEM) == LineTotals(59000, 50000, 9000, 0)
     told = await machine.tell([AddComment("A", "Merci")], ReadSubtotal())
-    assert told == Subtotal(590, (0, 590, *[0] * 14), (0, 90, *[0] * 14), 0)
+    assert told == Subtotal(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
     assert await machine.tell([], Pay("E", 590)) == Balance(0, 0)
     closed = await machine.close_invoice(590)
     assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")

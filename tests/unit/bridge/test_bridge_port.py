@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 import serial
-from support.naive_frames import naive_encode
-from support.scripted_line import IDLE, PATIENT, QUICK, Journal
-from support.terminal import Terminal
+from support.line.naive_frames import naive_encode
+from support.line.scripted_line import IDLE, PATIENT, QUICK, Journal
+from support.line.terminal import Terminal
 
 from bridge import port as port_module
 from bridge.errors import PortUnavailable, PortVanished

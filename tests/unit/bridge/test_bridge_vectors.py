@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.naive_frames import load_vectors, naive_decode, naive_encode, parse_hex
+from support.line.naive_frames import load_vectors, naive_decode, naive_encode, parse_hex
 
 from bridge.commands import (
     AddComment,
@@ -21,7 +21,9 @@ from bridge.commands import (
 )
 from bridge.errors import Refused
 from bridge.frame import Decoder, Garbage, Reply, Request, encode
-from bridge.replies import Balance, Closed, LineTotals, Opened, ServerLink, State, Subtotal
+from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLink
+from bridge.replies.state import StateReply
+from bridge.replies.subtotal import Subtotal
 
 VECTORS = load_vectors()
 FRAMES = {vector["name"]: vector for vector in VECTORS["frame"]}
@@ -41,18 +43,18 @@ REQUESTS = {
     "close": CloseInvoice(590),
     "cancel": CancelInvoice(),
 }
-B590 = (0, 590, *[0] * 14)
-B90 = (0, 90, *[0] * 14)
+B590 = (0, 59000, *[0] * 14)
+B90 = (0, 9000, *[0] * 14)
 REPLIES = {
     "state, reply of a new machine": (
         ReadState(),
-        State("EL02000015", "X", "20260731080000", 0, 0, 0, None, (0,) * 16),
+        StateReply("EL02000015", "X", "20260731080000", 0, 0, 0, None, (0,) * 16),
     ),
     "server link, reply": (ReadServerLink(), ServerLink(12, 15, "", "DIS", "")),
     "taxpayer, reply in UTF-8": (ReadTaxpayer(0), "Épicerie"),
     "open a sale, reply": (REQUESTS["open a sale"], Opened(7, 12)),
     "item, reply": (REQUESTS["item"], LineTotals(59000, 50000, 9000, 0)),
-    "subtotal, reply": (ReadSubtotal(), Subtotal(590, B590, B90, 0)),
+    "subtotal, reply": (ReadSubtotal(), Subtotal(59000, B590, B90, 0)),
     "payment, reply": (Pay("E", 590), Balance(0, 0)),
     "close, reply": (
         CloseInvoice(590),

@@ -1,4 +1,4 @@
-"""The checks of `mcfd doctor` that need no machine, one by one; with one: tests/acceptance/test_doctor.py."""
+"""The checks of `mcfd doctor` that need no machine, one by one; with one: tests/acceptance/box/test_doctor.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.authority import Authority
+from support.receivers.authority import Authority
 
 from daemon.core.delivery import Backlog
 from daemon.doctor.box import check_box_clock, check_disk
@@ -19,7 +19,7 @@ from daemon.doctor.configuration import check_secrets
 from daemon.doctor.ledger import check_keys, check_upstream
 from daemon.doctor.line import User, check_clock, check_port, check_tax_server
 from daemon.doctor.service import Service, check_service
-from daemon.settings import Settings, load
+from daemon.settings import Place, Settings, load
 from daemon.tls.authority import create
 
 MACHINE = '[[machine]]\nnim = "EL02000015-1"\nport = "/dev/mcf-1"\n'
@@ -106,7 +106,7 @@ def test_secrets(tmp_path: Path) -> None:
 
 def test_a_port_by_a_name_that_may_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ttyACM0 is whichever came first after a restart."""
-    machine = SimpleNamespace(nim=NIM, port=Path("/dev/ttyACM0"))
+    machine = SimpleNamespace(nim=NIM, port=Place("/dev/ttyACM0"))
     monkeypatch.setattr(Path, "stat", lambda _: SimpleNamespace(st_mode=stat.S_IFCHR))
     found = check_port(machine)  # type: ignore[arg-type]  # by shape
     assert (found.state, "/dev/serial/by-id/" in found.todo) == ("warn", True)
@@ -139,7 +139,7 @@ def test_clock_and_tax_server() -> None:
 
 def test_closures_on_their_way(tmp_path: Path) -> None:
     """An hour is a warning, a day a failure, a parked one always; nothing without `[upstream]`."""
-    box = settings(tmp_path, '[upstream]\nkind = "nats"\nurl = "nats://127.0.0.1"')
+    box = settings(tmp_path, '[upstream]\nkind = "nats"\nurl = "nats://127.0.0.1"\ncredentials_file = "shop.creds"')
     now = 100 * HOUR
 
     def state(waiting: int, parked: int, hours: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from daemon import logs
+from daemon.language import Text
 
 KEY = "ak_live_" + "a1B2" * 9 + "zz"
 SECRET = "whsec_c2VjcmV0+/c2VjcmV0=="  # noqa: S105  made up
@@ -88,6 +89,13 @@ def test_a_customer_does_not_get_through_in_an_object(out, form):
     assert "Awa" not in out.getvalue()
     assert "<Customer>" in out.getvalue()
     assert "/x" in out.getvalue()
+
+
+def test_a_text_for_people_is_a_text_in_the_log(out):
+    """In English, whoever passes it on as a reason; nothing that is logged may stop what logs it: the line to a machine ended so."""
+    structlog.get_logger().warning("line.down", reason=Text("{port} hung up", port="/dev/mcf"), number=2**70)
+    structlog.get_logger().warning("line.down", reason=Text("the machine's counters went down"))
+    assert [line["reason"] for line in lines(out)] == ["/dev/mcf hung up", "the machine's counters went down"]
 
 
 def test_the_standard_library_comes_out_of_the_same_door(out):

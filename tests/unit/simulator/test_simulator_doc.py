@@ -8,9 +8,11 @@ from typing import get_args
 
 import msgspec
 
-from simulator import orders
-from simulator.faults import KINDS
-from simulator.serve import _parser
+from simulator.control import control_orders
+from simulator.line.faults import KINDS
+from simulator.machine.habits import Habits
+from simulator.process.habit_options import read_habits
+from simulator.process.serve import _parser
 
 DOC = (Path(__file__).parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
 
@@ -26,8 +28,19 @@ def test_every_fault_is_documented():
 
 def test_every_order_is_documented_and_every_example_can_be_read():
     """Each order stands in the table, and each JSON example there is one."""
-    examples = [msgspec.json.decode(text, type=orders.Order) for text in re.findall(r'`(\{"do".*?\})`', DOC)]
-    assert {type(example) for example in examples} == set(get_args(orders.Order))
+    examples = [msgspec.json.decode(text, type=control_orders.Order) for text in re.findall(r'`(\{"do".*?\})`', DOC)]
+    assert {type(example) for example in examples} == set(get_args(control_orders.Order))
+
+
+def test_every_habit_is_an_option_and_may_be_set_in_a_running_machine():
+    """The command, the control socket and the machine know the same habits, and read them alike."""
+    names = {field.name for field in msgspec.structs.fields(Habits)}
+    assert names <= {field.name for field in msgspec.structs.fields(control_orders.SetOptions)}
+    usual = read_habits(_parser().parse_args(["--link", "x"]))
+    assert usual == msgspec.structs.asdict(Habits())
+    assert read_habits(_parser().parse_args(["--link", "x", "--halves-ms", "400", "--vat", "up", "--echo"])) == {
+        **usual, "halves": 0.4, "vat": "up", "echo": True,
+    }  # fmt: skip
 
 
 def test_every_option_is_documented():

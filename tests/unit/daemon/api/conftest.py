@@ -8,14 +8,16 @@ import httpx
 import pytest
 from support.api import NIM, NOW, Ring, Serve, Served, UseCases
 
-from daemon.api import certify, machine, reports
-from daemon.api.connection import ConnectionLimits
-from daemon.api.deps import ApiDeps
-from daemon.api.server import HttpServer, ServerConfig
+from daemon.api.access.auth import recognising
+from daemon.api.access.context import ApiDeps
+from daemon.api.http.admission import ConnectionLimits
+from daemon.api.http.server import HttpServer, ServerConfig
+from daemon.api.routes import certify, machine, reports
 from daemon.api.service import create_api
-from daemon.core.closure import Book
-from daemon.core.intake import Defaults
-from daemon.usecases.desk import Desk, Desks
+from daemon.core.invoice.intake import Defaults
+from daemon.core.ledger.book import Book
+from daemon.usecases.worker.book_clock import BoxClock
+from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
 
 
 @pytest.fixture
@@ -31,40 +33,43 @@ def usecases(monkeypatch: pytest.MonkeyPatch) -> UseCases:
 
 
 @pytest.fixture
-def desks() -> Desks:
+def workers() -> MachineWorkers:
     defaults = Defaults("1", "Caisse 1", "1", NIM)
     ledger = cast("Any", None)  # no use case runs here that would ask it
-    return Desks(
+    return MachineWorkers(
         [
-            Desk(Book(1, NIM, "live"), ledger, lambda: NOW, defaults),
-            Desk(Book(2, NIM, "test"), ledger, lambda: NOW, defaults),
+            MachineWorker(Book(1, NIM, "live"), ledger, ledger, ledger, BoxClock(lambda: NOW), defaults),
+            MachineWorker(Book(2, NIM, "test"), ledger, ledger, ledger, BoxClock(lambda: NOW), defaults),
         ]
     )
 
 
 @pytest.fixture
-async def serve(usecases: UseCases, desks: Desks) -> AsyncIterator[Serve]:
+async def serve(usecases: UseCases, workers: MachineWorkers) -> AsyncIterator[Serve]:
     """Starts a server: `await serve(limits=…, tls_cert=…, allowed_hosts=…)`."""
     async with AsyncExitStack() as stack:
 
         async def start(
             *, limits: ConnectionLimits | None = None, config: dict[str, Any] | None = None, **deps: Any
         ) -> Served:
-            app = create_api(
-                ApiDeps(
-                    **{
-                        "desks": desks,
-                        "keyring": Ring(),
-                        "timezone": "UTC",
-                        "clock": lambda: NOW,
-                        "version": "1",
-                        **deps,
-                    }
-                )
+            given = ApiDeps(
+                **{
+                    "workers": workers,
+                    "keyring": Ring(),
+                    "timezone": "UTC",
+                    "clock": lambda: NOW,
+                    "version": "1",
+                    **deps,
+                }
             )
-            server = HttpServer(
-                app, ServerConfig(port=0, limits=limits or ConnectionLimits(), grace=1.0, **(config or {}))
-            )
+            settings = {
+                "port": 0,
+                "limits": limits or ConnectionLimits(),
+                "grace": 1.0,
+                "recognise": recognising(given),
+                "cross_origin": given.cross_origin,
+            }
+            server = HttpServer(create_api(given), ServerConfig(**{**settings, **(config or {})}))
             await server.start()
             stack.push_async_callback(server.stop)
             scheme = "https" if config and "tls_cert" in config else "http"

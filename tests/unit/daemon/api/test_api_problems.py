@@ -11,8 +11,8 @@ from support.api import NIM, record
 from daemon.api import refusals
 from daemon.api.problems import KINDS, problem_answer
 from daemon.core import errors
-from daemon.core.errors import FieldError
-from daemon.core.words import without_paths
+from daemon.core.errors import FieldError, without_paths
+from daemon.core.ledger.attempt import DuplicateInvoice
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
@@ -25,9 +25,12 @@ EXAMPLES = [
     (refusals.InvalidJson("bad"), 400, "INVALID_JSON"),
     (refusals.Unauthenticated("who"), 401, "UNAUTHENTICATED"),
     (refusals.NimNotInScope(), 403, "NIM_NOT_IN_SCOPE"),
+    (refusals.RoleNotAllowed("seller", "close"), 403, "ROLE_NOT_ALLOWED"),
+    (refusals.WrongPassword(), 401, "WRONG_PASSWORD"),
     (errors.NotFound("no"), 404, "NOT_FOUND"),
-    (errors.DuplicateInvoice(record()), 409, "DUPLICATE_INVOICE"),
+    (DuplicateInvoice(record()), 409, "DUPLICATE_INVOICE"),
     (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
+    (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),
     (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150), 409, "CREDIT_EXCEEDS_ORIGINAL"),
     (refusals.TooLarge("big"), 413, "TOO_LARGE"),
     (refusals.UnsupportedMediaType("text"), 415, "UNSUPPORTED_MEDIA_TYPE"),
@@ -42,6 +45,7 @@ EXAMPLES = [
     (errors.NothingDone(errors.LineLost("gone"), "nothing was closed"), 503, "BRIDGE_OFFLINE"),
     (errors.MachineBusy("queue"), 503, "MACHINE_BUSY"),
     (errors.MachineAttention("found"), 503, "MACHINE_ATTENTION"),
+    (errors.PrinterFailed("the printer is out of paper"), 503, "PRINTER_UNAVAILABLE"),
     (errors.StorageFull("full"), 507, "STORAGE_FULL"),
     (errors.OutcomeNotStored(), 507, "STORAGE_FULL"),
     (errors.LedgerUnusable("broken"), 500, "INTERNAL_ERROR"),
@@ -89,7 +93,7 @@ def test_an_invalid_request_names_its_fields() -> None:
 
 def test_a_duplicate_carries_the_certification_it_had() -> None:
     """Decision 5."""
-    body = json.loads(problem_answer(errors.DuplicateInvoice(record()), "r", NIM).body)
+    body = json.loads(problem_answer(DuplicateInvoice(record()), "r", NIM).body)
     assert body["certification"]["codeSecef"] == record().code
     assert body["certification"]["nim"] == NIM
 

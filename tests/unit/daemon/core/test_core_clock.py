@@ -3,36 +3,22 @@
 from datetime import UTC, datetime
 
 import pytest
-from core_samples import AT
 from hypothesis import given
 from hypothesis import strategies as st
+from support.core_samples import AT
 
 from daemon.core import clock
-
-
-@pytest.mark.parametrize(
-    ("now", "last_at", "machine_now", "expected"),
-    [
-        (AT, 0, None, AT),
-        (AT, AT - 1, AT + 1, AT),
-        (AT, AT + 5, None, AT + 5),
-        (AT, 0, AT + clock.HOUR, AT),
-        (AT, 0, AT + clock.HOUR + 1, AT + clock.HOUR + 1),
-        (0, 0, AT, AT),
-        (AT + 5 * clock.HOUR, 0, AT, AT),
-        (0, AT + 5, AT, AT + 5),
-    ],
-)
-def test_the_box_is_trusted_within_an_hour_of_the_machine_and_never_before_the_ledger(
-    now, last_at, machine_now, expected
-):
-    """A box in 1970 takes the machine's time; whatever the clocks say, the ledger's youngest time bounds it."""
-    assert clock.bounded(now, last_at, machine_now) == expected
 
 
 def test_the_machines_digits_are_utc():
     """`YYYYMMDDhhmmss` in a country that is UTC+0 all year."""
     assert clock.machine_millis("20260105100000") == AT - 123
+
+
+def test_a_machine_may_keep_another_zone():
+    """Its digits are read in the zone that the configuration names; the last hour of the calendar is no time in one behind UTC."""
+    assert clock.machine_millis("20260105110000", clock.zone("Africa/Lagos")) == AT - 123
+    assert clock.machine_millis("99991231235959", clock.zone("America/New_York")) is None
 
 
 @pytest.mark.parametrize(

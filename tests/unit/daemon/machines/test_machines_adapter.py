@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from support.scripted_line import ScriptedPort, answer
+from support.line.scripted_line import ScriptedPort, answer
 
 from bridge import errors as bridge
 from bridge.link import Link, Timers
 from bridge.machine import Machine, handshake
-from daemon.core.certification import Counters
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused
-from daemon.core.invoice import Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.machine.state import FiscalCounters
 from daemon.machines.adapter import ConnectedMachine, translated
-from simulator.machine import Machine as SimulatedMachine
-from simulator.memory import MemoryPort
-from simulator.options import Options
-from simulator.session import Session
+from simulator.line.memory_port import MemoryPort
+from simulator.line.session import Session
+from simulator.machine.machine import Machine as SimulatedMachine
+from simulator.machine.options import Options
 
 NIM, OTHER = "EL02000015-1", "EL02000044-1"
 
@@ -120,8 +120,8 @@ async def test_a_group_s_total_with_or_without_its_vat_is_understood(shown: str)
 async def test_counters_are_complete(machine: ConnectedMachine) -> None:
     """38h names the counter of its own type; the other is the last one known."""
     own = await entered(machine)
-    certified = await machine.certify(own, 15000, Counters(0, 0, 7))
-    assert certified.counters == Counters(1, 1, 7)
+    certified = await machine.certify(own, 15000, FiscalCounters(0, 0, 7))
+    assert certified.counters == FiscalCounters(1, 1, 7)
     assert (await machine.state()).last is not None
 
 
@@ -146,7 +146,7 @@ async def test_a_certification_of_another_machine_is_not_taken_for_ours(
     own = await entered(machine)
     session.machine.change(nim=OTHER)
     with pytest.raises(LineLost, match=OTHER):
-        await machine.certify(own, 15000, Counters(0, 0, 0))
+        await machine.certify(own, 15000, FiscalCounters(0, 0, 0))
 
 
 async def test_a_nim_without_its_suffix_is_the_same_machine(session: Session, machine: ConnectedMachine) -> None:

@@ -1,4 +1,4 @@
-"""One line kept alive: on a machine in memory, with a keeper that only notes what it is told."""
+"""One line kept alive: on a machine in memory, with a listener that only notes what it is told."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from structlog.testing import capture_logs
 
 from bridge.errors import PortUnavailable
 from bridge.link import Port, Timers
-from daemon.core.certification import MachineState
 from daemon.core.errors import StorageFull
+from daemon.core.machine.state import MachineState
 from daemon.machines.adapter import ConnectedMachine
 from daemon.machines.line import LineSettings, keep_line
-from simulator.machine import Machine
-from simulator.memory import MemoryPort, PortLost
-from simulator.options import Options
-from simulator.session import Session
+from simulator.line.memory_port import MemoryPort, PortLost
+from simulator.line.session import Session
+from simulator.machine.machine import Machine
+from simulator.machine.options import Options
 
 NIM, OTHER = "EL02000015-1", "EL02000044-1"
 TIMERS = Timers(first_byte=0.05, first_byte_close=0.05, quiet=0.01)
@@ -107,7 +107,7 @@ async def kept(cable: Cable, notes: Notes) -> AsyncIterator[None]:
 
 
 async def test_it_connects_and_looks_at_the_machine() -> None:
-    """The keeper gets the machine and its state, then a beat again and again."""
+    """The listener gets the machine and its state, then a beat again and again."""
     notes = Notes()
     async with kept(Cable(standing()), notes):
         await notes.until(lambda: notes.beats > 3)

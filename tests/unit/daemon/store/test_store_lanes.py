@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.ledger import START, Till, invoice, opened, query
+from support.ledgers.ledger import START, Till, invoice, opened, query, tamper
 
 from daemon.store import Store
+from daemon.store.outbox import Resettled
 
 HOOK = "https://till.example/events"
 LANES = {"upstream": frozenset({"closure.created"}), HOOK: frozenset({"cert.issued", "mcf.attention", "mcf.connected"})}
@@ -29,11 +30,11 @@ async def test_a_notice_refers_to_what_lasts(store: Store) -> None:
     """A certification to its attempt; what has no record, to the event itself, which holds the detail."""
     till = await Till.of(store)
     record = await till.sell()
-    await store.set_attention(till.book, "another machine", at=till.at)
+    await store.ledger.set_attention(till.book, "another machine", at=till.at)
     await till.close()
     sale, attention = await store.outbox_for(HOOK).waiting_events(till.book, 10)
     assert (sale.type, sale.ref_id) == ("cert.issued", record.id)
-    event = await store.find_event(till.book, attention.ref_id)
+    event = await store.events.find(till.book, attention.ref_id)
     assert event is not None
     assert (event.type, event.detail) == ("mcf.attention", "another machine")
 
@@ -43,10 +44,10 @@ async def test_an_event_of_another_book_is_not_found(store: Store) -> None:
     till = await Till.of(store)
     await till.sell()
     sandbox = await Till.of(store, mode="test")
-    newest = await store.newest_event()
-    assert await store.find_event(till.book, newest) is not None
-    assert await store.find_event(sandbox.book, newest) is None
-    assert await store.find_event(till.book, newest + 1) is None
+    newest = (await store.events.span()).newest
+    assert await store.events.find(till.book, newest) is not None
+    assert await store.events.find(sandbox.book, newest) is None
+    assert await store.events.find(till.book, newest + 1) is None
 
 
 async def test_live_only_means_no_sandbox(store: Store, path: Path) -> None:
@@ -56,7 +57,7 @@ async def test_live_only_means_no_sandbox(store: Store, path: Path) -> None:
     await sandbox.close()
     assert await store.outbox_for(HOOK).waiting_events(sandbox.book, 10) == []
     assert query(path, "SELECT destination FROM outbox") == [("upstream",)]
-    assert len(await store.events_after(sandbox.book, 0)) == 2
+    assert len(await store.events.after(sandbox.book, 0)) == 2
 
 
 async def test_what_waits_for_nobody_is_forgotten(store: Store, path: Path) -> None:
@@ -64,33 +65,57 @@ async def test_what_waits_for_nobody_is_forgotten(store: Store, path: Path) -> N
     till = await Till.of(store)
     await till.sell()
     await till.close()
-    assert await store.forget_destinations(but=[HOOK]) == 0
-    assert await store.forget_destinations(but=[]) == 1
+    assert await store.retention.resettle({HOOK: "https://till.example"}) == Resettled(0, 0)
+    assert await store.retention.resettle({}) == Resettled(0, 1)
     assert query(path, "SELECT destination FROM outbox") == [("upstream",)]
+
+
+async def test_a_webhook_that_moves_keeps_what_waits(store: Store, path: Path) -> None:
+    """Another address under the same name, another name at the same address, and the rows of a version that had no names."""
+    till = await Till.of(store)
+    await till.sell()
+    tamper(path, "UPDATE outbox SET destination = 'https://till.example/x' WHERE destination = ?", HOOK)
+    for webhooks, moved in (
+        ({"till": "https://till.example/x"}, 1),
+        ({"till": "https://till.example/x/"}, 0),
+        ({"till-1": "https://till.example/x/", "new": "https://new.example"}, 1),
+        ({"new": "https://new.example", "till-1": "https://elsewhere.example"}, 0),
+    ):
+        assert await store.retention.resettle(webhooks) == Resettled(moved, 0)
+        assert query(path, "SELECT destination FROM outbox") == [(next(iter(set(webhooks) - {"new"})),)]
+
+
+async def test_two_webhooks_that_change_names(store: Store, path: Path) -> None:
+    """Neither gets the other's events."""
+    till = await Till.of(store)
+    await till.sell()
+    await store.retention.resettle({HOOK: "https://a.example", "b": "https://b.example"})
+    await store.retention.resettle({HOOK: "https://b.example", "b": "https://a.example"})
+    assert query(path, "SELECT destination FROM outbox") == [(HOOK,)]  # by its name: that is what a name is for
 
 
 async def test_when_something_was_last_told(store: Store) -> None:
     """By type and book; 0 for never."""
     till, other = await Till.of(store), await Till.of(store, mode="test")
-    assert await store.last_told(till.book, "taxserver.alert") == 0
-    await store.add_event(till.book, "taxserver.alert", at=START, detail="8")
-    await store.add_event(till.book, "mcf.connected", at=START + 5)
-    assert await store.last_told(till.book, "taxserver.alert") == START
-    assert await store.last_told(other.book, "taxserver.alert") == 0
+    assert await store.events.last_at(till.book, "taxserver.alert") == 0
+    await store.events.add(till.book, "taxserver.alert", at=START, detail="8")
+    await store.events.add(till.book, "mcf.connected", at=START + 5)
+    assert await store.events.last_at(till.book, "taxserver.alert") == START
+    assert await store.events.last_at(other.book, "taxserver.alert") == 0
 
 
 async def test_when_the_ledger_was_found_sound(path: Path) -> None:
     """Kept in the ledger itself, over restarts."""
     async with opened(path) as store:
-        assert await store.verified_at() == 0
-        await store.note_verified(at=START)
-        await store.note_verified(at=START + 1)
+        assert await store.retention.verified_at() == 0
+        await store.retention.note_verified(at=START)
+        await store.retention.note_verified(at=START + 1)
     async with opened(path) as store:
-        assert await store.verified_at() == START + 1
+        assert await store.retention.verified_at() == START + 1
 
 
 async def test_the_z_of_each_record(store: Store) -> None:
-    """As `period_of` gives it one by one: before, between and after closures, empty ones among them, all at one moment."""
+    """Before, between and after closures, empty ones among them, all at one moment."""
     till = await Till.of(store)
     records = []
     for sales in (3, 0, 0, 2, 1, 0):
@@ -98,11 +123,10 @@ async def test_the_z_of_each_record(store: Store) -> None:
         till.at = START  # the box's clock does not move: everything has one time
         await till.close()
     records += [await till.sell(), await till.fail(invoice("R-1"))]
-    expected = [await store.period_of(till.book, record) for record in records]
-    assert expected == [1, 1, 1, 4, 4, 5, 0, 0]
-    assert await store.periods(till.book, records) == expected
-    assert await store.periods(till.book, records[::-1]) == expected[::-1]
-    assert await store.periods(till.book, records[3:5]) == [4, 4]
-    begun = await store.record(till.book, await till.begin(invoice("B-1")))
-    assert await store.periods(till.book, [begun]) == [0]
-    assert await store.periods(till.book, []) == []
+    expected = [1, 1, 1, 4, 4, 5, 0, 0]
+    assert await store.journal.periods(till.book, records) == expected
+    assert await store.journal.periods(till.book, records[::-1]) == expected[::-1]
+    assert await store.journal.periods(till.book, records[3:5]) == [4, 4]
+    begun = await store.ledger.record(till.book, await till.begin(invoice("B-1")))
+    assert await store.journal.periods(till.book, [begun]) == [0]
+    assert await store.journal.periods(till.book, []) == []

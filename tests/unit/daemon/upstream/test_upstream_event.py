@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
-from support.outbox import make_outgoing
+from support.ledgers.outbox import make_outgoing
 
 from daemon.upstream.event import compose
 

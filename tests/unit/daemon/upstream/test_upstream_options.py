@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from support.authority import Authority
+from support.receivers.authority import Authority
 
 from daemon.core.delivery import Delivered
 from daemon.upstream.https import HttpsReceiver
@@ -75,9 +75,9 @@ async def test_https_needs_a_key():
 @pytest.mark.parametrize(
     "url", ["nats://127.0.0.1:4222", "tls://hq.example", "tls://a.example:4222, tls://b.example:4223"]
 )
-async def test_urls_for_nats(url):
+async def test_urls_for_nats(url, key):
     """One server or several, with their ports or without."""
-    receiver = open_receiver("nats", Options(url=url))
+    receiver = open_receiver("nats", Options(url=url, key_files=key))
     assert isinstance(receiver, NatsReceiver)
     await receiver.aclose()
 
@@ -91,13 +91,19 @@ async def test_urls_refused_for_nats(url):
         open_receiver("nats", Options(url=url))
 
 
+async def test_nats_needs_a_key():
+    """Unsigned events are not sent over NATS either; credentials are a key."""
+    with pytest.raises(BadOptions, match="credentials_file or key_file"):
+        open_receiver("nats", Options(url="nats://127.0.0.1"))
+
+
 async def test_unknown_kind():
     """A kind that is not in the table is named together with those that are."""
     with pytest.raises(BadOptions, match="'kafka' is none of https, nats"):
         open_receiver("kafka", Options(url="kafka://hq.example"))
 
 
-async def test_nats_is_plain_only_on_this_box():
+async def test_nats_is_plain_only_on_this_box(key):
     """tls:// always encrypts; nats:// may be plain on loopback, and elsewhere with the explicit setting."""
     for url, allowed, plain in [
         ("nats://127.0.0.1", False, True),
@@ -106,7 +112,7 @@ async def test_nats_is_plain_only_on_this_box():
         ("nats://hq.example", True, True),
         ("nats://127.0.0.1,nats://hq.example", False, False),
     ]:
-        receiver = open_receiver("nats", Options(url=url, allow_plain=allowed))
+        receiver = open_receiver("nats", Options(url=url, key_files=key, allow_plain=allowed))
         assert receiver._plain is plain, (url, allowed)
         await receiver.aclose()
 

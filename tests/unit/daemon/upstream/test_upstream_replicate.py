@@ -7,12 +7,14 @@ import random
 
 import pytest
 from structlog.testing import capture_logs
-from support.headquarters import until
-from support.outbox import START, MemoryOutbox
+from support.ledgers.outbox import START, MemoryOutbox
+from support.receivers.headquarters import until
 
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.core.errors import StorageFull
-from daemon.usecases.replicate import DAY_MS, HOUR_MS, LONGEST_RETRY_AFTER, Backoff, Replicator
+from daemon.usecases.delivery.backoff import LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff
+from daemon.usecases.delivery.lane import DAY_MS, HOUR_MS
+from daemon.usecases.delivery.replicate import Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 SEED = 15
@@ -24,9 +26,11 @@ class Scripted:
     def __init__(self, **answers):
         self.answers = {NIM: list(answers.get("answers", [])), OTHER: list(answers.get("other", []))}
         self.taken = []
+        self.told = []
 
-    async def deliver(self, event, *, report_id, subject, nim):
+    async def deliver(self, event, *, report_id, subject, nim, since, last_sent):
         assert (len(report_id), subject) == (36, "closure")
+        self.told.append((since, last_sent))
         answer = self.answers[nim].pop(0) if self.answers[nim] else Delivered()
         if isinstance(answer, Exception):
             raise answer
@@ -97,12 +101,29 @@ def test_backoff_has_full_jitter():
 
 
 @pytest.mark.parametrize(
-    ("asked", "waited"),
-    [(None, 4.0), (0.0, 4.0), (2.0, 4.0), (7.5, 7.5), (900.0, 900.0), (float("inf"), LONGEST_RETRY_AFTER)],
+    ("asked", "least", "most"),
+    [
+        (None, 0.0, 4.0),
+        (0.0, 0.0, 4.0),
+        (2.0, 2.0, 6.0),
+        (7.5, 7.5, 15.0),
+        (60.0, 60.0, 120.0),
+        (7_200.0, 7_200.0, 7_200.0 + WIDEST_SPREAD),
+        (float("inf"), LONGEST_RETRY_AFTER, LONGEST_RETRY_AFTER + WIDEST_SPREAD),
+    ],
 )
-def test_retry_after_is_honoured(asked, waited):
-    """What the receiver asks for counts, also beyond the most; a mistake of years is cut to a day."""
-    assert Backoff(most=300.0, dice=lambda: 1.0).wait(3, asked) == waited
+def test_retry_after_is_honoured(asked, least, most):
+    """What the receiver asks for counts, also beyond the most, with a random share on top; a mistake of years is cut to a day."""
+    waits = [Backoff(most=300.0, dice=dice).wait(3, asked) for dice in (lambda: 0.0, lambda: 1.0)]
+    assert waits == [least, most]
+
+
+def test_ten_thousand_boxes_do_not_come_back_as_one():
+    """All are told `Retry-After: 60` in one instant: in no second afterwards do more than one in thirty arrive."""
+    dice = random.Random(SEED)
+    arrivals = sorted(int(Backoff(dice=dice.random).wait(1, 60.0)) for _ in range(10_000))
+    assert arrivals[0] >= 60
+    assert max(arrivals.count(second) for second in set(arrivals)) < 10_000 / 30, SEED
 
 
 async def test_again_until_taken():
@@ -127,9 +148,9 @@ async def test_retry_after_is_slept_and_noted():
     receiver = Scripted(answers=[Again("busy", retry_after=120.0)])
     rig = Rig(waiting(), receiver)
     await rig.drain()
-    assert rig.naps == [120]
+    assert rig.naps == [240]
     row = rig.outbox.rows[1]
-    assert (row.tries, row.error, row.next_at) == (1, "busy", START + 120_000)
+    assert (row.tries, row.error, row.next_at) == (1, "busy", START + 240_000)
 
 
 async def test_refused_is_parked_and_passed():
@@ -142,6 +163,52 @@ async def test_refused_is_parked_and_passed():
     assert rig.naps == []
     (parked,) = [line for line in logs if line["event"] == "closure_parked"]
     assert (parked["nim"], parked["z_number"], parked["error"]) == (NIM, 2, "unknown shop")
+
+
+async def test_what_was_refused_is_offered_again_after_a_restart():
+    """Somebody has looked at it: each start and each reload offers all that is parked once, and once only."""
+    outbox = waiting(count=2)
+    await Rig(outbox, Scripted(answers=[Refused("unknown shop"), Refused("unknown shop")])).drain()
+    assert outbox.states() == ["parked", "parked"]
+    receiver = Scripted(answers=[Refused("still unknown"), Delivered()])
+    rig = Rig(outbox, receiver)
+    await rig.until(lambda: outbox.states() == ["parked", "sent"])
+    assert receiver.taken == [(NIM, 2)]
+
+
+async def test_what_was_refused_is_offered_again_after_a_delivery():
+    """When later ones are taken, what was wrong over there may be right again: it is offered anew, an hour later at the soonest."""
+    outbox = waiting(count=2)
+    receiver = Scripted(answers=[Refused("a fault over there")])
+    rig = Rig(outbox, receiver)
+    task = asyncio.create_task(rig.replicator.run())
+
+    async def after(pause, expected):
+        rig.now += pause
+        outbox.add(NIM, 1)
+        rig.replicator.wake(NIM, "live")
+        await until(lambda: [number for _, number in receiver.taken] == expected, deadline=5, every=0)
+
+    try:
+        await until(lambda: outbox.states() == ["parked", "sent"], deadline=5, every=0)
+        await after(HOUR_MS // 2, [2, 3])
+        assert outbox.states() == ["parked", "sent", "sent"]
+        await after(HOUR_MS, [2, 3, 4, 1])
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert outbox.states() == ["sent"] * 4
+
+
+async def test_a_try_knows_when_its_event_was_made():
+    """And whether it was delivered before: a clock without a date signs no 1970, a replay is no repetition."""
+    outbox = waiting()
+    receiver = Scripted()
+    await Rig(outbox, receiver).drain()
+    await outbox.replay(nim=None, from_z=1)
+    await Rig(outbox, receiver).drain()
+    made = outbox.rows[1].entry.created_at
+    assert receiver.told == [(made, 0), (made, START)]
 
 
 async def test_a_damaged_row_is_parked():
@@ -211,7 +278,7 @@ class FullDisk(MemoryOutbox):
 
 async def test_a_full_disk_is_survived(monkeypatch):
     """What cannot be noted as sent is sent again when the disk is back; nothing is lost, nothing is overtaken."""
-    monkeypatch.setattr("daemon.usecases.replicate.BOOKKEEPING", 0.0)
+    monkeypatch.setattr("daemon.usecases.delivery.replicate.BOOKKEEPING", 0.0)
     outbox = FullDisk()
     outbox.add(NIM, 2)
     receiver = Scripted()
@@ -239,7 +306,7 @@ class Counted(MemoryOutbox):
 
 async def test_an_hour_and_a_day_behind(monkeypatch):
     """The logs say when the oldest waiting closure passes an hour, and then a day: once each, and anew after a recovery."""
-    monkeypatch.setattr("daemon.usecases.replicate.BOOKKEEPING", 0.0)
+    monkeypatch.setattr("daemon.usecases.delivery.replicate.BOOKKEEPING", 0.0)
     outbox = Counted()
     outbox.add(NIM)
     row = outbox.rows[1]

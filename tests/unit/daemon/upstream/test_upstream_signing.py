@@ -11,7 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from daemon.upstream.options import BadOptions
-from daemon.upstream.signing import PrivateKey, generate, parse_key, read_keys, sign
+from daemon.upstream.signing import WRITTEN, generate, parse_key, read_keys, signing_time
+from exchange.keys import PrivateKey
+from exchange.signing import sign
 
 BODY = '{"total":"16 000 F É"}'.encode()
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  # the published example of the specification
@@ -100,7 +102,9 @@ def test_every_key_is_another(tmp_path):
         ("whsec_", "damaged"),
         ("whsec_hunter2secret*", "damaged"),
         ("whsk_aHVudGVyMnNlY3JldA==", "damaged"),
-        ("whsec_aHVudGVyMnNlY3JldA==\nhunter2secret", "neither"),
+        ("whsec_aHVudGVyMnNlY3JldA==", "has 24 to 64 bytes, this one 13"),
+        ("whsec_aA==", "has 24 to 64 bytes, this one 1"),
+        (f"{SECRET}\nhunter2secret", "neither"),
         ("wh\xe9", "not text"),
     ],
 )
@@ -114,6 +118,20 @@ def test_a_damaged_key_is_named_but_not_shown(tmp_path, content, complaint):
     assert "hunter2" not in str(caught.value)
     assert "aHVudGVy" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("now", "since", "signed"),
+    [
+        (1_790_000_000.9, 1_765_000_000_000, 1_790_000_000),
+        (1_790_000_000.0, 1_900_000_000_000, 1_790_000_000),
+        (7.0, 1_765_000_000_000, 1_765_000_000),
+        (7.0, 0, WRITTEN),
+    ],
+)
+def test_the_time_of_a_signature(now, since, signed):
+    """The clock's; that of the event when the clock has lost the date. An event from a day when the clock was ahead is signed now."""
+    assert signing_time(now, since) == signed
 
 
 def test_a_missing_key_file(tmp_path):

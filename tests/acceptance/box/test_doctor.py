@@ -1,0 +1,274 @@
+"""`mcfd doctor`: each thing that goes wrong in the field is found, named, and comes with what to do."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from support.command import CONFIG, NIM, Command
+from support.ledgers.ledger import Till, opened, tamper
+from support.line.states import chatty_line, held_by_another_program, silent_line
+from support.shop import Machine, Shop, invoice, wait_for
+
+from daemon.doctor.examine import examine
+from daemon.doctor.wording import NAMES
+
+OTHER = "EL02000016-1"
+NOBODY = 65534
+
+
+def by_name(checks: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each check by name; every one that is not well says what to do."""
+    assert {check["check"] for check in checks} <= NAMES.keys()
+    assert all(check["todo"] for check in checks if check["state"] != "ok")
+    return {check["check"]: check for check in checks}
+
+
+async def doctor(box: Command | Shop) -> dict[str, dict[str, Any]]:
+    """As the command has it, without the half second that a process takes to start."""
+    file = box.config_file if isinstance(box, Shop) else box.config
+    return by_name(msgspec.to_builtins(await examine(file)))
+
+
+def as_a_process(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    told = json.loads(done.stdout)
+    assert told["ok"] == (done.returncode == 0) == all(check["state"] != "fail" for check in told["checks"])
+    return by_name(told["checks"])
+
+
+@pytest.fixture(autouse=True)
+def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+
+
+@pytest.fixture
+def mcfd(tmp_path: Path) -> Command:
+    """A configured box whose daemon does not run."""
+    return Command(tmp_path, f"[server]\nport = 1\n{CONFIG}reply_timeout = 0.1\n")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path).start()
+    yield machine
+    machine.kill()
+
+
+# -- beside a running daemon --------------------------------------------------------------------------------------------------
+
+
+def test_all_is_well(shop: Shop) -> None:
+    """Exit 0; the daemon has the line and is asked, and goes on certifying."""
+    assert shop.certify(invoice("D-1")).status_code == httpx.codes.OK
+    checks = as_a_process(shop.mcfd("doctor", "--json"))
+    assert checks.pop("isf")["state"] == "warn"  # the example's, on a machine in use
+    assert {check["state"] for check in checks.values()} == {"ok"}
+    assert {"daemon", "machine", "clock", "tax_server", "ledger", "upstream", "certificate", "disk"} <= checks.keys()
+    assert "line" not in checks  # it is the daemon's, and nobody else looks
+    assert shop.certify(invoice("D-2")).status_code == httpx.codes.OK
+
+
+@pytest.mark.parametrize("mode", ["not activated", "blocked", "deactivated"])
+async def test_a_machine_that_certifies_no_more(shop: Shop, mode: str) -> None:
+    """It answers every question in every state; its word at the last invoice gives it away."""
+    machine = shop.machines[0]
+    machine.order("mode", mode=mode)
+    refused = shop.certify(invoice(f"D-{mode}"))
+    machine.order("mode", mode="active")
+    assert refused.json()["code"] == "MACHINE_REFUSED"
+    found = (await doctor(shop))["last_invoice"]
+    assert (found["state"], f"Machine {mode}" in found["found"]) == ("warn", True)
+    assert shop.certify(invoice(f"D-{mode} again")).status_code == httpx.codes.OK
+    assert (await doctor(shop))["last_invoice"]["state"] == "ok"
+
+
+async def test_a_line_that_is_lost(shop: Shop) -> None:
+    """Unplugged, and then another machine in its place: told by the daemon, with what to do about each."""
+    machine = shop.machines[0]
+    machine.order("unplug")
+    wait_for(lambda: shop.http.get("/health/ready").status_code != httpx.codes.OK, "the loss")
+    checks = await doctor(shop)
+    assert (checks["port"]["state"], checks["machine"]["state"]) == ("fail", "fail")
+    machine.order("plug")
+    machine.order("reboot", nim=OTHER)
+    wait_for(lambda: OTHER in shop.http.get("/health/ready").text, "the other machine")
+    found = (await doctor(shop))["nim"]
+    assert found["found"] == f"the machine on this line is {OTHER}, not {NIM}"
+    machine.order("reboot", nim=NIM)
+    wait_for(lambda: shop.http.get("/health/ready").status_code == httpx.codes.OK, "the machine again")
+
+
+async def test_a_machine_the_daemon_does_not_know_yet(shop: Shop) -> None:
+    """Written into the configuration after the start: a restart is what is missing."""
+    config = shop.config_file.read_text()
+    shop.config_file.write_text(f'{config}\n[[machine]]\nnim = "{OTHER}"\nport = "/dev/null"\n')
+    found = await doctor(shop)
+    shop.config_file.write_text(config)
+    assert (found["machine"]["nim"], found["machine"]["todo"]) == (OTHER, "sudo systemctl restart mcfd")
+
+
+async def test_closures_that_do_not_leave(shop: Shop, tmp_path: Path) -> None:
+    """Nobody has taken a closure for hours: a warning; for days: a failure; headquarters refused one: a failure."""
+    secret = tmp_path / "secret"
+    secret.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    secret.chmod(0o600)
+    config = shop.config_file.read_text()
+    upstream = f'\n[upstream]\nkind = "https"\nurl = "https://127.0.0.1:1/"\nsecret_file = "{secret}"\n'
+    assert shop.close_period().status_code == httpx.codes.CREATED
+    try:
+        shop.config_file.write_text(config + upstream)
+        assert (await doctor(shop))["upstream"]["state"] == "ok"
+        for hours, state in ((2, "warn"), (30, "fail")):
+            age_outbox(shop, timedelta(hours=hours))
+            assert (await doctor(shop))["upstream"]["state"] == state
+        tamper(shop.ledger, "UPDATE outbox SET state = 'parked', last_error = '422 no', last_error_at = 1")
+        found = (await doctor(shop))["upstream"]
+        assert (found["state"], "(422 no)" in found["found"], "upstream replay" in found["todo"]) == (
+            "fail",
+            True,
+            True,
+        )
+        secret.chmod(0o644)
+        assert (await doctor(shop))["secrets"]["state"] == "warn"
+    finally:
+        shop.config_file.write_text(config)
+
+
+def age_outbox(shop: Shop, by: timedelta) -> None:
+    tamper(shop.ledger, "UPDATE outbox SET created_at = ?", int((datetime.now(UTC) - by).timestamp() * 1000))
+
+
+# -- without a daemon ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_box_before_its_first_start(mcfd: Command, machine: Machine) -> None:
+    """The machine is asked by doctor itself; only the daemon is missing, and there is no ledger yet, nor is one made."""
+    checks = as_a_process(mcfd.run("doctor", "--json"))
+    assert {name for name, check in checks.items() if check["state"] == "fail"} == {"daemon"}
+    assert checks["ledger"]["state"] == "warn"
+    assert checks["machine"]["found"].startswith(f"{NIM} answers: TC 0")
+    assert not mcfd.ledger.exists()
+    text = mcfd.run("doctor", env={"LC_ALL": "C.UTF-8"}).stdout
+    assert "ÉCHEC      démon\N{NO-BREAK SPACE}: personne ne répond à http://127.0.0.1:1" in text
+    assert "→ sudo systemctl restart mcfd" in text
+
+
+async def test_no_configuration(mcfd: Command) -> None:
+    """What is wrong with it is the finding; nothing else can be looked at."""
+    mcfd.config.write_text("[server]\nprot = 1\n")
+    found = (await doctor(mcfd))["configuration"]
+    assert "server.prot: unknown key" in found["found"]
+    assert "mcfd setup" in found["todo"]
+
+
+async def test_a_line_without_its_machine(mcfd: Command, tmp_path: Path) -> None:
+    """No port, nobody, somebody else, another program: each with its own words."""
+    link = tmp_path / f"machine-{NIM}"
+    checks = await doctor(mcfd)
+    assert (checks["port"]["state"], "does not exist" in checks["port"]["found"]) == ("fail", True)
+    link.write_text("")
+    assert "is not a serial port" in (await doctor(mcfd))["port"]["found"]
+    link.unlink()
+    with silent_line(link):
+        assert "nobody answers on" in (await doctor(mcfd))["machine"]["found"]
+        with held_by_another_program(link) as pid:
+            checks = await doctor(mcfd)
+    assert checks["line"]["found"] == f"held by sleep ({pid})"
+    assert "machine" not in checks
+    with chatty_line(link):
+        assert "something else than a fiscal machine" in (await doctor(mcfd))["machine"]["found"]
+
+
+async def test_another_machine(mcfd: Command, tmp_path: Path) -> None:
+    """A cable in the wrong machine."""
+    machine = Machine(tmp_path, OTHER).start()
+    try:
+        (tmp_path / f"machine-{NIM}").symlink_to(machine.link)
+        assert (await doctor(mcfd))["nim"]["found"] == f"the machine on this line is {OTHER}, not {NIM}"
+    finally:
+        machine.kill()
+
+
+async def test_clocks_and_the_tax_server(mcfd: Command, machine: Machine) -> None:
+    """Minutes off: a warning; hours: a failure. Seven days without the tax server: a warning."""
+    machine.order("clock", offset=-300)
+    assert (await doctor(mcfd))["clock"]["state"] == "warn"
+    machine.order("clock", offset=8000)
+    assert (await doctor(mcfd))["clock"]["state"] == "fail"
+    long_ago = f"{datetime.now(UTC) - timedelta(days=8):%Y%m%d%H%M%S}"
+    machine.order("clock", offset=0)
+    machine.order("tax-server", reachable=False, last_contact=long_ago, acknowledged=0, error="no SIM")
+    found = (await doctor(mcfd))["tax_server"]
+    assert (found["state"], found["found"]) == ("warn", "last contact 8 days ago; 0 to be sent (no SIM)")
+
+
+async def test_a_ledger_that_waits_for_somebody(mcfd: Command) -> None:
+    """No key, and a machine in attention: what was found, and the command that settles it."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await store.ledger.set_attention(till.book, "found this", at=till.at)
+    checks = await doctor(mcfd)
+    assert (checks["attention"]["found"], checks["attention"]["todo"]) == (
+        "found this",
+        f"sudo mcfd machine settle {NIM}",
+    )
+    assert (checks["keys"]["state"], checks["keys"]["todo"]) == ("warn", f"sudo mcfd keys create --nim {NIM}")
+    assert checks["ledger"]["state"] == "ok"
+
+
+async def test_a_damaged_ledger(mcfd: Command) -> None:
+    """Not a word of SQLite's: that it is damaged, and how a copy is put back."""
+    async with opened(mcfd.ledger) as store:
+        await (await Till.of(store)).sell()
+    content = bytearray(mcfd.ledger.read_bytes())
+    content[5000:9000] = os.urandom(4000)
+    mcfd.ledger.write_bytes(content)
+    found = (await doctor(mcfd))["ledger"]
+    assert (found["state"], "mcfd restore" in found["todo"]) == ("fail", True)
+
+
+async def test_too_little_room(mcfd: Command) -> None:
+    """Less than the reserve: certifications are refused, which is a failure."""
+    mcfd.config.write_text(mcfd.config.read_text().replace("[storage]", "[storage]\nreserve_mb = 1000000000"))
+    found = (await doctor(mcfd))["disk"]
+    assert (found["state"], "certifications are refused" in found["found"]) == ("fail", True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+async def test_what_the_daemons_user_may_not_use(mcfd: Command, machine: Machine) -> None:
+    """Looked at by root, answered for the owner of the ledger's folder: a port, and a file that root left in the ledger's place. Looking
+    changes neither."""
+    async with opened(mcfd.ledger) as store:
+        await (await Till.of(store)).sell()
+    os.chown(mcfd.folder, NOBODY, NOBODY)
+    machine.link.resolve().chmod(0o600)
+    mcfd.ledger.chmod(0o600)
+    (mcfd.folder / "mcfd.sqlite3-journal").touch(0o600)
+    before = {file.name: file.stat().st_uid for file in mcfd.folder.iterdir()}
+    checks = as_a_process(mcfd.run("doctor", "--json"))
+    assert (checks["permissions"]["state"], "usermod -aG dialout" in checks["permissions"]["todo"]) == ("fail", True)
+    assert (checks["ledger"]["state"], "mcfd.sqlite3-journal" in checks["ledger"]["found"]) == ("fail", True)
+    assert {file.name: file.stat().st_uid for file in mcfd.folder.iterdir()} == before
+
+
+async def test_something_else_on_the_daemons_port(mcfd: Command) -> None:
+    """Another program answers there: told apart from a daemon that is down."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as other:
+        thread = threading.Thread(target=other.serve_forever, args=(0.05,))
+        thread.start()
+        mcfd.config.write_text(mcfd.config.read_text().replace("port = 1\n", f"port = {other.server_port}\n", 1))
+        found = (await doctor(mcfd))["daemon"]
+        other.shutdown()
+        thread.join()
+    assert (found["state"], "something else than mcfd answers" in found["found"]) == ("fail", True)

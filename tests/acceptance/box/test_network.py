@@ -1,0 +1,157 @@
+"""A shop's network is not always friendly: stuck sockets, slow headers, guessed keys, foreign pages. Over real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.command import CONFIG, Command
+from support.shop import NIM, Shop, invoice
+from support.till import fresh, problem
+
+STUCK = 25
+HEADER_SECONDS = 2.0
+QUICKER = f"""
+import sys
+from daemon.api.http.admission import ConnectionLimits
+ConnectionLimits.__init__.__kwdefaults__["header_seconds"] = {HEADER_SECONDS}
+from daemon.cli import main
+sys.exit(main())
+"""
+"""The daemon as it is, but for the ten seconds that a header may take."""
+HEAD = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with Shop(tmp_path_factory.mktemp("shop")) as shop:
+        shop.command = (sys.executable, "-c", QUICKER)
+        yield shop.start()
+
+
+@contextlib.contextmanager
+def connected(shop: Shop, count: int = 1, address: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+    """Plain TCP connections, from one of the addresses of the loopback."""
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                socket.create_connection(("127.0.0.1", shop.port), timeout=15, source_address=(address, 0))
+            )
+            for _ in range(count)
+        ]
+
+
+def answer(peer: socket.socket) -> str:
+    """All that comes until the other side closes, or the head and body of one answer."""
+    received = b""
+    with contextlib.suppress(TimeoutError, ConnectionResetError):
+        while piece := peer.recv(65536):
+            received += piece
+            head, end, body = received.partition(b"\r\n\r\n")
+            length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            if end and length and len(body) >= int(length[0].split(b":")[1]):
+                break
+    return received.decode()
+
+
+def test_a_till_certifies_beside_25_stuck_sockets(shop: Shop) -> None:
+    """Connected and silent, half a header, half a body: 25 of each, from one address, and a till at the same address is served
+    as fast as alone."""
+    with connected(shop, 3 * STUCK) as peers:
+        for peer in peers[STUCK : 2 * STUCK]:
+            peer.sendall(HEAD.encode())
+        for peer in peers[2 * STUCK :]:
+            peer.sendall(f"{HEAD}{authorization(shop)}Content-Length: 5000\r\n\r\n{{".encode())
+        began = time.monotonic()
+        for _ in range(3):
+            assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
+        assert time.monotonic() - began < 3
+
+
+def test_a_slow_header_meets_its_deadline(shop: Shop) -> None:
+    """A byte now and then keeps no connection open: 408 once the headers have had their time, while tills are served."""
+    with connected(shop) as [peer]:
+        peer.settimeout(0.1)
+        text, began = "", time.monotonic()
+        for byte in HEAD.encode() * 10:
+            peer.sendall(bytes((byte,)))
+            with contextlib.suppress(TimeoutError):
+                text = peer.recv(65536).decode()
+                break
+        took = time.monotonic() - began
+    assert text.startswith("HTTP/1.1 408 ")
+    assert HEADER_SECONDS - 0.5 < took < HEADER_SECONDS + 3
+    assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
+
+
+def test_guessed_keys(shop: Shop) -> None:
+    """Ten wrong keys a minute from one address; then 429 with Retry-After, before the body is there. Other addresses, and tills
+    with a good key at the same one, go on."""
+    guesser = "127.0.0.7"
+    wrong = "Authorization: Bearer ak_live_00000000000000000000000000000000000000\r\n"
+    statuses = []
+    for _ in range(12):
+        with connected(shop, address=guesser) as [peer]:
+            peer.sendall(f"{HEAD}{wrong}Content-Length: 1000000\r\n\r\n".encode())  # and no byte of it
+            text = answer(peer)
+            statuses.append(int(text.split()[1]))
+    assert statuses == [401] * 10 + [429] * 2
+    head, _, body = text.partition("\r\n\r\n")
+    assert json.loads(body)["code"] == "TOO_MANY_REQUESTS"
+    (after,) = [line.split(":")[1] for line in head.lower().split("\r\n") if line.startswith("retry-after:")]
+    assert 0 < int(after) <= 60
+    body = json.dumps(invoice(fresh()))
+    with connected(shop, address=guesser) as [peer]:
+        peer.sendall(f"{HEAD}{authorization(shop)}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert answer(peer).startswith("HTTP/1.1 200 ")
+    assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
+
+
+def test_a_foreign_host(shop: Shop) -> None:
+    """A page that leads its own name to this box (DNS rebinding) is answered 421, with a key or without; the box's own names and
+    any address are served."""
+    for headers in ({}, shop.headers()):
+        refused = shop.http.get("/v1/me", headers={**headers, "Host": "shop.attacker.example"})
+        problem(refused, 421, "MISDIRECTED_REQUEST")
+    for host in (f"localhost:{shop.port}", f"127.0.0.1:{shop.port}", socket.gethostname(), "192.168.1.20", "[::1]"):
+        assert shop.http.get("/v1/me", headers={**shop.headers(), "Host": host}).status_code == httpx.codes.OK
+
+
+def test_a_body_that_is_too_large(shop: Shop) -> None:
+    """Refused by its announced size, before it is read."""
+    with connected(shop) as [peer]:
+        peer.sendall(f"{HEAD}{authorization(shop)}Content-Length: 2000000\r\n\r\n".encode())
+        assert answer(peer).startswith("HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.20"])  # noqa: S104  to be refused
+def test_the_network_in_clear_has_to_be_meant(tmp_path: Path, host: str) -> None:
+    """Beyond loopback without TLS: the start is refused, with what to do, before a port or the ledger is opened."""
+    mcfd = Command(tmp_path, f'[server]\nhost = "{host}"\n{CONFIG}')
+    refused = mcfd.refused(2, "run")
+    assert refused.startswith(f"{mcfd.config}: server.host: ")
+    for way in ('tls = "internal"', "tls_cert", "allow_plain_lan = true"):
+        assert way in refused
+    assert not mcfd.ledger.exists()
+    mcfd.config.write_text(mcfd.config.read_text().replace("[server]", "[server]\nallow_plain_lan = true"))
+    mcfd.ok("config", "check")
+
+
+def test_the_network_in_clear_when_it_is_meant(tmp_path: Path) -> None:
+    """`allow_plain_lan`: served on every address of the box."""
+    server = {"host": "0.0.0.0", "allow_plain_lan": True}  # noqa: S104  on purpose
+    with Shop(tmp_path, config={"server": server}) as shop:
+        shop.start()
+        assert shop.certify(invoice("N-1")).status_code == httpx.codes.OK
+        assert httpx.get(f"http://127.0.0.9:{shop.port}/health/ready").status_code == httpx.codes.OK
+
+
+def authorization(shop: Shop) -> str:
+    return f"Authorization: {shop.headers()['Authorization']}\r\n"

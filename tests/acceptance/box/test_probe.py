@@ -1,0 +1,165 @@
+"""`mcfd machine probe` on real pseudo-terminals: a machine, and everything else that may be at the end of a cable."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from support.command import NIM, Command
+from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
+from support.shop import IFU, Machine, Shop, invoice
+
+from bridge.recorder import Recorder
+from bridge.recording import read
+from daemon.probe import meeting
+from daemon.settings import load
+
+
+@pytest.fixture
+def machine(tmp_path):
+    machine = Machine(tmp_path)
+    yield machine
+    machine.kill()
+
+
+@contextmanager
+def answering(link, answer: Callable[[bytes], bytes]) -> Iterator[None]:
+    """A device that says `answer` to whatever it is sent."""
+    stop = threading.Event()
+
+    def serve(leader: int) -> None:
+        while not stop.is_set():
+            if select.select([leader], [], [], 0.02)[0]:
+                os.write(leader, answer(os.read(leader, 4096)))
+
+    with raw_terminal(link) as leader:
+        thread = threading.Thread(target=serve, args=(leader,))
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def modem(said: bytes) -> bytes:
+    """Command echo, and an answer to a command."""
+    return said + (b"\r\nOK\r\n" if b"AT\r" in said else b"")
+
+
+def printer(said: bytes) -> bytes:
+    """Silent, except about its state."""
+    return b"\x12" if b"\x10\x04\x01" in said else b""
+
+
+def test_a_machine_is_read_and_nothing_changes(tmp_path, machine):
+    """A table, a file to send without anybody in it, and the machine as before."""
+    machine.start()
+    command = Command(tmp_path)
+    done = command.run("machine", "probe", str(machine.link), "--folder", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert f"{NIM}: " in done.stdout
+    assert " 0 contradicted" in done.stdout
+    assert machine.certified() == []
+    (bundle,) = tmp_path.glob(f"probe-{NIM}-*.zip")
+    with zipfile.ZipFile(bundle) as archive:
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert set(texts) == {"table.txt", "table.json", "recording.rec", "versions.txt"}
+    assert read(texts["recording.rec"]).problems == ()
+    for text in texts.values():
+        for secret in (IFU, "MAISON FASO", "Nkrumah", "25 30 00 00"):
+            assert secret not in text
+
+
+def test_invoices_are_made_on_a_machine_in_test_mode_only(tmp_path, machine):
+    """One that has certified a real invoice is refused; so is one of which nothing is known; in test mode it goes ahead."""
+    machine.start()
+    command = Command(tmp_path)
+    certify = ("machine", "probe", str(machine.link), "--folder", str(tmp_path), "--certify")
+    unknown = command.run(*certify)
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "nothing tells" in unknown.stderr
+    machine.order("foreign-invoice")
+    real = command.run(*certify)
+    assert (real.returncode, real.stdout) == (1, "")
+    assert "not in test mode" in real.stderr
+    assert len(machine.certified()) == 1
+    machine.order("options", test_mode=True)
+    machine.order("foreign-invoice")
+    assert command.run(*certify).returncode == 0
+    assert len(machine.certified()) == 2 + 7
+
+
+def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
+    """Probe, write, start: a machine that refuses what mcfd usually says certifies every kind of sale afterwards."""
+    machine.start(
+        *("--baud", "57600", "--strict-baud", "--full-customer", "--whole-close", "--name-most", "30"),
+        *("--untaxed-specific", "--test-mode"),
+    )
+    with Shop(tmp_path, machines=(machine,)) as shop:
+        shop._write_config()
+        done = shop.mcfd(
+            *("machine", "probe", str(machine.link), "--folder", str(tmp_path)),
+            *("--certify", "--i-know-these-are-real", "--write", "--speed", "57600"),
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = load(shop.config_file).machine[0]
+        assert found.baudrate == 57_600
+        assert (found.habits.walk_in, found.habits.close_total) == ("fields", "whole")
+        assert (found.habits.name_bytes, found.habits.specific_tax_ht) == (30, "folded")
+        shop._write_config = lambda: None
+        shop.start_daemon()
+        sale = invoice("F-1")
+        sale["items"][0]["name"] = "Riz parfumé long grain du Mékong, sac de 25 kg"
+        answer = shop.certify(sale)
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (silent_line, "nobody answers"),
+        (chatty_line, "something talks here, but not as a fiscal machine does"),
+        (lambda link: answering(link, modem), "a modem answers here"),
+        (lambda link: answering(link, printer), "a printer answers here"),
+    ],
+    ids=["nothing", "a console", "a modem", "a printer"],
+)
+async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, line, told):
+    """One clear line each."""
+    monkeypatch.setattr(meeting, "SPEEDS", (115_200, 9_600))
+    monkeypatch.setattr(meeting, "WAKING", 0.5)
+    port = tmp_path / "port"
+    with line(port), pytest.raises(meeting.NoMachine) as none:
+        async with meeting.met(str(port), Recorder(lambda _: None), 115_200):
+            pass
+    assert told in str(none.value)
+
+
+def test_a_port_that_another_program_holds_is_left_alone(tmp_path, machine):
+    """Its name and number are told; so is a port that is not there. Exit code 3."""
+    machine.start()
+    command = Command(tmp_path)
+    with held_by_another_program(machine.link) as pid:
+        held = command.run("machine", "probe", str(machine.link))
+        assert (held.returncode, held.stdout) == (3, "")
+        assert f"sleep ({pid})" in held.stderr
+    gone = command.run("machine", "probe", str(tmp_path / "nothing"))
+    assert gone.returncode == 3
+    assert "no such device" in gone.stderr
+
+
+def test_for_scripts(tmp_path, machine):
+    """One JSON object: findings, settings, where the file is."""
+    machine.start("--short-nim")
+    command = Command(tmp_path)
+    found = json.loads(command.ok("machine", "probe", str(machine.link), "--folder", str(tmp_path), "--json"))
+    assert found["nim"] == NIM.partition("-")[0]
+    (short,) = [finding for finding in found["findings"] if finding["verdict"] == "contradicted"]
+    assert (short["check"], short["came"]) == ("state.nim", "EL02000015")

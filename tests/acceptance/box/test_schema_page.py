@@ -1,0 +1,91 @@
+"""The documentation page in a real browser that has no network but this box."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from support.shop import Shop
+from support.tools import need
+
+CHROMIUM = next(filter(shutil.which, ("chromium", "chromium-browser", "google-chrome")), "chromium")
+PATIENCE_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    need(CHROMIUM)
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which(CHROMIUM), args=[*sandbox, "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """The page, and what it asked for and complained of."""
+
+    def __init__(self, page: Page, shop: Shop) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(f"http://127.0.0.1:{shop.port}/schema")
+
+
+@pytest.fixture
+def watched(browser: Browser, shop: Shop) -> Iterator[Watched]:
+    page = browser.new_page()
+    yield Watched(page, shop)
+    page.close()
+
+
+def operations(shop: Shop) -> list[dict[str, Any]]:
+    document = shop.http.get("/schema/openapi.json").json()
+    return [operation for path in document["paths"].values() for operation in path.values()]
+
+
+def test_every_operation_is_shown(shop: Shop, watched: Watched) -> None:
+    """Each with its summary in French and English; nothing was asked of anybody else, and nothing went wrong."""
+    blocks = watched.page.locator(".opblock")
+    expected = operations(shop)
+    expect(blocks).to_have_count(len(expected), timeout=PATIENCE_MS)
+    shown = watched.page.locator(".opblock-summary-description").all_inner_texts()
+    assert sorted(shown) == sorted(operation["summary"] for operation in expected)
+    assert watched.complaints == []
+    assert {url.split("/")[2] for url in watched.asked if not url.startswith("data:")} == {f"127.0.0.1:{shop.port}"}
+
+
+def test_an_operation_opens(shop: Shop, watched: Watched) -> None:
+    """With its text, an example to copy, and what each answer looks like."""
+    certify = watched.page.locator("#operations-certification-certify_invoice")
+    certify.locator(".opblock-summary-control").click()
+    expect(certify.locator(".opblock-description")).to_contain_text("power cut")
+    expect(certify).to_contain_text("Riz 25 kg")
+    expect(certify).to_contain_text("DUPLICATE_INVOICE")
+    assert watched.complaints == []
+
+
+def test_the_page_can_be_used_with_a_key(shop: Shop, watched: Watched) -> None:
+    """Authorize with a key, try /v1/me, and read the answer: all on this box."""
+    page = watched.page
+    page.locator("button.authorize").first.click()
+    page.locator(".auth-container input").fill(shop.key())
+    page.locator(".auth-btn-wrapper button.authorize").click()
+    page.locator(".auth-btn-wrapper button.btn-done").click()
+    me = page.locator("#operations-key-me")
+    me.locator(".opblock-summary-control").click()
+    me.locator("button.try-out__btn").click()
+    me.locator("button.execute").click()
+    expect(me.locator(".live-responses-table tbody .response-col_description")).to_contain_text('"mode": "live"')
+    assert watched.complaints == []

@@ -1,0 +1,220 @@
+"""`mcfd setup` as a technician and a script run it, against machines in every state and lines with everything else on them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import stat
+import subprocess
+import time
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import segno
+from support.command import BIN, Command
+from support.line.states import chatty_line, held_by_another_program, silent_line
+from support.shop import IFU, NIM, Machine, Shop, invoice
+from support.tools import let_others_through
+
+from daemon.core.keys import inspect
+
+OTHER = "EL02000016-1"
+NOBODY = 65534
+
+
+class Box(Command):
+    """A box without a configuration; setup is told its ports, so that it leaves those of the real box alone."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.config.unlink()
+
+    def arguments(self, *ports: Path) -> list[str]:
+        return ["setup", "--ledger", str(self.ledger), *(word for port in ports for word in ("--port", str(port)))]
+
+    def setup(self, *ports: Path, more: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        return self.run(*self.arguments(*ports), "--yes", *more)
+
+    def told(self, *ports: Path, more: tuple[str, ...] = (), code: int = 0) -> dict[str, Any]:
+        done = self.setup(*ports, more=("--json", *more))
+        assert done.returncode == code, done.stdout + done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+
+class AsItWasSetUp(Shop):
+    def _write_config(self) -> None:
+        """The one that setup wrote."""
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    return Box(tmp_path)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path).start()
+    yield machine
+    machine.kill()
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path, OTHER).start()
+    yield machine
+    machine.kill()
+
+
+def test_one_machine_unattended(box: Box, machine: Machine) -> None:
+    """From nothing to a certified invoice: the configuration that was written, the key that was shown."""
+    shop = AsItWasSetUp(box.folder, machines=(machine,))
+    told = box.told(machine.link, more=("--operator-name", 'Caisse "1"', "--http-port", str(shop.port)))
+    (found,) = told["machines"]
+    assert (found["nim"], found["ifu"], found["trade_name"]) == (NIM, IFU, "MAISON FASO")
+    assert (told["config"], told["kept"], found["address"]) == (str(box.config), None, f"http://127.0.0.1:{shop.port}")
+    assert stat.S_IMODE(box.config.stat().st_mode) == 0o640
+    assert box.json("config", "check") == {"ok": True, "file": str(box.config), "machines": [NIM]}
+    with shop:
+        shop.start_daemon()
+        headers = {"Authorization": f"Bearer {found['key']}"}
+        answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("S-1"), headers=headers)
+        assert answer.status_code == httpx.codes.OK, answer.text
+        shop.verify()
+
+
+def test_two_machines(box: Box, machine: Machine, other: Machine) -> None:
+    """Both are set up, each with a key of its own; `--nim` picks one; one that has not answered is no reason to write."""
+    told = box.told(machine.link, other.link)
+    assert [found["nim"] for found in told["machines"]] == [NIM, OTHER]
+    assert len({found["key"] for found in told["machines"]}) == 2
+    assert box.json("config", "check")["machines"] == [NIM, OTHER]
+    told = box.told(machine.link, other.link, more=("--force", "--nim", OTHER, "--no-key"))
+    assert [(found["nim"], found["key"]) for found in told["machines"]] == [(OTHER, None)]
+    before = box.config.read_text()
+    done = box.setup(machine.link, more=("--force", "--nim", OTHER))
+    assert (done.returncode, f"{OTHER} has answered on no port" in done.stderr) == (1, True)
+    assert box.config.read_text() == before
+
+
+def test_what_is_on_a_line_without_a_machine(box: Box, machine: Machine, tmp_path: Path) -> None:
+    """Nobody, somebody else, a program that has it open, no port at all: each told apart, all at once, in bounded time; the
+    machine among them is found."""
+    held, paths = tmp_path / "held", (tmp_path / "silent", tmp_path / "chatty")
+    with silent_line(paths[0]), chatty_line(paths[1]), silent_line(held), held_by_another_program(held) as pid:
+        began = time.monotonic()
+        told = box.told(*paths, held, tmp_path / "missing", machine.link)
+        took = time.monotonic() - began
+    assert [port["why"] for port in told["ports"]] == ["silent", "stranger", "busy", "missing", None]
+    assert f"sleep ({pid})" in told["ports"][2]["reason"]
+    assert [found["nim"] for found in told["machines"]] == [NIM]
+    assert took < 9
+
+
+def test_no_machine_at_all(box: Box, tmp_path: Path) -> None:
+    """Exit 1, what is on each port and what to do; nothing is written, neither configuration nor ledger."""
+    with silent_line(tmp_path / "silent") as line:
+        done = box.setup(line)
+    assert done.returncode == 1
+    assert "nobody answers" in done.stdout
+    assert "no machine has answered. Is it switched on" in done.stderr
+    assert not box.config.exists()
+    assert not box.ledger.exists()
+
+
+@pytest.mark.parametrize("mode", ["active", "not activated", "blocked", "deactivated"])
+def test_a_machine_in_each_state(box: Box, machine: Machine, mode: str) -> None:
+    """Setup only reads, and a machine answers in every state: it is found, and nothing on it has changed."""
+    machine.order("mode", mode=mode)
+    before = machine.order("snapshot")["state"]
+    done = box.setup(machine.link)
+    assert done.returncode == 0, done.stderr
+    for shown in (NIM, IFU, "MAISON FASO", "TC 0  FVC 0  FRC 0", "CLOCK"):
+        assert shown in done.stdout
+    after = machine.order("snapshot")
+    assert (after["stage"], after["state"]["tc"], after["log"]) == ("idle", before["tc"], [])
+
+
+def test_a_clock_that_is_off_is_told(box: Box, machine: Machine) -> None:
+    """More than two minutes between box and machine."""
+    machine.order("clock", offset=7200)
+    assert "s off the machine's: set it" in box.setup(machine.link).stderr
+
+
+def test_a_configuration_is_not_lost(box: Box, machine: Machine) -> None:
+    """Without `--force` the one that exists stays, and no port is asked; with it, it is kept beside the new one."""
+    box.config.write_text("[server]\n# by hand\n")
+    done = box.setup(machine.link)
+    assert (done.returncode, "--force replaces it" in done.stderr, done.stdout) == (1, True, "")
+    told = box.told(machine.link, more=("--force",))
+    assert Path(told["kept"]).read_text() == "[server]\n# by hand\n"
+    assert Path(told["kept"]).parent == box.config.parent
+    assert f'nim = "{NIM}"' in box.config.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None:
+    """`sudo mcfd setup`: the configuration is root's and the group's of its folder, ledger and authority the folder's owner's."""
+    let_others_through(box.folder)
+    etc, state = box.folder / "etc", box.folder / "state"
+    for folder, owner in ((etc, 0), (state, NOBODY)):
+        folder.mkdir()
+        os.chown(folder, owner, NOBODY)
+    box.config, box.ledger = etc / "mcfd.toml", state / "mcfd.sqlite3"
+    assert box.setup(machine.link, more=("--network", "https")).returncode == 0
+    status = box.config.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, NOBODY, 0o640)
+    made = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
+    assert len(made) == 5
+    assert {path.stat().st_uid for path in made} == {NOBODY}
+
+
+def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) -> None:
+    """Reachable from the network without encryption, and nobody said that this is meant: exit 2, nothing written."""
+    done = box.setup(machine.link, more=("--host", "0.0.0.0"))  # noqa: S104  to be refused
+    assert (done.returncode, "server.host" in done.stderr) == (2, True)
+    assert not box.config.exists()
+    assert not box.ledger.exists()
+    assert box.setup(machine.link, more=("--network", "plain")).returncode == 0
+    assert "allow_plain_lan = true" in box.config.read_text()
+
+
+def test_a_technician_at_a_terminal(box: Box, machine: Machine) -> None:
+    """Asked in French what only a person knows, then the key, once, and the QR code that carries address, NIM and key."""
+    words = at_terminal(box, box.arguments(machine.link), b"\n\nCaisse 7\n\n", LC_ALL="fr_FR.UTF-8")
+    for question in ("Qui s'en sert", "ISF", "Nom de la caisse", f"Écrire {box.config}"):
+        assert question in words
+    (key,) = [word for word in words.split() if word.startswith("ak_live_")]
+    assert inspect(key) == "live"
+    text = json.dumps({"url": "http://127.0.0.1:8480", "nim": NIM, "key": key}, separators=(",", ":"))
+    expected = io.StringIO()
+    segno.make(text, error="l", micro=False).terminal(expected, compact=True)
+    assert expected.getvalue().strip() in words
+    assert 'operator_name = "Caisse 7"' in box.config.read_text()
+
+
+def at_terminal(box: Box, arguments: list[str], typed: bytes, **env: str) -> str:
+    """All that is seen at a terminal where somebody has typed ahead."""
+    leader, follower = os.openpty()
+    tty.setraw(follower)
+    seen = bytearray()
+    try:
+        process = subprocess.Popen(
+            [str(BIN / "mcfd"), *arguments],
+            stdin=follower, stdout=follower, stderr=follower, env=box.environ(**env, PYTHONIOENCODING="utf-8"),
+        )  # fmt: skip
+        os.write(leader, typed)
+        while process.poll() is None or select.select([leader], [], [], 0)[0]:
+            if select.select([leader], [], [], 0.05)[0]:
+                seen += os.read(leader, 65536)
+        assert process.returncode == 0, seen.decode()
+    finally:
+        os.close(follower)
+        os.close(leader)
+    return seen.decode()

@@ -1,0 +1,73 @@
+"""The programs of docs/clients.md, run as they stand on the page."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from support.receivers.hooks import HookedShop
+from support.shop import BIN, Shop, wait_for
+
+from daemon.settings.model import EventType
+
+PAGE = (Path(__file__).parents[3] / "docs/clients.md").read_text()
+
+
+def program(name: str) -> str:
+    """The block of Python that begins with its name."""
+    (found,) = re.findall(rf"```python\n(# {re.escape(name)}\n.*?)```", PAGE, re.DOTALL)
+    return str(found)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[HookedShop]:
+    with HookedShop(tmp_path) as shop:
+        yield shop
+
+
+def run(name: str, shop: Shop) -> str:
+    environ = {**os.environ, "MCFD_KEY": shop.key(), "MCFD_URL": f"http://127.0.0.1:{shop.port}"}
+    done = subprocess.run(
+        [sys.executable, "-c", program(name)], env=environ, stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def test_the_till_and_the_receiver(shop: HookedShop, tmp_path: Path) -> None:
+    """The till certifies with the published client, and the receiver prints the event of it, verified."""
+    secret = tmp_path / "erp.secret"
+    secret.write_text("any text will do\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environ = {**os.environ, "SECRET": "any text will do", "PORT": str(port)}
+    shop.hooks = f'\n[[webhook]]\nurl = "http://127.0.0.1:{port}/"\nsecret_file = "{secret}"\nretry_max = 1.0\n'
+    heard = tmp_path / "heard"
+    with heard.open("w") as out:
+        receiver = subprocess.Popen(
+            [str(BIN / "python"), "-c", program("receiver.py")], env=environ, stdout=out, stderr=subprocess.DEVNULL
+        )
+        try:
+            shop.start()
+            code, total, mode = run("till.py", shop).split()
+            assert (len(code), total, mode) == (24, "15000", "live")
+            wait_for(lambda: f"cert.issued {code}" in heard.read_text(), "the event at the receiver")
+        finally:
+            with suppress(ProcessLookupError):
+                receiver.send_signal(signal.SIGTERM)
+            receiver.wait(10)
+
+
+def test_the_page_names_every_event() -> None:
+    """As the configuration knows them."""
+    for kind in get_args(EventType):
+        assert f"`{kind}`" in PAGE

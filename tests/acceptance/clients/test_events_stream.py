@@ -1,0 +1,204 @@
+"""Server-sent events on a running daemon: at once, in order, resumable, each key its own book."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.shop import NIM, Shop, invoice, wait_for
+from support.sse import Screen
+from support.till import certified, fresh, invalid, problem
+
+
+@pytest.fixture
+def own_shop(tmp_path: Path) -> Iterator[Shop]:
+    """For tests that stop the daemon or the machine."""
+    with Shop(tmp_path) as shop:
+        yield shop
+
+
+def digits(days_ago: int) -> str:
+    return (datetime.now(UTC) - timedelta(days=days_ago)).strftime("%Y%m%d%H%M%S")
+
+
+def test_a_certification_is_told_at_once(shop: Shop) -> None:
+    """Within a blink of its answer, to every screen, with the receipt as the till got it."""
+    with Screen(shop) as one, Screen(shop) as other:
+        receipt = certified(shop.certify(invoice(fresh())))
+        answered = time.monotonic()
+        for screen in (one, other):
+            (told,) = screen.wait_for("cert.issued")
+            assert told.data == receipt
+        assert time.monotonic() - answered < 5
+
+
+def test_a_closure_is_told_with_its_report(shop: Shop) -> None:
+    """The data is the Z as the till got it."""
+    with Screen(shop) as screen:
+        report = shop.close_period().json()
+        (told,) = screen.wait_for("closure.created")
+    assert told.data == report
+
+
+def test_each_key_hears_its_own_book(shop: Shop) -> None:
+    """Sandbox and live never meet, in events either."""
+    with Screen(shop) as live, Screen(shop, "test") as test:
+        certified(shop.certify(invoice(fresh()), mode="test"))
+        shop.close_period(mode="test")
+        certified(shop.certify(invoice(fresh())))
+        (of_test,) = test.wait_for("cert.issued")
+        test.wait_for("closure.created")
+        (of_live,) = live.wait_for("cert.issued")
+    assert of_test.data["codeSecef"].startswith("TESTFACT")
+    assert not of_live.data["codeSecef"].startswith("TESTFACT")
+    assert test.types == ["cert.issued", "closure.created"]
+    assert live.types == ["cert.issued"]
+
+
+def test_nothing_is_missed_in_between(shop: Shop) -> None:
+    """A screen that comes back with the last id it saw hears everything since, each once, in order, and then goes on."""
+    with Screen(shop) as screen:
+        first = certified(shop.certify(invoice(fresh())))
+        last = screen.wait_for("cert.issued")[-1].id
+    missed = [certified(shop.certify(invoice(fresh()))) for _ in range(60)]
+    with Screen(shop, last=last) as screen:
+        screen.wait_for("cert.issued", 60)
+        missed.append(certified(shop.certify(invoice(fresh()))))
+        told = screen.wait_for("cert.issued", 61)
+    assert [event.data["codeSecef"] for event in told] == [receipt["codeSecef"] for receipt in missed]
+    assert first["codeSecef"] not in {event.data["codeSecef"] for event in told}
+    assert [event.id for event in told] == sorted({event.id for event in told})
+
+
+def test_without_a_last_event_it_begins_now(shop: Shop) -> None:
+    """What was before is in the journal."""
+    certified(shop.certify(invoice(fresh())))
+    with Screen(shop) as screen:
+        receipt = certified(shop.certify(invoice(fresh())))
+        screen.wait_for("cert.issued")
+    assert [event.data["codeSecef"] for event in screen.heard] == [receipt["codeSecef"]]
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 19, "1-", "1-2-3", "1-x"])
+def test_a_last_event_that_is_none(shop: Shop, last: str) -> None:
+    """422 that names the header."""
+    answer = shop.http.get(f"/v1/mcf/{NIM}/events", headers={**shop.headers(), "Last-Event-ID": last})
+    assert list(invalid(answer)) == ["Last-Event-ID"]
+
+
+def test_the_headers_of_a_stream(shop: Shop) -> None:
+    """Nobody on the way may keep it or hold it back."""
+    with shop.http.stream("GET", f"/v1/mcf/{NIM}/events", headers=shop.headers()) as answer:
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-accel-buffering"] == "no"
+        assert next(answer.iter_lines()).startswith("retry: ")
+
+
+def test_a_stream_takes_a_key(shop: Shop) -> None:
+    """As everything else: 401 without, 403 for another NIM."""
+    problem(shop.http.get(f"/v1/mcf/{NIM}/events"), 401, "UNAUTHENTICATED")
+    problem(shop.http.get("/v1/mcf/EL09999999-1/events", headers=shop.headers()), 403, "NIM_NOT_IN_SCOPE")
+
+
+def test_a_key_has_eight_streams(shop: Shop) -> None:
+    """The ninth is told when to come again; a place that is left can be taken at once."""
+    with ExitStack() as stack:
+        screens = [stack.enter_context(Screen(shop)) for _ in range(8)]
+        refused = shop.http.get(f"/v1/mcf/{NIM}/events", headers=shop.headers())
+        problem(refused, 429, "TOO_MANY_REQUESTS")
+        assert int(refused.headers["retry-after"]) > 0
+        with Screen(shop, "test"):
+            certified(shop.certify(invoice(fresh())))
+        for screen in screens:
+            screen.wait_for("cert.issued")
+
+    def free() -> bool:
+        with httpx.stream("GET", f"{shop.http.base_url}/v1/mcf/{NIM}/events", headers=shop.headers()) as answer:
+            return answer.status_code == httpx.codes.OK
+
+    wait_for(free, "a free place")
+
+
+def test_a_machine_that_goes_and_comes_is_told(own_shop: Shop) -> None:
+    """Why it is gone without naming its port, that it is back, and what an operator has to settle; also to who was not there."""
+    own_shop.start()
+    with Screen(own_shop) as screen:
+        own_shop.machines[0].order("unplug")
+        (gone,) = screen.wait_for("mcf.disconnected")
+        own_shop.machines[0].order("plug")
+        screen.wait_for("mcf.connected")
+    assert gone.data["reason"]
+    assert "/" not in gone.data["reason"]
+    assert (gone.data["nim"], gone.data["mode"]) == (NIM, "live")
+    own_shop.stop_daemon()
+    own_shop.machines[0].order("counters", tc=0, fvc=0, frc=0)
+    own_shop.machines[0].order("foreign-invoice")
+    own_shop.start_daemon(ready=False)
+    with Screen(own_shop, last=gone.id) as screen:
+        (attention,) = screen.wait_for("mcf.attention")
+    assert attention.data["found"]
+    assert screen.types[0] == "mcf.connected"  # the one that was missed
+
+
+def test_the_stop_ends_streams_properly(own_shop: Shop) -> None:
+    """At once, with the end that a client can tell from a cut; what the screen did not hear it hears after the restart."""
+    own_shop.start()
+    with Screen(own_shop) as screen:
+        certified(own_shop.certify(invoice(fresh())))
+        last = screen.wait_for("cert.issued")[-1].id
+        began = time.monotonic()
+        assert own_shop.stop_daemon() == 0
+        wait_for(lambda: screen.ended, "the end of the stream")
+        assert screen.ended == "properly"
+        assert time.monotonic() - began < 5
+    own_shop.start_daemon()
+    with Screen(own_shop, last=last) as screen:
+        receipt = certified(own_shop.certify(invoice(fresh())))
+        assert screen.wait_for("cert.issued")[-1].data == receipt
+        assert screen.wait_for("mcf.connected")
+
+
+def test_the_tax_server_s_silence_is_told_once_a_day(own_shop: Shop) -> None:
+    """More than 7 days without contact: an event with the days, also in /info; not again after a restart on the same day."""
+    own_shop.machines[0].start()
+    own_shop.machines[0].order("tax-server", reachable=False, last_contact=digits(9))
+    own_shop.start_daemon()
+
+    def told() -> list[dict[str, Any]]:
+        with Screen(own_shop, last=0) as screen:
+            screen.wait_for("mcf.connected")
+            certified(own_shop.certify(invoice(fresh())))
+            screen.wait_for("cert.issued")
+        return [event.data for event in screen.of("taxserver.alert")]
+
+    (alert,) = told()
+    assert alert["daysSinceContact"] == 9
+    server = own_shop.get("info").json()["taxServer"]
+    assert (server["alert"], server["daysSinceContact"], server["lastContact"]) == (
+        True,
+        9,
+        digits(9)[:8] + server["lastContact"][8:],
+    )
+    own_shop.stop_daemon()
+    own_shop.start_daemon()
+    assert told() == [alert]
+
+
+def test_six_days_are_no_alert(own_shop: Shop) -> None:
+    """The rule says: more than 7."""
+    own_shop.machines[0].start()
+    own_shop.machines[0].order("tax-server", reachable=False, last_contact=digits(6))
+    own_shop.start_daemon()
+    server = own_shop.get("info").json()["taxServer"]
+    assert (server["alert"], server["daysSinceContact"]) == (False, 6)
+    with Screen(own_shop, last=0) as screen:
+        certified(own_shop.certify(invoice(fresh())))
+        screen.wait_for("cert.issued")
+    assert not screen.of("taxserver.alert")

@@ -1,0 +1,223 @@
+"""Webhooks from a running daemon to a real receiver, checked by the published client's own verifier."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from avepay.mcf import AvePay
+from support.receivers.hooks import HookedShop, Receiver
+from support.shop import NIM, Shop, invoice, wait_for
+from support.till import certified, fresh
+
+NOWHERE = "/nowhere/till.secret"
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    found = Receiver(tmp_path)
+    asyncio.run(found.up())
+    yield found
+    found.kill()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[HookedShop]:
+    with HookedShop(tmp_path) as shop:
+        yield shop
+
+
+def sold(receiver: Receiver, count: int) -> list[str]:
+    """Codes of the certifications that arrived, once there are so many."""
+    wait_for(lambda: len(receiver.of("cert.issued")) >= count, f"{count} certifications at the receiver")
+    return [data["codeSecef"] for data in receiver.of("cert.issued")]
+
+
+def test_the_published_client_accepts_them(shop: HookedShop, receiver: Receiver) -> None:
+    """Its verifier, given the raw body, the header and the secret as it stands in the file, gives back type and data; and it
+    refuses a body that was touched. (The receiver has checked the Standard Webhooks signature before it took anything.)"""
+    shop.hooks = receiver.section()
+    shop.start()
+    receipt = certified(shop.certify(invoice(fresh())))
+    report = shop.close_period().json()
+    wait_for(lambda: receiver.of("closure.created"), "the closure")
+    with AvePay("ak_live_x", base_url="http://localhost", webhook_secret=receiver.secret) as client:
+        found = {}
+        for attempt in receiver.attempts():
+            body, header = attempt["body"].encode(), attempt["headers"]["x-avepay-signature"]
+            assert attempt["headers"]["content-type"] == "application/json"
+            event = client.webhooks.verify(body, header)
+            found[event.type] = event.data
+            with pytest.raises(Exception, match="mismatch"):
+                client.webhooks.verify(body + b" ", header)
+    assert found["cert.issued"] == receipt
+    assert found["closure.created"] == report
+    assert found["mcf.connected"]["nim"] == NIM
+    assert {(event["nim"], event["mode"]) for event in receiver.taken()} == {(NIM, "live")}
+    assert receiver.secret not in shop.log_file.read_text()
+
+
+def test_nothing_is_lost_and_order_holds(shop: HookedShop, receiver: Receiver) -> None:
+    """A receiver that is down, one that says no for the moment, a daemon killed in the middle: every certification arrives
+    in the order of the book, and what comes twice has the same id."""
+    shop.hooks = receiver.section(events=["cert.issued"])
+    shop.start()
+    codes = [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(3)]
+    sold(receiver, 3)
+    receiver.kill()
+    codes += [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(4)]
+    shop.kill_daemon()
+    asyncio.run(receiver.up())
+    asyncio.run(receiver.script({"status": 503}, {"cut": True}, {"status": 429, "headers": {"retry-after": "1"}}))
+    shop.start_daemon()
+    codes += [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(3)]
+    assert sold(receiver, 10) == codes
+    assert {event["type"] for event in receiver.taken()} == {"cert.issued"}
+
+
+def test_a_refused_event_is_parked_and_does_not_hold_up_the_others(shop: HookedShop, receiver: Receiver) -> None:
+    """As upstream: any other 4xx is not tried again, and can be seen."""
+    shop.hooks = receiver.section(events=["cert.issued"])
+    shop.start()
+    asyncio.run(receiver.script({"status": 422, "body": "what is this"}))
+    codes = [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(2)]
+    assert sold(receiver, 1) == codes[1:]
+    (parked,) = shop.events("event_parked")
+    assert "422 what is this" in parked["error"]
+    metrics = shop.http.get("/metrics").text
+    host = receiver.url.split("/")[2]
+    assert f'mcfd_outbox_parked{{destination="{host}",mode="live",nim="{NIM}"}} 1.0' in metrics
+    assert receiver.url not in metrics
+
+
+def test_a_receiver_that_hangs_delays_no_till(shop: HookedShop, receiver: Receiver) -> None:
+    """Certifications and the Z go on as if nobody listened."""
+    shop.hooks = receiver.section()
+    shop.start()
+    asyncio.run(receiver.script(*({"delay": 30} for _ in range(5))))
+    began = time.monotonic()
+    for _ in range(10):
+        certified(shop.certify(invoice(fresh())))
+    assert shop.close_period().status_code == 201
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_the_sandbox_is_sent_only_when_asked_for(shop: HookedShop, receiver: Receiver, wanted: bool) -> None:
+    """Nobody takes a trial for a sale unawares."""
+    shop.hooks = receiver.section(events=["cert.issued"], include_sandbox=wanted)
+    shop.start()
+    test = certified(shop.certify(invoice(fresh()), mode="test"))["codeSecef"]
+    live = certified(shop.certify(invoice(fresh())))["codeSecef"]
+    expected = {test, live} if wanted else {live}
+    assert set(sold(receiver, len(expected))) == expected
+    shop.stop_daemon()
+    assert {event["mode"] for event in receiver.taken()} == ({"test", "live"} if wanted else {"live"})
+
+
+def test_two_receivers_each_for_itself(shop: HookedShop, receiver: Receiver, tmp_path: Path) -> None:
+    """One is down: the other hears everything at once; each is signed with its own secret."""
+    (tmp_path / "other").mkdir()
+    other = Receiver(tmp_path / "other")
+    asyncio.run(other.up())
+    try:
+        shop.hooks = receiver.section(events=["cert.issued"]) + other.section(events=["cert.issued"])
+        receiver.kill()
+        shop.start()
+        code = certified(shop.certify(invoice(fresh())))["codeSecef"]
+        assert sold(other, 1) == [code]
+        asyncio.run(receiver.up())
+        assert sold(receiver, 1) == [code]
+        assert other.secret != receiver.secret
+    finally:
+        other.kill()
+
+
+def reload(shop: Shop, ended: str = "reloaded") -> None:
+    before = len(shop.events(ended))
+    os.kill(shop.pid, signal.SIGHUP)
+    wait_for(lambda: len(shop.events(ended)) > before, ended)
+
+
+def test_a_reload_brings_and_takes_webhooks(shop: HookedShop, receiver: Receiver, tmp_path: Path) -> None:
+    """From then on; what waits for one that was taken out is forgotten, and a bad secret changes nothing."""
+    shop.start()
+    certified(shop.certify(invoice(fresh())))
+    without = shop.config_file.read_text()
+    shop.config_file.write_text(without + receiver.section(events=["cert.issued"]))
+    reload(shop)
+    code = certified(shop.certify(invoice(fresh())))["codeSecef"]
+    assert sold(receiver, 1) == [code]
+    empty = tmp_path / "empty"
+    empty.write_text("\n")
+    shop.config_file.write_text(without + receiver.section(secret_file=str(empty)))
+    reload(shop, "reload.refused")
+    code = certified(shop.certify(invoice(fresh())))["codeSecef"]
+    assert sold(receiver, 2)[1:] == [code]
+    receiver.kill()
+    certified(shop.certify(invoice(fresh())))
+    shop.config_file.write_text(without)
+    reload(shop)
+    assert [line["events"] for line in shop.events("webhook.forgotten")] == [1]
+    asyncio.run(receiver.up())
+    certified(shop.certify(invoice(fresh())))
+    shop.stop_daemon()
+    assert len(receiver.of("cert.issued")) == 2
+
+
+def test_a_webhook_whose_address_changes_keeps_what_waits(shop: HookedShop, receiver: Receiver) -> None:
+    """`/x` becomes `/x/` while events wait: they go to the new address, in order, and nothing is said to be forgotten."""
+    shop.start()
+    without = shop.config_file.read_text()
+    shop.config_file.write_text(without + receiver.section(events=["cert.issued"]))
+    reload(shop)
+    receiver.kill()
+    codes = [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(2)]
+    shop.config_file.write_text(without + receiver.section(events=["cert.issued"], url=receiver.url + "/"))
+    reload(shop)
+    codes.append(certified(shop.certify(invoice(fresh())))["codeSecef"])
+    asyncio.run(receiver.up())
+    assert sold(receiver, 3) == codes
+    assert shop.events("webhook.forgotten") == []
+
+
+def test_the_secret_may_be_a_credential_of_systemd(
+    tmp_path: Path, receiver: Receiver, free: Callable[[Path], HookedShop]
+) -> None:
+    """It goes before the file of the same name, which need not be there."""
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / "till.secret").write_text(receiver.secret + "\n")
+    shop = free(credentials)
+    shop.hooks = receiver.section(secret_file=NOWHERE, events=["cert.issued"])
+    shop.start()
+    code = certified(shop.certify(invoice(fresh())))["codeSecef"]
+    assert sold(receiver, 1) == [code]
+
+
+@pytest.fixture
+def free(tmp_path: Path) -> Iterator[Callable[[Path], HookedShop]]:
+    """A shop whose daemon finds its credentials in that folder."""
+    made: list[HookedShop] = []
+
+    def make(credentials: Path) -> HookedShop:
+        made.append(HookedShop(tmp_path, environ={"CREDENTIALS_DIRECTORY": str(credentials)}))
+        return made[0].__enter__()
+
+    yield make
+    for shop in made:
+        shop.__exit__(None, None, None)
+
+
+def test_a_missing_secret_stops_the_start(shop: HookedShop, receiver: Receiver) -> None:
+    """With one line that names the key; not with webhooks that nobody can check."""
+    shop.hooks = receiver.section(secret_file=NOWHERE)
+    shop.machines[0].start()
+    with pytest.raises(AssertionError, match=r"webhook\[0\]"):
+        shop.start_daemon()
+    shop._process = None

@@ -1,0 +1,92 @@
+"""The tills of docs/integrate.md, run as they stand there against a real daemon; and what its tables say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.shop import NIM, Shop, wait_for
+from support.tools import need
+
+from daemon.api.problems import HTTP_CODES, KINDS
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = (DOCS / "integrate.md", DOCS / "integrate.fr.md")
+TILLS = {"python": (sys.executable, "till.py"), "node": ("node", "till.mjs"), "php": ("php", "till.php")}
+
+
+def till(shop: Shop, language: str, number: str) -> subprocess.Popen[str]:
+    program, file = TILLS[language]
+    if language != "python":
+        need(program)
+    environ = {**os.environ, "MCFD_URL": f"http://127.0.0.1:{shop.port}", "MCFD_KEY": shop.key(), "MCFD_NIM": NIM}
+    command = [program, str(DOCS / "tills" / file), number]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+
+
+@pytest.mark.parametrize("language", TILLS)
+def test_a_whole_till(shop: Shop, language: str) -> None:
+    """Each till of the page sells, prints, credits and closes, without one warning; and the machine has both invoices once."""
+    number = f"T-{language}"
+    before = shop.machines[0].counters[0]
+    out, errors = till(shop, language, number).communicate(timeout=120)
+    assert errors == ""
+    certified, *_, credited, closed = out.splitlines()
+    assert re.fullmatch(rf"certified {number} [A-Z0-9]{{24}} 30600", certified)
+    assert "FACTURE DE VENTE" in out
+    assert re.fullmatch(r"credited [A-Z0-9]{24}", credited)
+    assert re.fullmatch(r"closed Z \d+ 30000", closed)
+    assert [entry["number"] for entry in shop.machines[0].certified(before)] == [number, f"{number}-A"]
+
+
+@pytest.mark.parametrize("language", TILLS)
+def test_a_till_outlives_its_machine(tmp_path: Path, language: str) -> None:
+    """With the cable out at the first try, the till sends the same again until the machine is back: certified once."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        shop.machines[0].kill()
+        wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine's loss")
+        with till(shop, language, "T-1") as process:
+            try:
+                wait_for(
+                    lambda: [one for one in shop.events("request") if "certify" in str(one) and "503" in str(one)],
+                    "a try",
+                )
+                shop.machines[0].start()
+                _, errors = process.communicate(timeout=120)
+            finally:
+                process.kill()
+        assert process.returncode == 0, errors
+        assert [entry["number"] for entry in shop.machines[0].certified()] == ["T-1", "T-1-A"]
+
+
+def bodies(page: Path) -> list[dict[str, object]]:
+    return [json.loads(text) for text in re.findall(r"```json\n(\{.*?)```", page.read_text(), re.DOTALL)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_body_of_the_page_is_taken(shop: Shop, page: Path) -> None:
+    """Each request that the page shows is certified as it stands, even with `Mcfd-Strict`, and nothing in it needs a warning."""
+    shown = bodies(page)
+    assert len(shown) == 2
+    sale, credit = shown
+    strict = {**shop.headers(), "Mcfd-Strict": "true"}
+    receipt = shop.http.post(f"/v1/mcf/{NIM}/certify", json={**sale, "invoiceNumber": page.name}, headers=strict).json()
+    assert receipt["warnings"] == [], receipt
+    reference = f"{NIM}-{receipt['fvc']}"
+    changed = {**credit, "invoiceNumber": f"A-{page.name}", "creditNoteRef": reference}
+    answer = shop.http.post(f"/v1/mcf/{NIM}/credit-note", json=changed, headers=strict)
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_code_has_its_line(page: Path) -> None:
+    """The table says of each error code what the till does."""
+    text = page.read_text()
+    missing = {kind.code for kind in KINDS.values()} | {code for code, _ in HTTP_CODES.values()}
+    assert {code for code in missing if f"`{code}`" not in text} == set()

@@ -1,0 +1,131 @@
+"""A year of journal in one file: flat memory, and tills that notice nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.ledgers.year import write_year
+from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
+from support.till import certified, problem
+
+COUNT = 100_000
+FLAT_KB = 12_000
+"""What caches and a few buffers may add; all of the journal in memory would be 200 MB."""
+RANGE = {"from": "2020-01-01"}
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A shop that has been open for a year; its machine remembers as much."""
+    folder = tmp_path_factory.mktemp("year")
+    end = time.time_ns() // 1_000_000 - 3_600_000
+    with ThreadPoolExecutor(1) as thread:
+        counters = thread.submit(asyncio.run, write_year(folder / "mcfd.sqlite3", NIM, COUNT, end=end)).result()
+    state = {"tc": counters.tc, "fvc": counters.fvc, "frc": counters.frc}
+    (folder / f"state-{NIM}.json").write_text(json.dumps(state))
+    with Shop(folder, machines=(Machine(folder, NIM, IFU, "--baud", "115200"),)) as shop:
+        yield shop.start()
+
+
+def resident_kb(shop: Shop) -> int:
+    status = Path(f"/proc/{shop.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+class Export(threading.Thread):
+    """Reads a file to its end, or until it is told that it is enough, and keeps the largest memory of the daemon meanwhile."""
+
+    def __init__(self, shop: Shop, form: str) -> None:
+        super().__init__()
+        self._shop = shop
+        self._form = form
+        self.lines = self.peak = 0
+        self.first = self.last = b""
+        self.enough = threading.Event()
+
+    def run(self) -> None:
+        query = {"format": self._form, "state": "certified", **RANGE}
+        url = f"http://127.0.0.1:{self._shop.port}/v1/mcf/{NIM}/certifications"
+        tail = b""
+        with httpx.stream("GET", url, params=query, headers=self._shop.headers(), timeout=60) as answer:
+            for piece in answer.iter_raw():
+                *whole, tail = (tail + piece).split(b"\n")
+                self.first = self.first or (whole or [b""])[0]
+                self.last = (whole or [self.last])[-1]
+                self.lines += len(whole)
+                self.peak = max(self.peak, resident_kb(self._shop))
+                if self.enough.is_set():
+                    return
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_year_streams_in_flat_memory(year: Shop, form: str) -> None:
+    """100 000 certifications, every one of them, oldest first, and the daemon grows by nothing that counts."""
+    before = resident_kb(year)
+    export = Export(year, form)
+    export.run()
+    assert export.lines >= COUNT + (form == "csv")
+    assert export.peak - before < FLAT_KB, f"{before} kB before, {export.peak} kB at the most"
+    if form == "jsonl":
+        assert json.loads(export.first)["invoiceNumber"] == "S-1"
+        assert json.loads(export.last)["seq"] == export.lines
+
+
+def test_articles_of_a_year_in_flat_memory(year: Shop) -> None:
+    """Added up one by one; the sum is that of the totals."""
+    before = resident_kb(year)
+    articles = year.get("reports/articles", **RANGE).json()
+    assert articles["certs_count"] >= COUNT
+    a = year.get("reports/a", **RANGE).json()
+    assert sum(article["amount"] for article in articles["articles"]) == a["total_ttc"]
+    assert resident_kb(year) - before < FLAT_KB
+
+
+def sell(shop: Shop, name: str, number: int) -> float:
+    began = time.perf_counter()
+    certified(shop.certify(invoice(f"{name}-{number}", 1500, 600)))
+    return time.perf_counter() - began
+
+
+def test_tills_go_first(year: Shop) -> None:
+    """While a file is being made, a sale takes as long as before: less than half as long again, at the median."""
+    quiet = sorted(sell(year, "quiet", number) for number in range(30))
+    export = Export(year, "jsonl")
+    export.start()
+    wait_for(lambda: export.lines, "the file's beginning")
+    busy = sorted(sell(year, "busy", number) for number in range(60))
+    assert export.is_alive(), "the file was made too quickly to show anything"
+    export.enough.set()
+    export.join()
+    assert busy[30] < 1.5 * quiet[15], (quiet, busy)
+
+
+def test_a_reader_that_stops_holds_nothing_up(year: Shop) -> None:
+    """Its file waits, memory does not grow, tills sell; and a key has two files at once."""
+    head = f"GET /v1/mcf/{NIM}/certifications?format=jsonl&from=2020-01-01 HTTP/1.1\r\nHost: localhost\r\n"
+    request = (head + f"Authorization: {year.headers()['Authorization']}\r\n\r\n").encode()
+    before = resident_kb(year)
+    idle = [socket.create_connection(("127.0.0.1", year.port)) for _ in range(2)]
+    try:
+        for each in idle:
+            each.sendall(request)
+            assert each.recv(100).startswith(b"HTTP/1.1 200")
+        refused: Any = year.get("certifications", format="csv", **RANGE)
+        problem(refused, 429, "TOO_MANY_REQUESTS")
+        assert int(refused.headers["retry-after"]) > 0
+        assert sell(year, "beside", 1) < 2
+        assert resident_kb(year) - before < FLAT_KB
+    finally:
+        for each in idle:
+            each.close()
+    wait_for(lambda: year.get("certifications", format="csv", to="2020-01-01").status_code == 200, "a free place")

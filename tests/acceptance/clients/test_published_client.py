@@ -1,0 +1,264 @@
+"""The published client `avepay-mcf`, unchanged, pointed at mcfd: it notices nothing but speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from avepay.mcf import AvePay, AvePayError
+from support.published import OPERATOR, Published, held, sale
+from support.shop import IFU, NIM, Shop, wait_for
+from support.till import fresh
+
+
+def test_a_receipt_has_everything_the_client_reads(shop: Shop, client: Published) -> None:
+    """The quickstart of its page: every field of `Receipt` is there with its type, the rate from the label too."""
+    receipt = client(
+        "certify",
+        number=fresh(),
+        type="FV",
+        operator=OPERATOR,
+        customer={"type": "PP", "name": "Client Comptant"},
+        items=[
+            {"name": "Riz 25kg", "tax_group": "B", "unit_price": 15000, "quantity": 1},
+            {"name": "Pain", "tax_group": "A", "unit_price": 150, "quantity": 4},
+        ],
+        payments=[{"method": "cash", "amount": 15600}],
+    )
+    entry = held(shop, receipt)
+    assert (receipt.total_ttc, receipt.invoice_type, receipt.invoice_number) == (15600, "FV", entry["number"])
+    assert (receipt.nim, receipt.nim_short, receipt.ifu) == (NIM, NIM.partition("-")[0], IFU)
+    assert receipt.date_time == datetime.strptime(entry["time"], "%Y%m%d%H%M%S")  # noqa: DTZ007  as the client has it
+    assert (receipt.counters.tc, receipt.counters.fvc, receipt.counters.frc) == (
+        entry["tc"],
+        entry["fvc"],
+        entry["frc"],
+    )
+    assert receipt.qr == f"BFSECEF01;{receipt.nim_short};{receipt.sig};{IFU};{entry['time']}"
+    assert [(line.group, line.rate, line.ht, line.tva, line.ttc) for line in receipt.tax] == [
+        ("A", 0.0, 600, 0, 600),
+        ("B", 18.0, 12712, 2288, 15000),
+    ]
+    assert receipt.duration_ms >= 0
+    assert shop.get(f"certifications/{receipt.sig}").json()["receipt"]["warnings"] == []
+    assert entry["opening"]["operator_id"] == "1"
+    assert entry["opening"]["isf"] == "SFE-1"
+
+
+def test_every_payment_alias(shop: Shop, client: Published) -> None:
+    """cash, transfer, card, mobile, cheque, other arrive as E, V, C, M, B, A."""
+    aliases = ("cash", "transfer", "card", "mobile", "cheque", "other")
+    receipt = client("certify", **sale(600, payments=[{"method": alias, "amount": 100} for alias in aliases]))
+    assert [entry["method"] for entry in held(shop, receipt)["payments"]] == list("EVCMBA")
+
+
+def test_comments(shop: Shop, client: Published) -> None:
+    """Plain strings, which the client sends without a label, take the next free letters; labelled ones keep theirs."""
+    receipt = client("certify", **sale(comments=["Merci", {"label": "A", "text": "Bonjour"}, "À bientôt"]))
+    comments = [(entry["label"], entry["text"]) for entry in held(shop, receipt)["comments"]]
+    assert sorted(comments) == [("A", "Bonjour"), ("B", "Merci"), ("C", "À bientôt")]
+
+
+def test_specific_tax(shop: Shop, client: Published) -> None:
+    """One that holds is certified separately, one that does not is folded and told in `raw`."""
+    item = {"name": "Boisson", "tax_group": "B", "unit_price": 1050, "quantity": 2, "amount_ttc": 2218}
+    item |= {"specific_tax": 100, "specific_tax_rate": 50, "specific_tax_desc": "Taxe boisson"}
+    paid = [{"method": "cash", "amount": 2218}]
+    receipt = client("certify", **sale(items=[item], payments=paid))
+    line = held(shop, receipt)["lines"][0]
+    assert (line["tax"], line["unit_tax"], line["tax_name"]) == (10_000, 5000, "Taxe boisson")
+    folded = client("certify", **sale(items=[{**item, "specific_tax": 99}], payments=paid))
+    assert (folded.total_ttc, folded.raw["specificTax"]) == (2218, 0)
+    assert [warning["code"] for warning in folded.raw["warnings"]] == ["SPECIFIC_TAX_FOLDED"]
+
+
+CUSTOMERS = [
+    {"type": "CC"},
+    {"type": "PP", "name": "Issa Ouédraogo", "phone": "70 00 00 00"},
+    {
+        "type": "PM",
+        "ifu": "00012345X",
+        "name": "Faso & Fils",
+        "address": "Rue 1, Ouaga",
+        "email": "a@b.bf",
+        "rccm": "BF-1",
+    },
+    {"clientType": "PC", "ifu": "00012346X", "name": "Zoé"},
+]
+
+
+@pytest.mark.parametrize("customer", CUSTOMERS, ids=["CC", "PP", "PM", "PC"])
+def test_customers(shop: Shop, client: Published, customer: dict[str, str]) -> None:
+    """With whatever the client passes on: address, phone, e-mail, trade register."""
+    entry = held(shop, client("certify", **sale(customer=customer)))["customer"]
+    told = {"type" if name == "clientType" else name: value for name, value in customer.items()}
+    assert {name: entry[name] for name in told} == told
+
+
+def test_prices_with_decimals_and_other_groups(shop: Shop, client: Published) -> None:
+    """The client rounds `unit_price × quantity` itself and sends a rate for groups it does not know."""
+    items = [
+        {"name": "Tissu", "tax_group": "B", "unit_price": 333.33, "quantity": 3},
+        {"name": "Hôtel", "tax_group": "C", "tax_rate": 10, "item_type": "LOCSER", "unit_price": 5500},
+        {"name": "Sucre", "tax_group": "B", "unit_price": 7.5, "quantity": 0.5, "amount_ttc": 4},
+    ]
+    receipt = client("certify", **sale(items=items, payments=[{"method": "mobile", "amount": 1000 + 5500 + 4}]))
+    assert [(line.group, line.ttc, line.rate) for line in receipt.tax] == [("B", 1004, 18.0), ("C", 5500, 10.0)]
+
+
+def test_the_raw_names_too(shop: Shop, client: Published) -> None:
+    """A dict in the API's own words instead of the friendly ones."""
+    raw = {
+        "invoiceNumber": fresh(),
+        "invoiceType": "FT",
+        "priceMode": "TTC",
+        "operatorId": "9",
+        "operatorName": "Zoé",
+        "isf": "SFE-2",
+        "customer": {"clientType": "CC"},
+        "items": [{"name": "Acompte", "taxGroup": "A", "unitPrice": 500, "amountTtc": 500}],
+        "payments": [{"method": "B", "amount": 500}],
+        "psvbGroup": "B",
+    }
+    receipt = client("certify", invoice=raw)
+    assert (receipt.invoice_type, receipt.raw["psvb"]["amount"]) == ("FT", 5)
+    assert held(shop, receipt)["opening"]["isf"] == "SFE-2"
+
+
+def test_ht_mode(shop: Shop, client: Published) -> None:
+    """Prices without VAT, amounts with it."""
+    item = {"name": "Riz", "tax_group": "B", "unit_price": 1000, "quantity": 2, "amount_ttc": 2360}
+    paid = [{"method": "cash", "amount": 2360}]
+    receipt = client("certify", **sale(items=[item], payments=paid, price_mode="HT"))
+    assert (receipt.total_ttc, receipt.tax[0].ht) == (2360, 2000)
+
+
+# -- credit notes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_credit_note_of_a_receipt(shop: Shop, client: Published) -> None:
+    """`from_` a receipt makes the reference `{NIM}-{FVC}`; nature COR by default; its counter is FRC."""
+    receipt = client("certify", **sale(15000))
+    credit = client("credit_note", from_=receipt, **sale(5000))
+    entry = held(shop, credit)
+    assert (credit.invoice_type, credit.total_ttc) == ("FA", 5000)
+    assert (entry["opening"]["reference"], entry["opening"]["nature"]) == (f"{NIM}-{receipt.counters.fvc}", "COR")
+    assert credit.counters.frc == entry["frc"]
+
+
+@pytest.mark.parametrize("nature", ["COR", "RAN", "RAM", "RRR"])
+def test_the_natures(shop: Shop, client: Published, nature: str) -> None:
+    """Given with a reference, or with `RRR` for a rebate on nothing in particular."""
+    receipt = client("certify", **sale(100))
+    reference = "RRR" if nature == "RRR" else f"{NIM}-{receipt.counters.fvc}"
+    credit = client("credit_note", **sale(100), credit_note_nature=nature, credit_note_ref=reference, type="FA")
+    assert held(shop, credit)["opening"]["nature"] == nature
+
+
+def test_an_export_credit_note(shop: Shop, client: Published) -> None:
+    """EA on an EV."""
+    receipt = client("certify", **sale(100, type="EV"))
+    assert client("credit_note", from_=receipt, **sale(100, type="EA")).invoice_type == "EA"
+
+
+def test_credits_never_exceed_their_original(shop: Shop, client: Published) -> None:
+    """409 `CREDIT_EXCEEDS_ORIGINAL`, with both sums in `raw`."""
+    receipt = client("certify", **sale(1000))
+    client("credit_note", from_=receipt, **sale(600))
+    error = client.refused("CREDIT_EXCEEDS_ORIGINAL", 409, "credit_note", from_=receipt, **sale(500))
+    assert (error.raw["original_ttc"], error.raw["credited_ttc"]) == (1000, 1100)
+    client("credit_note", from_=receipt, **sale(400))
+
+
+# -- the rest of it -----------------------------------------------------------------------------------------------------
+
+
+def test_info(shop: Shop, client: Published) -> None:
+    """Machine, counters and merchant, read live."""
+    info = client("info")
+    assert (info.nim, info.nim_short, info.ifu, info.mode) == (NIM, NIM.partition("-")[0], IFU, "live")
+    assert (info.counters.tc, info.counters.fvc, info.counters.frc) == shop.machines[0].counters
+    assert abs((info.date_time.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()) < 5
+    merchant = info.merchant
+    assert all((merchant.commercial_name, merchant.address, merchant.city, merchant.zone, merchant.email))
+    assert info.read_at.endswith("Z")
+
+
+def test_me(shop: Shop, client: Published) -> None:
+    """Whose key it is, and whether its machine answers."""
+    known = {"id": "", "label": "till", "mode": "live", "nim": NIM, "connected": True}
+    assert {**client("me"), "id": ""} == {**known, "role": "manager", "expiresAt": None}
+
+
+def test_cancel_pending(shop: Shop, client: Published) -> None:
+    """Nothing is open: said, and not an error (the client posts without a body)."""
+    result = client("cancel_pending")
+    assert (result.was_pending, bool(result.message)) == (False, True)
+
+
+def test_the_sandbox(shop: Shop, client: Published) -> None:
+    """The same client with a test key."""
+    key = shop.key("test")
+    receipt = client("certify", key=key, **sale())
+    assert receipt.sig.startswith("TESTFACT")
+    assert client("info", key=key).mode == "test"
+    assert client("credit_note", key=key, from_=receipt, **sale()).invoice_type == "FA"
+
+
+# -- webhooks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    inbox = Inbox(("127.0.0.1", 0), Post)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(inbox.serve_forever, 0.02)
+        yield inbox
+        inbox.shutdown()
+    inbox.server_close()
+
+
+class Inbox(HTTPServer):
+    """Keeps what was posted to it: signature and raw body."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self.posts: list[tuple[str, bytes]] = []
+
+
+class Post(BaseHTTPRequestHandler):
+    server: Inbox
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posts.append((self.headers["X-Avepay-Signature"], body))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_its_webhook_verifier(tmp_path: Path, inbox: Inbox) -> None:
+    """`webhooks.verify` takes every event that mcfd posts: `cert.issued` with the receipt as data, `mcf.connected` and
+    `mcf.disconnected`; a body that was changed, or another secret, it does not take."""
+    secret = "a secret of the shop's own"  # noqa: S105  of this test
+    (tmp_path / "secret").write_text(secret + "\n")
+    with Shop(tmp_path) as shop:
+        shop.more_config = f'[[webhook]]\nurl = "http://127.0.0.1:{inbox.server_port}/"\nsecret_file = "secret"\n'
+        shop.start()
+        with AvePay(shop.key(), base_url=f"http://127.0.0.1:{shop.port}", isf="1", webhook_secret=secret) as client:
+            receipt = client.mcf(NIM).certify(sale(comments=["Merci, à bientôt"]))
+            shop.machines[0].order("unplug")
+            wait_for(lambda: len(inbox.posts) >= 3)
+            events = [client.webhooks.verify(body, signature) for signature, body in inbox.posts]
+            signature, body = inbox.posts[0]
+            for changed, secret_then in ((body + b" ", secret), (body, "another")):
+                with pytest.raises(AvePayError, match="mismatch"):
+                    client.webhooks.verify(changed, signature, secret_then)
+    assert [event.type for event in events] == ["mcf.connected", "cert.issued", "mcf.disconnected"]
+    assert events[1].data == receipt.raw

@@ -1,0 +1,195 @@
+"""Invoices and reports on paper: asked for over HTTP, printed on a printer that is there or is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+from support.escpos import printed
+from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
+from support.shop import IFU, NIM, Shop, invoice
+from support.sse import Screen
+from support.tools import need
+
+CHROMIUM = next(filter(shutil.which, ("chromium", "chromium-browser", "google-chrome")), "chromium")
+COMPANY = {"cadastral": "12340560078", "regime": "RNI", "tax_office": "DME Centre I", "accounts": ["BF074 01001"]}
+
+
+@pytest.fixture(scope="module")
+def printer() -> Iterator[ReceiptPrinter]:
+    with ReceiptPrinter() as printer:
+        yield printer
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, printer: ReceiptPrinter) -> Iterator[Shop]:
+    config = {"company": COMPANY, "printer": {"address": printer.address, "width": 32, "z": True, "timeout": 2.0}}
+    with Shop(tmp_path_factory.mktemp("shop"), config=config) as shop:
+        yield shop.start()
+
+
+@pytest.fixture(autouse=True)
+def _fresh(printer: ReceiptPrinter) -> None:
+    printer.reset()
+
+
+def sold(shop: Shop, number: str) -> dict[str, str]:
+    answer = shop.certify(invoice(number))
+    assert answer.status_code == 200, answer.text
+    receipt: dict[str, str] = answer.json()
+    return receipt
+
+
+def test_the_invoice_as_text(shop: Shop) -> None:
+    """The machine's trade name, what `[company]` adds, the certified amount in letters, and what proves the certification."""
+    receipt = sold(shop, "T-1")
+    answer = shop.get(f"certifications/{receipt['codeSecef']}/ticket", width=42)
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    text = answer.text.replace("\N{NO-BREAK SPACE}", " ")
+    for expected in (
+        shop.get("info").json()["merchant"]["commercialName"],
+        "Réf. cadastrale : 1234 056 0078",
+        "Régime fiscal : RNI",
+        f"IFU {IFU}",
+        "FACTURE DE VENTE",
+        "N° T-1",
+        "quinze mille francs",
+        "Espèces",
+        NIM,
+    ):
+        assert expected in text
+    assert receipt["codeSecef"] in text.replace("-", "")
+    assert receipt["qrContent"] in text.replace("\n", "")
+    assert max(map(len, text.splitlines())) <= 42
+
+
+def test_every_document_in_every_form(shop: Shop) -> None:
+    """Each document comes as text, HTML and ESC/POS, by `format` and by `Accept`, in French and English, at every width."""
+    code = sold(shop, "T-2")["codeSecef"]
+    shop.close_period()
+    paths = [f"certifications/{code}", "reports/x", "reports/z/1", "reports/a", "reports/articles"]
+    for path in paths:
+        for width in (32, 42, 48):
+            for language in ("fr", "en"):
+                text = shop.get(f"{path}/ticket", format="text", width=width, lang=language)
+                assert text.status_code == 200, text.text
+                assert max(map(len, text.text.splitlines())) <= width
+                escpos = shop.get(f"{path}/ticket", format="escpos", width=width, lang=language)
+                assert printed(escpos.content).cut
+                page = shop.get(f"{path}/ticket", format="html", width=width, lang=language)
+                assert f'<html lang="{language}">' in page.text
+                assert "sandbox" in page.headers["content-security-policy"]
+        headers = {**shop.headers(), "Accept": "text/html, */*"}
+        assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
+
+
+def test_a_scanner_reads_the_code_of_a_ticket(shop: Shop, tmp_path: Path) -> None:
+    """The page as a browser prints it carries a QR code that a scanner reads as the receipt's `qrContent`."""
+    need(CHROMIUM, "zbarimg")
+    receipt = sold(shop, "T-3")
+    html = shop.get(f"certifications/{receipt['codeSecef']}/ticket", format="html").text
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which(CHROMIUM), args=[*sandbox, "--disable-dev-shm-usage"]
+        )
+        page = browser.new_page(device_scale_factor=2)
+        page.set_content(html)
+        page.screenshot(path=tmp_path / "ticket.png", full_page=True)
+        assert page.title() == "T-3"
+        browser.close()
+    done = subprocess.run(
+        ["zbarimg", "--quiet", "--raw", tmp_path / "ticket.png"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == receipt["qrContent"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [({"width": 40}, "width"), ({"format": "pdf"}, "format"), ({"lang": "de"}, "lang"), ({"copy": "third"}, "copy")],
+)
+def test_what_cannot_be_printed_so_is_refused(shop: Shop, query: dict[str, str], field: str) -> None:
+    """A width, form, language or copy that there is not is named; nothing is guessed."""
+    answer = shop.get("reports/x/ticket", **query)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
+
+
+def test_a_code_that_is_not_there(shop: Shop) -> None:
+    """404 for a certification or a Z that this book does not have, as for their JSON."""
+    for path in ("certifications/NONE/ticket", "reports/z/999/ticket", "reports/z/none", "reports/z/999"):
+        assert shop.get(path).status_code == 404
+
+
+def test_a_stored_z_comes_back_as_it_was_answered(shop: Shop) -> None:
+    """By its number and by its `report_id`, byte for byte the answer that the till got."""
+    closed = shop.close_period()
+    body = closed.json()
+    for name in (body["z_number"], body["report_id"]):
+        again = shop.get(f"reports/z/{name}")
+        assert (again.status_code, again.content) == (200, closed.content)
+    assert shop.get(f"reports/z/{body['z_number']}", mode="test").status_code == 404
+
+
+def test_a_sandbox_ticket_says_that_it_is_none(shop: Shop) -> None:
+    """What the sandbox certified is marked on paper, above and below."""
+    code = shop.certify(invoice("T-4"), mode="test").json()["codeSecef"]
+    text = shop.get(f"certifications/{code}/ticket", mode="test").text
+    assert text.count("SANS VALEUR FISCALE") == 2
+
+
+def post(shop: Shop, path: str, **query: str) -> tuple[int, dict[str, str]]:
+    answer = shop.http.post(f"/v1/mcf/{NIM}/{path}", params=query, headers=shop.headers())
+    return answer.status_code, answer.json()
+
+
+def test_the_box_prints(shop: Shop, printer: ReceiptPrinter) -> None:
+    """POST …/print sends the document to the printer of the box, at its width, with the code drawn by the printer."""
+    receipt = sold(shop, "T-5")
+    assert post(shop, f"certifications/{receipt['codeSecef']}/print", copy="duplicate") == (200, {"printed": "T-5"})
+    out = printer.wait()
+    assert [content for content, _, _ in out.codes] == [receipt["qrContent"]]
+    assert "DUPLICATA" in out.text
+    assert max(len(text) for text, _, _ in out.lines) <= 32
+
+
+def test_a_printer_without_paper_is_told(shop: Shop, printer: ReceiptPrinter) -> None:
+    """503 says why nothing came out, the invoice is certified all the same, and with paper it prints."""
+    code = sold(shop, "T-6")["codeSecef"]
+    printer.offline = NO_PAPER
+    status, problem = post(shop, f"certifications/{code}/print")
+    assert (status, problem["code"]) == (503, "PRINTER_UNAVAILABLE")
+    assert "out of paper" in problem["detail"]
+    printer.offline = FINE
+    assert post(shop, f"certifications/{code}/print")[0] == 200
+
+
+def test_each_z_prints_itself(shop: Shop, printer: ReceiptPrinter) -> None:
+    """With `z = true` a closure comes out of the printer without being asked for, once; one of the sandbox does not."""
+    shop.close_period(mode="test")
+    number = shop.close_period().json()["z_number"]
+    assert f"RAPPORT Z N° {number}" in printer.wait().text.replace("\N{NO-BREAK SPACE}", " ")
+    assert len(printer.jobs) == 1
+
+
+def test_a_z_that_did_not_print_is_an_event(shop: Shop, printer: ReceiptPrinter) -> None:
+    """The closure is made and answered at once; screens hear that its paper is missing, and why."""
+    printer.offline = NO_PAPER
+    with Screen(shop) as screen:
+        number = shop.close_period().json()["z_number"]
+        (event,) = screen.wait_for("printer.failed")
+    assert event.data["reason"] == f"Z {number}: the printer is out of paper"
+
+
+def test_without_a_printer(tmp_path: Path) -> None:
+    """404 says which section of the configuration is missing; tickets are there all the same."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        status, problem = post(shop, "reports/x/print")
+        assert status == 404
+        assert "[printer]" in problem["detail"]
+        assert "RAPPORT X JOURNALIER" in shop.get("reports/x/ticket").text

@@ -1,0 +1,272 @@
+"""service.md, "Authentication", "Errors", "Versioning", and every error code of decision 11, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.shop import NIM, Machine, Shop, invoice, wait_for
+from support.till import PROBLEM_MEMBERS, certified, fresh, invalid, problem, rows, untouched
+
+from daemon.core.keys import generate
+
+OTHER = "EL02000077-1"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    machines = (Machine(folder), Machine(folder, OTHER, "00099999Z"))
+    with Shop(folder, machines=machines) as shop:
+        yield shop.start()
+
+
+def call(shop: Shop, method: str, path: str, **kwargs: object) -> httpx.Response:
+    """With a good key, unless told otherwise."""
+    kwargs["headers"] = {**shop.headers(), **kwargs.get("headers", {})}
+    return shop.http.request(method, f"/v1/mcf/{NIM}/{path}", **kwargs)
+
+
+ENDPOINTS = [
+    ("POST", "certify"),
+    ("POST", "credit-note"),
+    ("GET", "reports/x"),
+    ("POST", "reports/z"),
+    ("GET", "reports/a"),
+    ("GET", "reports"),
+    ("GET", "info"),
+    ("POST", "cancel-pending"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+def test_every_request_carries_a_key(shop: Shop, method: str, path: str) -> None:
+    """Without `Authorization: Bearer`, 401 `UNAUTHENTICATED` with the challenge, on every endpoint, and nothing is done."""
+    with untouched(shop):
+        answer = shop.http.request(method, f"/v1/mcf/{NIM}/{path}", json=invoice(fresh()) if method == "POST" else None)
+    problem(answer, 401, "UNAUTHENTICATED")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer", "Basic YTpi", "Token x", "Bearer ak_live_mistyped", pytest.param(generate("live"), id="no scheme")],
+)
+def test_a_header_that_holds_no_key_of_ours(shop: Shop, header: str) -> None:
+    """Another scheme, no token, a mistyped key, a key without its scheme: 401, and the challenge says it is the token."""
+    answer = shop.http.get("/v1/me", headers={"Authorization": header})
+    problem(answer, 401, "UNAUTHENTICATED")
+    assert 'error="invalid_token"' in answer.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("nim", [OTHER, "EL02000099-1", NIM.lower(), NIM + "%20"])
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+def test_a_key_is_scoped_to_exactly_one_nim(shop: Shop, nim: str, method: str, path: str) -> None:
+    """Decision 12: another NIM gets 403 with the same words, whether this box has it or not."""
+    with untouched(shop):
+        body = invoice(fresh()) if method == "POST" else None
+        answer = shop.http.request(method, f"/v1/mcf/{nim}/{path}", json=body, headers=shop.headers())
+    assert problem(answer, 403, "NIM_NOT_IN_SCOPE")["detail"] == "this key is not for the NIM in the path"
+
+
+@pytest.mark.parametrize("nim", [NIM.partition("-")[0], NIM.partition("-")[0] + "-7"])
+def test_the_activation_counter_of_a_path_says_nothing(shop: Shop, nim: str) -> None:
+    """Decision 26: compared up to the dash; the answer carries the NIM as the machine has it today."""
+    answer = shop.http.get(f"/v1/mcf/{nim}/reports/x", headers=shop.headers())
+    assert (answer.status_code, answer.json()["nim"]) == (200, NIM)
+
+
+def test_reports_are_isolated_per_tenant(shop: Shop) -> None:
+    """What one NIM certifies and closes is in no report of the other."""
+    certified(shop.certify(invoice(fresh())))
+    shop.x_with(shop.get("reports/x").json()["certs_count"])
+    other = shop.get("reports/x", nim=OTHER).json()
+    assert (other["nim"], other["certs_count"]) == (OTHER, 0)
+    assert shop.close_period().json()["z_number"] >= 1
+    assert shop.get("reports", nim=OTHER).json() == {"nim": OTHER, "count": 0, "reports": []}
+    assert shop.get("reports/a", nim=OTHER).json()["closures"] == []
+
+
+def test_400_says_where_the_json_ends_to_be_json(shop: Shop) -> None:
+    """`INVALID_JSON`."""
+    for content in (b"", b"{", b"[]", b"null", b'"x"', b'{"a": 1,}', b"{'a': 1}", b"\xff\xfe{}"):
+        problem(
+            call(shop, "POST", "certify", content=content, headers={"Content-Type": "application/json"}),
+            400,
+            "INVALID_JSON",
+        )
+
+
+def test_404_for_a_path_that_is_not_there(shop: Shop) -> None:
+    """`NOT_FOUND` as problem+json, with and without a key, and for another version: the version is the path's prefix."""
+    for path in ("/", "/v1", "/v2/mcf/x/certify", f"/v1/mcf/{NIM}/reports/y", f"/v1/mcf/{NIM}", "/v1/mcf//certify"):
+        problem(shop.http.get(path), 404, "NOT_FOUND")
+        problem(shop.http.get(path, headers=shop.headers()), 404, "NOT_FOUND")
+
+
+def test_405_says_what_is_allowed(shop: Shop) -> None:
+    """A method that the path does not take, with `Allow`."""
+    for method, path, allowed in (
+        ("GET", "certify", "POST"),
+        ("PUT", "certify", "POST"),
+        ("DELETE", "reports", "GET"),
+        ("POST", "reports/x", "GET"),
+        ("GET", "reports/z", "POST"),
+    ):
+        answer = call(shop, method, path)
+        problem(answer, 405, "METHOD_NOT_ALLOWED")
+        assert allowed in answer.headers["allow"]
+
+
+def test_409_duplicate_invoice_shows_the_certification_it_had(shop: Shop) -> None:
+    """`DUPLICATE_INVOICE` with the first answer in it."""
+    number = fresh()
+    receipt = certified(shop.certify(invoice(number)))
+    body = problem(shop.certify(invoice(number)), 409, "DUPLICATE_INVOICE")
+    assert body["certification"] == receipt
+
+
+def test_409_for_a_key_that_stands_for_another_request(shop: Shop) -> None:
+    """`IDEMPOTENCY_KEY_REUSED`."""
+    key = fresh()
+    certified(shop.certify(invoice(fresh()), key=key))
+    problem(shop.certify(invoice(fresh()), key=key), 409, "IDEMPOTENCY_KEY_REUSED")
+
+
+def test_413_for_more_than_a_mebibyte(shop: Shop) -> None:
+    """`TOO_LARGE`, told by its length or counted while it arrives; a body of exactly 1 MiB is read."""
+    body = json.dumps(invoice(fresh())).encode()
+    exact = body[:-1] + b',"x":"' + b"y" * (1024 * 1024 - len(body) - 7) + b'"}'
+    assert len(exact) == 1024 * 1024
+    json_type = {"Content-Type": "application/json"}
+    certified(call(shop, "POST", "certify", content=exact, headers=json_type))
+    with untouched(shop):
+        problem(call(shop, "POST", "certify", content=exact + b" ", headers=json_type), 413, "TOO_LARGE")
+        problem(call(shop, "POST", "certify", content=iter([exact, b" "]), headers=json_type), 413, "TOO_LARGE")
+        problem(call(shop, "POST", "reports/z", content=exact + b" ", headers=json_type), 413, "TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "application/json; charset=latin-1"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    ],
+)
+def test_415_for_a_body_that_does_not_say_that_it_is_json(shop: Shop, headers: dict[str, str]) -> None:
+    """`UNSUPPORTED_MEDIA_TYPE`; nothing is guessed."""
+    with untouched(shop):
+        content = json.dumps(invoice(fresh())).encode()
+        problem(call(shop, "POST", "certify", content=content, headers=headers), 415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_422_names_every_fault_with_its_path(shop: Shop) -> None:
+    """`INVALID_REQUEST` with `errors: [{field, message}]`, all of them at once."""
+    body = invoice(fresh(), 100, 200)
+    body["items"][1] |= {"taxGroup": "Q", "quantity": -1}
+    body["payments"] = [{"method": "E"}]
+    faults = invalid(shop.certify(body))
+    assert faults.keys() == {"items[1].taxGroup", "items[1].quantity", "payments[0].amount"}
+    assert all(faults.values())
+
+
+def test_422_in_the_words_of_the_machine(shop: Shop) -> None:
+    """`MACHINE_REFUSED` with the machine's own text; nothing certified, nothing left open on it, the number free."""
+    machine = shop.machines[0]
+    machine.order("mode", mode="blocked")
+    number = fresh()
+    before = machine.counters
+    body = problem(shop.certify(invoice(number)), 422, "MACHINE_REFUSED")
+    assert "blocked" in body["detail"].lower()
+    machine.order("mode", mode="active")
+    assert machine.counters == before
+    certified(shop.certify(invoice(number)))
+
+
+def test_502_when_the_machine_answers_nonsense(shop: Shop) -> None:
+    """`BRIDGE_ERROR`: the subtotal cannot be read, so the invoice is cancelled; the next one is certified."""
+    machine = shop.machines[0]
+    before = machine.counters
+    machine.order("fault", spec="nonsense@33h#1")
+    problem(shop.certify(invoice(fresh())), 502, "BRIDGE_ERROR")
+    assert machine.counters == before
+    assert machine.order("snapshot", log=False)["stage"] == "idle"
+    certified(shop.certify(invoice(fresh())))
+
+
+def offline(shop: Shop, nim: str) -> bool:
+    machines = shop.http.get("/health/ready").json()["machines"]
+    return not next(machine["connected"] for machine in machines if machine["nim"] == nim)
+
+
+def test_503_when_the_machine_is_away(shop: Shop) -> None:
+    """`BRIDGE_OFFLINE` with `Retry-After` from everything that needs the machine; reports are still answered."""
+    machine = shop.machines[0]
+    machine.order("unplug")
+    wait_for(lambda: offline(shop, NIM))
+    try:
+        with untouched(shop):
+            for method, path in (
+                ("POST", "certify"),
+                ("POST", "reports/z"),
+                ("GET", "info"),
+                ("POST", "cancel-pending"),
+            ):
+                body = invoice(fresh()) if path == "certify" else None
+                answer = call(shop, method, path, json=body)
+                detail = problem(answer, 503, "BRIDGE_OFFLINE")["detail"]
+                assert NIM in detail
+                assert 1 <= int(answer.headers["retry-after"]) <= 30
+            for path in ("reports/x", "reports/a", "reports"):
+                assert call(shop, "GET", path).status_code == 200
+    finally:
+        machine.order("plug")
+    wait_for(lambda: not offline(shop, NIM))
+    certified(shop.certify(invoice(fresh())))
+
+
+def test_503_when_an_operator_has_to_settle(shop: Shop) -> None:
+    """`MACHINE_ATTENTION`: invoices on the machine that this ledger does not know stop certifications until that is settled."""
+    shop.stop_daemon()
+    shop.machines[1].order("foreign-invoice", total=1000)
+    shop.start_daemon(ready=False)
+    wait_for(lambda: not offline(shop, NIM))
+    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][1]["attention"])
+    before = rows(shop)
+    for answer in (shop.certify(invoice(fresh()), nim=OTHER), shop.close_period(nim=OTHER)):
+        detail = problem(answer, 503, "MACHINE_ATTENTION")["detail"]
+        assert "1 invoice" in detail
+        assert "FVC 1" in detail
+    assert rows(shop) == before
+    certified(shop.certify(invoice(fresh())))
+
+
+def test_429_for_whoever_guesses_keys(shop: Shop) -> None:
+    """`TOO_MANY_REQUESTS` with `Retry-After` after ten wrong keys from an address; the tills behind it go on working."""
+    answers = [shop.http.get("/v1/me", headers={"Authorization": f"Bearer {generate('live')}"}) for _ in range(12)]
+    assert {answer.status_code for answer in answers} == {401, 429}
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+    problem(answers[-1], 429, "TOO_MANY_REQUESTS")
+    certified(shop.certify(invoice(fresh())))
+    assert shop.http.get("/v1/me", headers=shop.headers()).status_code == 200
+
+
+def test_507_when_there_is_no_room(tmp_path: Path) -> None:
+    """`STORAGE_FULL` before the machine is asked: certify and Z are refused, and what is there can still be read."""
+    with Shop(tmp_path, config={"storage": {"reserve_mb": 2**40}}) as shop:
+        shop.start()
+        with untouched(shop):
+            for answer in (shop.certify(invoice(fresh())), shop.close_period()):
+                problem(answer, 507, "STORAGE_FULL")
+        assert shop.get("reports/x").status_code == 200
+
+
+def test_a_problem_has_no_members_that_mean_nothing(shop: Shop) -> None:
+    """Members of other problems are left out instead of null."""
+    assert problem(shop.http.get("/nowhere"), 404, "NOT_FOUND").keys() == PROBLEM_MEMBERS

@@ -1,0 +1,247 @@
+"""X, Z and A of a random month equal what an independent script makes of the journal, to the franc.
+
+The month is sold through the whole service (HTTP, use cases, driver, simulated machine, SQLite) with clocks that jump."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.ledgers.recomputed import report
+from support.memory_shop import MemoryShop
+from support.shop import NIM
+
+from daemon.api.access.context import ApiDeps
+from daemon.api.http.server import HttpServer, ServerConfig
+from daemon.api.service import create_api
+from daemon.core.clock import DAY, HOUR, millis_text
+from daemon.usecases.worker.machine_worker import MachineWorkers
+from simulator.machine.working_state import Mode
+
+DAYS = 31
+RATES = {"A": 0, "B": 18, "C": 10, "D": 0, "E": 0, "F": 18, "G": 10, "H": 0, "I": 0, "J": 0, "K": 0, "L": 10, "M": 10}
+FIGURES = (
+    *("certs_count", "total_ttc", "total_ht", "total_tva", "by_group", "by_type", "by_type_and_group"),
+    *("by_payment", "credit_notes", "specific_tax", "psvb", "incomplete"),
+)
+
+
+@dataclass
+class Month:
+    """Tills at random; `at` is the time of box and machine, in ms."""
+
+    shop: MemoryShop
+    http: httpx.AsyncClient
+    dice: random.Random
+    offset: int
+    number: int = 0
+    sales: dict[int, int] = field(default_factory=dict)
+    """What may still be credited of each FVC."""
+
+    def move(self, millis: int) -> None:
+        """Both clocks."""
+        self.offset += millis
+        self.shop.clock.offset = timedelta(milliseconds=self.offset)
+        self.shop.box_offset = self.offset
+
+    async def day(self) -> None:
+        for _ in range(self.dice.randint(0, 22)):
+            self.move(self.dice.randint(1, HOUR // 3))
+            await self.sell()
+            if self.dice.random() < 0.07:
+                await self.close()
+        self.move(DAY - self.offset % DAY + self.dice.randint(0, 8 * HOUR))
+
+    async def close(self) -> None:
+        answer = await self.http.post("reports/z", json={})
+        assert answer.status_code == 201, answer.text
+
+    async def sell(self) -> None:
+        """One attempt of any kind; now and then the machine refuses it."""
+        refused = self.dice.random() < 0.05
+        self.shop.session.machine.mode = Mode.BLOCKED if refused else Mode.ACTIVE
+        credit = not refused and bool(self.sales) and self.dice.random() < 0.2
+        body, fvc = self.credit_note() if credit else (self.sale(), 0)
+        answer = await self.http.post("credit-note" if credit else "certify", json=body)
+        self.shop.session.machine.mode = Mode.ACTIVE
+        assert answer.status_code == (422 if refused else 200), (answer.text, body)
+        if refused:
+            return
+        total = answer.json()["totalTtc"]
+        if credit:
+            self.sales[fvc] -= total
+        else:
+            self.sales[answer.json()["fvc"]] = total
+
+    def sale(self) -> dict[str, Any]:
+        kind = self.dice.choice(["FV"] * 8 + ["FT", "EV", "ET"])
+        mode = self.dice.choice(["TTC", "TTC", "HT"])
+        items = [self.item(mode) for _ in range(self.dice.randint(1, 6))]
+        return self.invoice(items, invoiceType=kind, priceMode=mode)
+
+    def credit_note(self) -> tuple[dict[str, Any], int]:
+        fvc = self.dice.choice([fvc for fvc, left in self.sales.items() if left > 0] or [0])
+        most = min(self.sales.get(fvc, 5000), 5000)
+        amount = self.dice.randint(1, most)
+        item = {"name": "Retour", "taxGroup": self.dice.choice([*RATES]), "amountTtc": amount}
+        reference = {"creditNoteRef": f"{NIM}-{fvc}" if fvc else "RRR"}
+        kind = self.dice.choice(["FA", "FA", "EA"])
+        nature = self.dice.choice(["COR", "RAN", "RAM", "RRR"])
+        self.sales.setdefault(fvc, 1 << 40)
+        return self.invoice([item], invoiceType=kind, creditNoteNature=nature, **reference), fvc
+
+    def item(self, mode: str) -> dict[str, Any]:
+        dice, group = self.dice, self.dice.choice([*RATES])
+        price = Decimal(dice.randint(100, 900_000)) / dice.choice([1, 10, 100]) + 1
+        quantity = Decimal(dice.choice([1000, 2000, 3000, 12_000, 500, 1375])) / 1000
+        amount = price * quantity * (1 if mode == "TTC" else 1 + Decimal(RATES[group]) / 100)
+        item = {
+            "name": f"Article {dice.randint(1, 30)}",
+            "taxGroup": group,
+            "itemType": dice.choice(["LOCBIE", "LOCBIE", "LOCSER", "IMPBIE", "IMPSER"]),
+            "unitPrice": float(price.quantize(Decimal("0.01"))),
+            "quantity": float(quantity),
+            "amountTtc": int(amount.quantize(Decimal(1), ROUND_HALF_UP)),
+        }
+        return self.taxed(item) if mode == "TTC" and dice.random() < 0.3 else item
+
+    def taxed(self, item: dict[str, Any]) -> dict[str, Any]:
+        """A specific tax that holds the two rules, or one that does not and is folded."""
+        rate, quantity = self.dice.randint(1, 20) * 50, self.dice.randint(1, 9)
+        price, vat = self.dice.randint(50, 5000), RATES[item["taxGroup"]]
+        amount = price * quantity + rate * quantity * (100 + vat) // 100 + self.dice.choice([0, 0, 0, 7])
+        taxed = {"unitPrice": price, "quantity": quantity, "amountTtc": amount}
+        return {**item, **taxed, "specificTax": rate * quantity, "specificTaxRate": rate}
+
+    def invoice(self, items: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+        self.number += 1
+        total = sum(item["amountTtc"] for item in items)
+        parts = sorted({self.dice.randint(1, total) for _ in range(self.dice.randint(0, 2))} | {total})
+        amounts = [to - start for start, to in zip([0, *parts], parts, strict=False)]
+        payments = [{"method": self.dice.choice("EVCMBA"), "amount": amount} for amount in amounts]
+        psvb = {"psvbGroup": self.dice.choice("ABCD")} if self.dice.random() < 0.3 else {}
+        return {"invoiceNumber": f"M-{self.number}", "items": items, "payments": payments, **psvb, **fields}
+
+
+@asynccontextmanager
+async def opened(path: Path, seed: int) -> AsyncIterator[Month]:
+    async with AsyncExitStack() as stack:
+        shop = await stack.enter_async_context(MemoryShop(path))
+        worker, box = shop.worker, shop.box.millis
+        deps = ApiDeps(
+            workers=MachineWorkers([worker]), keyring=shop.store.key_ring, timezone="UTC", clock=box, version="1"
+        )
+        server = HttpServer(create_api(deps), ServerConfig(port=0))
+        await server.start()
+        stack.push_async_callback(server.stop)
+        key = await shop.store.api_keys.create(NIM, "live", "auditor", at=1)
+        client = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{server.port}/v1/mcf/{NIM}/",
+            headers={"authorization": f"Bearer {key}"},
+            timeout=60,
+        )
+        month = Month(shop, await stack.enter_async_context(client), random.Random(seed), -(DAYS + 5) * DAY)
+        shop.synchronised = True
+        yield month
+
+
+def figures(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: found[name] for name in FIGURES}
+
+
+async def read(month: Month, path: str, **query: Any) -> Any:
+    answer = await month.http.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+async def settled(month: Month) -> None:
+    """The tick has brought everything in."""
+    worker = month.shop.worker
+    last_seq = (await worker.ledger.state(worker.book)).last_seq
+    async with asyncio.timeout(20):
+        while (await worker.ledger.aggregated(worker.book)).seq < last_seq:  # noqa: ASYNC110  the tick tells nobody
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("seed", [20261, 20262])
+async def test_reports_are_what_the_journal_says(tmp_path: Path, seed: int) -> None:
+    """Every Z, the X, and A and the periodic X of random ranges: every figure, to the franc."""
+    async with opened(tmp_path / "ledger.sqlite3", seed) as month:
+        month.move(0)
+        await month.shop.connected()
+        for _ in range(DAYS):
+            await month.day()
+        for _ in range(3):
+            await month.sell()
+        await settled(month)
+        lines = (await read(month, "certifications", format="jsonl", **{"from": "2020-01-01"})).text.splitlines()
+        journal = [json.loads(line) for line in lines]
+        assert len(journal) == month.number
+        assert_everything_occurs(journal, seed)
+        history = (await read(month, "reports", **{"from": "2020-01-01"})).json()["reports"]
+        assert len(history) > 5, seed
+        for closed in history:
+            z = json.loads((await month.shop.store.ledger.closure(month.shop.worker.book, closed["z_number"])).body)
+            held = [record for record in journal if record["zNumber"] == closed["z_number"]]
+            assert figures(z) == report(held), (seed, closed["z_number"])
+            assert_fvc(z, held, seed)
+        still_open = [record for record in journal if record["zNumber"] is None]
+        assert still_open
+        x = (await read(month, "reports/x")).json()
+        assert figures(x) == report(still_open), seed
+        assert_fvc(x, still_open, seed)
+        await check_ranges(month, journal, seed)
+
+
+def assert_everything_occurs(journal: list[dict[str, Any]], seed: int) -> None:
+    """The month shows nothing about what is not in it."""
+    whole = report(journal)
+    assert [entry["invoice_type"] for entry in whole["by_type"]] == ["EA", "ET", "EV", "FA", "FT", "FV"], seed
+    assert [entry["group"] for entry in whole["by_group"]] == [*RATES], seed
+    assert [entry["method"] for entry in whole["by_payment"]] == sorted("EVCMBA"), seed
+    assert [entry["group"] for entry in whole["psvb"]] == [*"ABCD"], seed
+    assert whole["specific_tax"] > 0 < whole["incomplete"], seed
+    warnings = {warning["code"] for record in journal if record["receipt"] for warning in record["receipt"]["warnings"]}
+    assert len(warnings) > 1, seed
+    assert {record["request"]["priceMode"] for record in journal} == {"TTC", "HT"}, seed
+
+
+def assert_fvc(found: dict[str, Any], held: list[dict[str, Any]], seed: int) -> None:
+    sales = [
+        record["fvc"]
+        for record in held
+        if record["invoiceType"][0] + record["invoiceType"][1] not in ("FA", "EA") and record["fvc"]
+    ]
+    if sales:
+        assert (found["fvc_start"], found["fvc_end"]) == (min(sales), max(sales)), seed
+
+
+async def check_ranges(month: Month, journal: list[dict[str, Any]], seed: int) -> None:
+    ends = [record["endedAt"] for record in journal]
+    moments = [*ends, *(millis_text(month.shop.box.millis() - month.dice.randint(0, DAYS * DAY)) for _ in range(20))]
+    for _ in range(25):
+        start, end = sorted(month.dice.sample(moments, 2))
+        held = [record for record in journal if start <= record["endedAt"] < end]
+        for path in ("reports/a", "reports/x"):
+            found = (await read(month, path, **{"from": start, "to": end})).json()
+            assert figures(found) == report(held), (seed, path, start, end)
+
+
+def test_the_script_is_an_auditor_s_own() -> None:
+    """It imports nothing of ours, so a mistake of ours is not made twice."""
+    text = (Path(__file__).parents[2] / "support" / "ledgers" / "recomputed.py").read_text()
+    imported = re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)
+    assert set(imported) == {"json", "sys", "collections", "decimal"}
+    assert len(text.splitlines()) < 80

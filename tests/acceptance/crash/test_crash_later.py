@@ -1,0 +1,95 @@
+"""What comes after a crash, or instead of one: reports without the machine, somebody else's invoices, the machine's own reports,
+credit notes that take their time."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.crash.crashing import Nursery
+from support.crash.lane import AtCommit, AtFrame, Lane, every_commit
+from support.shop import NIM, invoice, wait_for
+
+
+@pytest.fixture
+def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
+    with Lane(tmp_path / "lane", nursery) as lane:
+        yield lane
+
+
+def test_reports_after_a_kill_do_not_wait_for_the_machine(lane: Lane) -> None:
+    """Killed between the outcome and the tick, and the machine is away at the next start: X has the certification (decision 13)."""
+    body, key = lane.next_invoice()
+    lane.die_at(AtCommit(3, "before"), lambda: lane.shop.certify(body, key=key))
+    lane.machine.order("unplug")
+    lane.shop.start_daemon(ready=False)
+    assert lane.shop.get("reports/x").json()["certs_count"] == 1
+    replayed = lane.shop.certify(body, key=key)
+    assert (replayed.status_code, replayed.headers["idempotency-replayed"]) == (200, "true")
+    lane.machine.order("plug")
+
+
+def test_invoices_of_somebody_else_are_counted_and_told(lane: Lane) -> None:
+    """Another program on the machine, between two of ours and before the Z: `unexplained` in the Z, a warning in the log."""
+    assert lane.shop.certify(invoice("F-1")).status_code == 200
+    lane.machine.order("foreign-invoice", total=700)
+    assert lane.shop.certify(invoice("F-2")).status_code == 200
+    lane.machine.order("foreign-invoice", total=800)
+    lane.machine.order("foreign-invoice", total=900, type="FA")
+    first, second = (lane.shop.close_period().json() for _ in range(2))
+    assert (first["certs_count"], first["unexplained"]) == (2, 3)
+    assert (second["certs_count"], second["unexplained"]) == (0, 0)
+    assert first["mcf_counters"] == dict(zip(("tc", "fvc", "frc"), lane.machine.counters, strict=True))
+    assert sum(event["invoices"] for event in lane.shop.events("machine.unexplained")) == 3
+    assert lane.mcfd("verify")[0] == 0
+
+
+def test_the_machines_own_daily_report_is_no_invoice(lane: Lane) -> None:
+    """TC moves without us at the change of the day (protocol 4): explained in the Z, and after a restart."""
+    assert lane.shop.certify(invoice("F-1")).status_code == 200
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    lane.machine.order("clock", now=f"{tomorrow:%Y%m%d}000100")
+    wait_for(lambda: lane.machine.counters == (2, 1, 0), "the machine's daily report")
+    assert lane.shop.close_period().json()["unexplained"] == 0
+    lane.shop.kill_daemon()
+    lane.start()
+    assert lane.shop.certify(invoice("F-2")).status_code == 200
+    assert lane.shop.close_period().json()["unexplained"] == 0
+
+
+@pytest.mark.parametrize("style", ["pending", "silent", "syn"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_credit_note_that_takes_its_time_is_certified_once(lane: Lane, style: str, moment: Any) -> None:
+    """The tax server checks for a second; the daemon is killed before 38h is executed, or while the check goes on."""
+    sale = lane.shop.certify(invoice("F-1")).json()
+    lane.machine.order("options", credit_check=1.0, credit_style=style)
+    credit = invoice("A-1", invoiceType="FA", creditNoteRef=f"{NIM}-{sale['fvc']}")
+
+    def certify() -> Any:
+        return lane.shop.certify(credit, key="A-1", path="credit-note")
+
+    lane.die_at(AtFrame(6, moment, "in"), certify)
+    lane.start()
+    answer = certify()
+    assert answer.status_code == 200, answer.text
+    lane.check()
+    assert [entry["number"] for entry in lane.certified] == ["F-1", "A-1"]
+    assert lane.certified[-1]["code"] == answer.json()["codeSecef"]
+
+
+def test_a_kill_in_the_sandbox_loses_nothing_either(tmp_path: Path, nursery: Nursery) -> None:
+    """Its machine is in the daemon's own memory, and begins again with what the test book holds (decision 23)."""
+    with Lane(tmp_path / "sandbox", nursery, sandbox=True) as lane:
+        shop = lane.shop
+        for each, point in enumerate(every_commit(3), 1):
+            body, key = lane.next_invoice()
+            assert lane.die_at(point, lambda body=body, key=key: shop.certify(body, key=key, mode="test"))
+            lane.start()
+            wait_for(lambda: shop.get("info", mode="test").is_success, "the sandbox")
+            answer = shop.certify(body, key=key, mode="test").json()
+            assert answer["codeSecef"].startswith("TESTFACT")
+            assert (answer["tc"], answer["fvc"]) == (each, each)
+            assert shop.x_with(each, mode="test")["fvc_end"] == each
+        assert lane.mcfd("verify")[0] == 0
+        assert not lane.machine.certified()

@@ -1,0 +1,124 @@
+"""A ledger that is behind its machine: nothing is certified, no number is given out, until an operator has looked and decided."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.crash.crashing import Nursery
+from support.crash.lane import AtFrame, Lane
+from support.shop import NIM, Shop, invoice, wait_for
+
+Put = Callable[[Lane, Path], None]
+
+
+def restored(lane: Lane, saved: Path) -> None:
+    code, output = lane.mcfd("restore", str(saved), "--yes")
+    assert code == 0, output
+
+
+def attention(shop: Shop) -> str:
+    return str(shop.http.get("/health/ready").json()["machines"][0]["attention"])
+
+
+def copied(lane: Lane, saved: Path) -> None:
+    """By somebody who does not know of `mcfd restore`."""
+    for left in lane.shop.folder.glob("mcfd.sqlite3*"):
+        left.unlink()
+    shutil.copy(saved, lane.shop.ledger)
+
+
+@pytest.mark.parametrize("put_back", [restored, copied])
+def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(
+    tmp_path: Path, nursery: Nursery, put_back: Put
+) -> None:
+    """The machine certified, its answer was lost, the daemon was killed, and the ledger put back is from before that invoice."""
+    with Lane(tmp_path / "lane", nursery) as lane:
+        shop, machine = lane.shop, lane.machine
+        saved = tmp_path / "saved"
+        assert shop.certify(invoice("F-1"), key="1").status_code == 200
+        assert lane.mcfd("backup", str(saved))[0] == 0
+        lane.die_at(AtFrame(6, "after", "in"), lambda: shop.certify(invoice("F-2"), key="2"))
+        put_back(lane, saved)
+        shop.start_daemon(ready=False)
+        wait_for(lambda: attention(shop), "attention")
+
+        for again in (
+            shop.certify(invoice("F-2"), key="2"),
+            shop.certify(invoice("F-2")),
+            shop.certify(invoice("F-3")),
+            shop.close_period(),
+        ):
+            assert (again.status_code, again.json()["code"]) == (503, "MACHINE_ATTENTION")
+            assert "'F-2'" in again.json()["detail"]
+        assert [entry["number"] for entry in machine.certified()] == ["F-1", "F-2"]
+        assert shop.events("machine.attention")
+
+        code, output = lane.mcfd(
+            "machine", "settle", NIM, "--decision", "adopt", "--reason", "ledger put back", "--json"
+        )
+        assert code == 0, output
+        assert json.loads(output)["decision"] == "adopt"
+        wait_for(lambda: shop.certify(invoice("F-3"), key="3").status_code == 200, "service", patience=5)
+        duplicate = shop.certify(invoice("F-2"), key="2")
+        assert (duplicate.status_code, duplicate.json()["code"]) == (409, "DUPLICATE_INVOICE")
+        log = machine.certified()
+        assert duplicate.json()["certification"]["codeSecef"] == log[1]["code"]
+        assert [entry["number"] for entry in log] == ["F-1", "F-2", "F-3"]
+        assert lane.mcfd("verify")[0] == 0
+
+
+def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp_path: Path, nursery: Nursery) -> None:
+    """The daemon is killed at 38h and another program certifies before it is back: attention, and the operator's word is kept with
+    its reason."""
+    with Lane(tmp_path / "lane", nursery) as lane:
+        shop, machine = lane.shop, lane.machine
+        lane.die_at(AtFrame(6, "before", "in", power=True), lambda: shop.certify(invoice("F-1"), key="1"))
+        machine.order("foreign-invoice", total=500)
+        shop.start_daemon(ready=False)
+        wait_for(lambda: attention(shop), "attention")
+        again = shop.certify(invoice("F-1"), key="1")
+        assert (again.status_code, again.json()["code"]) == (503, "MACHINE_ATTENTION")
+        assert lane.mcfd("machine", "settle", "--decision", "certified", "--reason", "I think so")[0] == 1
+        for decision, found in (("not-certified", "no known outcome"), ("adopt", "does not know")):
+            wait_for(lambda found=found: found in attention(shop), found)
+            settled = shop.mcfd(
+                "machine", "settle", "--decision", decision, "--reason", "seen on the machine's journal"
+            )
+            assert settled.returncode == 0, settled.stderr
+        wait_for(lambda: shop.http.get("/health/ready").is_success, "service", patience=5)
+        answer = shop.certify(invoice("F-1"), key="1")
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["codeSecef"] == machine.certified()[-1]["code"]
+        book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
+        settlements = shop.with_store(lambda store: store.decisions.settlements(book))
+        assert [(s.decision, s.reason) for s in settlements] == [
+            ("abandoned", "seen on the machine's journal"),
+            ("adopted", "seen on the machine's journal"),
+        ]
+        assert lane.mcfd("verify")[0] == 0
+
+
+def test_a_daemon_whose_ledger_was_deleted_asks_before_it_goes_on(tmp_path: Path, nursery: Nursery) -> None:
+    """The file of the Z numbers is left: attention until `mcfd machine settle`, by which the machine's last number is taken."""
+    with Lane(tmp_path / "lane", nursery) as lane:
+        shop, machine = lane.shop, lane.machine
+        assert shop.certify(invoice("F-1"), key="1").status_code == 200
+        assert shop.close_period().is_success
+        lane.die_at(AtFrame(6, "before", "in", power=True), lambda: shop.certify(invoice("F-2"), key="2"))
+        for suffix in ("", "-wal", "-shm"):
+            shop.ledger.with_name(shop.ledger.name + suffix).unlink(missing_ok=True)
+        shop.start_daemon(ready=False)
+        wait_for(lambda: attention(shop), "attention")
+        assert "'F-1'" in attention(shop)
+        assert "mcfd restore" in attention(shop)
+        code, output = lane.mcfd("machine", "settle", "--decision", "adopt", "--reason", "the disk was lost", "--json")
+        assert code == 0, output
+        wait_for(lambda: shop.http.get("/health/ready").is_success, "service", patience=5)
+        book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
+        number = shop.with_store(lambda store: store.ledger.find_number(book, "F-1"))
+        assert number is not None
+        assert number.code == machine.certified()[0]["code"]
+        assert shop.with_store(lambda store: store.ledger.state(book)).z_number == 1
+        assert lane.mcfd("verify")[0] == 0

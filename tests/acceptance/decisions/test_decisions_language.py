@@ -1,0 +1,105 @@
+"""What the API tells people, in their language (Accept-Language); what it tells programs, never."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from support.shop import NIM, Shop, invoice
+
+from daemon.language import preferred
+
+URL = f"/v1/mcf/{NIM}"
+WRONG = {
+    "no key": ("GET", f"{URL}/reports/x", {"headers": {"Authorization": ""}}),
+    "wrong key": ("GET", f"{URL}/reports/x", {"headers": {"Authorization": "Bearer ak_live_nothing"}}),
+    "another NIM": ("GET", "/v1/mcf/EL02000099-1/reports/x", {}),
+    "no such path": ("GET", f"{URL}/nothing", {}),
+    "no such method": ("DELETE", f"{URL}/reports/x", {}),
+    "no such certification": ("GET", f"{URL}/certifications/NONE", {}),
+    "no such Z": ("GET", f"{URL}/reports/z/99", {}),
+    "no printer": ("POST", f"{URL}/reports/x/print", {}),
+    "bad range": ("GET", f"{URL}/reports/a?from=2026-02-01&to=2026-01-01", {}),
+    "bad limit": ("GET", f"{URL}/reports?limit=x", {}),
+    "not JSON": ("POST", f"{URL}/certify", {"content": "text", "headers": {"Content-Type": "text/plain"}}),
+    "a list": ("POST", f"{URL}/certify", {"json": []}),
+    "nothing in it": ("POST", f"{URL}/certify", {"json": {}}),
+    "everything wrong": (
+        "POST",
+        f"{URL}/certify",
+        {
+            "json": {
+                "invoiceNumber": " x ",
+                "invoiceType": "XX",
+                "customer": 5,
+                "items": [{"name": "", "taxGroup": "Z", "quantity": 0}, 3],
+                "payments": [{"method": "E", "amount": -1}],
+                "comments": "x",
+            }
+        },
+    ),
+    "refused by strict": (
+        "POST",
+        f"{URL}/certify",
+        {"json": invoice("L-1", prix=1), "headers": {"Mcfd-Strict": "true"}},
+    ),
+    "payments": ("POST", f"{URL}/certify", {"json": invoice("L-2", payments=[{"method": "E", "amount": 1}])}),
+}
+ENGLISH = re.compile(r"\b(the|is|must|has|not|with|there|this|and|of|was|nothing)\b", re.IGNORECASE)
+
+
+def asked(shop: Shop, name: str, language: str) -> dict[str, Any]:
+    method, path, options = WRONG[name]
+    headers = {**shop.headers(), "Accept-Language": language, **options.get("headers", {})}
+    answer = shop.http.request(method, path, **{**options, "headers": headers})
+    assert answer.status_code >= 400
+    problem: dict[str, Any] = answer.json()
+    return problem
+
+
+def sentences(problem: dict[str, Any]) -> list[str]:
+    return [problem["title"], problem["detail"], *(error["message"] for error in problem.get("errors", ()))]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_every_error_is_told_in_french(shop: Shop, name: str) -> None:
+    """`title`, `detail` and each message are French where the client asks for that; codes, fields and status stay."""
+    french, english = (asked(shop, name, language) for language in ("fr-BF,fr;q=0.9,en;q=0.5", "en"))
+    assert [text for text in sentences(french) if ENGLISH.search(text)] == []
+    assert {key: french[key] for key in ("type", "status", "code")} == {
+        key: english[key] for key in ("type", "status", "code")
+    }
+    assert [error["field"] for error in french.get("errors", ())] == [
+        error["field"] for error in english.get("errors", ())
+    ]
+    assert french["error"] == french["detail"] != english["detail"]
+
+
+def test_an_unread_machine_is_told_in_french(shop: Shop) -> None:
+    """The duplicate of a certified invoice: its number is in the sentence, and the certification is with it."""
+    body = invoice("L-9")
+    assert shop.certify(body).status_code == 200
+    headers = {**shop.headers(), "Accept-Language": "fr"}
+    problem = shop.http.post(f"{URL}/certify", json=body, headers=headers).json()
+    assert problem["detail"] == "le numéro de facture 'L-9' est déjà certifié"
+    assert problem["certification"]["invoiceNumber"] == "L-9"
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("*", "en"),
+        ("de, es", "en"),
+        ("fr", "fr"),
+        ("fr-BF, en;q=0.8", "fr"),
+        ("en, fr;q=0.9", "en"),
+        ("de, fr;q=0.3, en;q=0.2", "fr"),
+        ("fr;q=nonsense, en", "en"),
+        ("fr;q=0", "en"),
+    ],
+)
+def test_the_language_of_a_request(header: str, language: str) -> None:
+    """The first of ours by weight; programs, which ask for none, read English."""
+    assert preferred(header) == language

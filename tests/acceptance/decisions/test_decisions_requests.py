@@ -1,0 +1,381 @@
+"""Decisions 1 to 3, and 5 to 7: what a request has to say, what it may leave out, and what a repeat of it gets."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+from support.shop import NIM, Shop, invoice, wait_for
+from support.till import certified, fresh, invalid, on_machine, problem, untouched
+
+ITEM = {"name": "Riz", "taxGroup": "B", "unitPrice": 1000}
+PAID = {"method": "E", "amount": 1000}
+MINIMAL = {"invoiceType": "FV", "items": [ITEM], "payments": [PAID]}
+
+
+def minimal(**changes: Any) -> dict[str, Any]:
+    return {"invoiceNumber": fresh(), **MINIMAL, **changes}
+
+
+def item(**changes: Any) -> dict[str, Any]:
+    """The minimal invoice with its item changed; a change to None leaves the field out."""
+    merged = {**ITEM, **changes}
+    return minimal(items=[{name: value for name, value in merged.items() if value is not None}])
+
+
+def test_decision_1_the_least_that_is_certified(shop: Shop) -> None:
+    """Number, type, one item with name, group and an amount, one payment; the rest are the defaults of the page."""
+    held = on_machine(shop.machines[0], certified(shop.certify(minimal())))
+    opening = held["opening"]
+    assert (opening["price_mode"], opening["operator_id"], opening["operator_name"], opening["isf"]) == (
+        "TTC",
+        "1",
+        "Caisse 1",
+        "1",
+    )
+    assert held["customer"]["type"] == "CC"
+    line = held["lines"][0]
+    assert (line["item_type"], line["rate"], line["quantity"], line["amount"]) == ("LOCBIE", 1800, 1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({**minimal(), "invoiceNumber": None}, "invoiceNumber"),
+        ({**minimal(), "invoiceNumber": ""}, "invoiceNumber"),
+        ({**minimal(), "invoiceNumber": "   "}, "invoiceNumber"),
+        (minimal(invoiceType=None), "invoiceType"),
+        (minimal(items=None), "items"),
+        (minimal(payments=None), "payments"),
+        (item(name=None), "items[0].name"),
+        (item(taxGroup=None), "items[0].taxGroup"),
+        (item(unitPrice=None), "items[0].amountTtc"),
+        (minimal(payments=[{"method": "E"}]), "payments[0].amount"),
+        (minimal(payments=[{"amount": 1000}]), "payments[0].method"),
+    ],
+)
+def test_decision_1_what_is_required(shop: Shop, body: dict[str, Any], field: str) -> None:
+    """Each of them missing is named, and nothing else is complained about."""
+    with untouched(shop):
+        assert invalid(shop.certify(body)).keys() == {field}
+
+
+def test_decision_1_unknown_fields_are_ignored(shop: Shop) -> None:
+    """At every level, whatever they hold."""
+    extra = {"unknown": {"deep": [1, None, {"x": 1e300}]}}
+    body = minimal(items=[{**ITEM, **extra}], payments=[{**PAID, **extra}], customer={**extra}, **extra)
+    certified(shop.certify(body))
+
+
+def test_decision_1_an_operator_id_may_be_a_number(shop: Shop) -> None:
+    """`7` and `7.0` are "7"; half an operator is none."""
+    for value in (7, 7.0):
+        held = on_machine(shop.machines[0], certified(shop.certify(minimal(operatorId=value))))
+        assert held["opening"]["operator_id"] == "7"
+    assert invalid(shop.certify(minimal(operatorId=7.5))).keys() == {"operatorId"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "changes", "total", "price", "amount"),
+    [
+        ("TTC", {"unitPrice": 1000, "quantity": 3}, 3000, 100_000, 3000),
+        ("TTC", {"unitPrice": None, "amountTtc": 3000, "quantity": 4}, 3000, 75_000, 3000),
+        ("TTC", {"unitPrice": 0.5, "quantity": 2000}, 1000, 50, 1000),
+        ("HT", {"unitPrice": 1000, "quantity": 3}, 3540, 100_000, 3000),
+        ("HT", {"unitPrice": None, "amountTtc": 1180, "quantity": 2}, 1180, 50_000, 1000),
+    ],
+)
+def test_decision_1_price_and_amount_stand_for_each_other(
+    shop: Shop, *, mode: str, changes: dict[str, Any], total: int, price: int, amount: int
+) -> None:
+    """Amount = price × quantity, in HT mode with VAT added; price = amount / quantity. The line as the machine has it."""
+    body = {**item(**changes), "priceMode": mode, "payments": [{"method": "E", "amount": total}]}
+    receipt = certified(shop.certify(body))
+    line = on_machine(shop.machines[0], receipt)["lines"][0]
+    assert (receipt["totalTtc"], line["price"], line["amount"]) == (total, price, amount)
+    assert receipt["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("price", "quantity", "amount"), [(1000, 3, 2500), (33.33, 3, 100), (1, 1, 999_999), (1500, 0.333, 500)]
+)
+def test_decision_2_the_amount_is_what_is_certified(shop: Shop, price: float, quantity: float, amount: int) -> None:
+    """The price does not give it: not refused, certified at the amount, and the machine gets a price that does."""
+    body = item(unitPrice=price, quantity=quantity, amountTtc=amount)
+    receipt = certified(shop.certify({**body, "payments": [{"method": "E", "amount": amount}]}))
+    line = on_machine(shop.machines[0], receipt)["lines"][0]
+    assert receipt["totalTtc"] == line["amount"] == amount
+    assert abs(line["price"] * line["quantity"] - amount * 100_000) < 100_000
+
+
+def paid(*amounts: float) -> dict[str, Any]:
+    return minimal(payments=[{"method": "E", "amount": amount} for amount in amounts])
+
+
+def customer(**fields: Any) -> dict[str, Any]:
+    return minimal(customer=fields)
+
+
+REFUSED = {
+    "no items": (minimal(items=[]), "items"),
+    "no payments": (minimal(payments=[]), "payments"),
+    "items is no list": (minimal(items={"0": ITEM}), "items"),
+    "an item is no object": (minimal(items=[[]]), "items[0]"),
+    "an amount of 0": (item(amountTtc=0), "items[0].amountTtc"),
+    "an amount below 0": (item(amountTtc=-5), "items[0].amountTtc"),
+    "an amount that is not whole": (item(amountTtc=1000.5), "items[0].amountTtc"),
+    "a default amount that is not whole": (item(unitPrice=1.5), "items[0].amountTtc"),
+    "a price of 0": (item(unitPrice=0), "items[0].unitPrice"),
+    "a price with 3 decimals": (item(unitPrice=10.125), "items[0].unitPrice"),
+    "a quantity with 4 decimals": (item(quantity=1.0001), "items[0].quantity"),
+    "a quantity of 0": (item(quantity=0), "items[0].quantity"),
+    "a quantity below 0": (item(quantity=-1), "items[0].quantity"),
+    "a group that is none": (item(taxGroup="Q"), "items[0].taxGroup"),
+    "a group in small letters": (item(taxGroup="b"), "items[0].taxGroup"),
+    "a rate that is not the machine's": (item(taxRate=10), "items[0].taxRate"),
+    "a rate that is a string": (item(taxRate="18"), "items[0].taxRate"),
+    "an item type that is none": (item(itemType="GOODS"), "items[0].itemType"),
+    "a price that is a string": (item(unitPrice="1000"), "items[0].unitPrice"),
+    "a price that is true": (item(unitPrice=True), "items[0].unitPrice"),
+    "payments below the total": (paid(999), "payments"),
+    "payments above the total": (paid(600, 401), "payments"),
+    "a payment of 0": (paid(1000, 0), "payments[1].amount"),
+    "a payment below 0": (paid(1001, -1), "payments[1].amount"),
+    "a payment that is not whole": (paid(999.5, 0.5), "payments[0].amount"),
+    "a payment method that is none": (minimal(payments=[{"method": "X", "amount": 1000}]), "payments[0].method"),
+    "a company without IFU": (customer(clientType="PM", name="SA"), "customer.ifu"),
+    "a trader without name": (customer(clientType="PC", ifu="1"), "customer.name"),
+    "a client type that is none": (customer(clientType="XX"), "customer.clientType"),
+    "a customer that is no object": (minimal(customer="Issa"), "customer"),
+    "a price mode that is none": (minimal(priceMode="ttc"), "priceMode"),
+    "a number too long": (minimal(invoiceNumber="F" * 41), "invoiceNumber"),
+    "a number that is a number": (minimal(invoiceNumber=1), "invoiceNumber"),
+    "a name too long": (item(name="x" * 201), "items[0].name"),
+    "a control character": (item(name="Riz\tlong"), "items[0].name"),
+    "a line break in the number": (minimal(invoiceNumber="F-1\n"), "invoiceNumber"),
+    "NUL in the operator": (minimal(operatorName="A\x00"), "operatorName"),
+    "a ninth comment": (minimal(comments=["x"] * 9), "comments"),
+    "a label twice": (minimal(comments=[{"label": "A", "text": "x"}] * 2), "comments"),
+    "more than 1 000 items": (minimal(items=[ITEM] * 1001), "items"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_decision_3_what_is_refused(shop: Shop, case: str) -> None:
+    """422 that names the field; the machine is not even asked, and the ledger has no trace of it."""
+    body, field = REFUSED[case]
+    with untouched(shop):
+        faults = invalid(shop.certify(body))
+    assert field in faults, faults
+
+
+@pytest.mark.parametrize(
+    "text", ["1e400", "-1e400", "1e-400", "12345678901234567890123456789", "1.0000000000000000001"]
+)
+def test_decision_3_a_number_that_json_cannot_carry_exactly(shop: Shop, text: str) -> None:
+    """As a price, an amount, a quantity, a payment: refused by name, in no time."""
+    for name in ("unitPrice", "amountTtc", "quantity"):
+        raw = json.dumps(item(**{name: 1})).replace(f'"{name}": 1', f'"{name}": {text}')
+        with untouched(shop):
+            faults = invalid(post(shop, raw))
+        assert any(field.startswith("items[0].") for field in faults)
+
+
+def post(shop: Shop, raw: str) -> httpx.Response:
+    headers = {**shop.headers(), "Content-Type": "application/json"}
+    return shop.http.post(f"/v1/mcf/{NIM}/certify", content=raw, headers=headers)
+
+
+@pytest.mark.parametrize("text", ["15000", "15000.0", "15000.00", "1.5e4", "150E2"])
+def test_decision_3_the_same_number_however_it_is_written(shop: Shop, text: str) -> None:
+    """JSON has no whole numbers of its own: `15000.0` is 15 000."""
+    raw = json.dumps({**item(unitPrice=1), "payments": [{"method": "E", "amount": 1}]})
+    raw = raw.replace('"unitPrice": 1', f'"unitPrice": {text}').replace('"amount": 1', f'"amount": {text}')
+    assert certified(post(shop, raw))["totalTtc"] == 15000
+
+
+def test_decision_3_a_thousand_items_are_taken(shop: Shop) -> None:
+    """The bound itself is inside."""
+    items = [{"name": f"Article {at}", "taxGroup": "AB"[at % 2], "unitPrice": 100} for at in range(1000)]
+    receipt = certified(shop.certify(minimal(items=items, payments=[{"method": "E", "amount": 100_000}])))
+    assert (receipt["totalTtc"], len(on_machine(shop.machines[0], receipt)["lines"])) == (100_000, 1000)
+
+
+def test_decision_5_a_number_is_certified_once_per_nim(shop: Shop) -> None:
+    """409 with the certification it had, for any other invoice of that number too; the sandbox has numbers of its own."""
+    number = fresh()
+    receipt = certified(shop.certify(invoice(number)))
+    for body in (invoice(number), invoice(number, 1), invoice(number, invoiceType="FT")):
+        with untouched(shop):
+            assert problem(shop.certify(body), 409, "DUPLICATE_INVOICE")["certification"] == receipt
+    assert certified(shop.certify(invoice(number), mode="test"))["codeSecef"] != receipt["codeSecef"]
+
+
+def test_decision_5_five_tills_with_one_number(shop: Shop) -> None:
+    """At the same moment and without a key: one is certified, four are told of it."""
+    body, before = invoice(fresh()), shop.machines[0].counters
+    with ThreadPoolExecutor(5) as tills:
+        answers = list(tills.map(lambda _: shop.certify(body), range(5)))
+    (receipt,) = [answer.json() for answer in answers if answer.status_code == 200]
+    told = [problem(answer, 409, "DUPLICATE_INVOICE") for answer in answers if answer.status_code != 200]
+    assert [body["certification"] for body in told] == [receipt] * 4
+    assert shop.machines[0].counters[1] == before[1] + 1
+
+
+def test_decision_5_an_attempt_that_failed_leaves_its_number_free(shop: Shop) -> None:
+    """Refused by the machine, or cut off before 38h: the same number is certified the next time."""
+    machine, number = shop.machines[0], fresh()
+    machine.order("mode", mode="deactivated")
+    problem(shop.certify(invoice(number)), 422, "MACHINE_REFUSED")
+    machine.order("mode", mode="active")
+    machine.order("fault", spec="unplug-before:0.2@33h#1")
+    assert "nothing was certified" in problem(shop.certify(invoice(number)), 503, "BRIDGE_OFFLINE")["detail"]
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
+    receipt = certified(shop.certify(invoice(number)))
+    assert [entry["number"] for entry in machine.certified(receipt["tc"] - 1)] == [number]
+
+
+def test_decision_6_the_same_key_and_body_get_the_first_answer(shop: Shop) -> None:
+    """Status and body byte for byte, said by a header; nothing more on the machine or in the ledger."""
+    key, body = "k" * 200, invoice(fresh())
+    first = shop.certify(body, key=key)
+    certified(first)
+    assert "idempotency-replayed" not in first.headers
+    with untouched(shop):
+        for _ in range(3):
+            again = shop.certify(body, key=key)
+            assert (again.status_code, again.content) == (200, first.content)
+            assert again.headers["idempotency-replayed"] == "true"
+
+
+def test_decision_6_the_same_key_with_another_body(shop: Shop) -> None:
+    """409 `IDEMPOTENCY_KEY_REUSED`, also when only the path is another one."""
+    key, body = fresh(), invoice(fresh())
+    certified(shop.certify(body, key=key))
+    with untouched(shop):
+        problem(shop.certify({**body, "isf": "2"}, key=key), 409, "IDEMPOTENCY_KEY_REUSED")
+        problem(shop.close_period(key=key), 409, "IDEMPOTENCY_KEY_REUSED")
+
+
+@pytest.mark.parametrize("path", ["reports/z", "cancel-pending"])
+def test_decision_6_any_post_takes_a_key(shop: Shop, path: str) -> None:
+    """A Z with a key closes one period however often it is sent, and a cancelling is answered once."""
+    url, headers = f"/v1/mcf/{NIM}/{path}", shop.headers(key=fresh())
+    first, again = (shop.http.post(url, json={}, headers=headers) for _ in range(2))
+    assert first.is_success
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert again.headers["idempotency-replayed"] == "true"
+
+
+def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:
+    """While the first is still on the line, its twins wait and get its answer; one invoice is certified."""
+    machine, body, key = shop.machines[0], invoice(fresh()), fresh()
+    before = machine.counters
+    machine.order("think", ms=30)
+    try:
+        with ThreadPoolExecutor(5) as tills:
+            first = tills.submit(shop.certify, body, key=key)
+            wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["waiting"])
+            answers = [first, *(tills.submit(shop.certify, body, key=key) for _ in range(4))]
+            contents = {answer.result().content for answer in answers}
+    finally:
+        machine.order("think", ms=0)
+    assert contents == {first.result().content}
+    certified(first.result())
+    assert machine.counters == (before[0] + 1, before[1] + 1, before[2])
+
+
+def test_decision_6_a_failure_that_changed_nothing_is_not_kept(shop: Shop) -> None:
+    """Invalid, refused by the machine, or offline: the retry with the same key is tried for real."""
+    machine, key, body = shop.machines[0], fresh(), invoice(fresh())
+    invalid(shop.certify({**body, "items": []}, key=key))
+    machine.order("mode", mode="blocked")
+    problem(shop.certify(body, key=key), 422, "MACHINE_REFUSED")
+    machine.order("mode", mode="active")
+    answer = shop.certify(body, key=key)
+    certified(answer)
+    assert "idempotency-replayed" not in answer.headers
+
+
+@pytest.mark.parametrize("key", ["k" * 201, "clé", "a\tb"])
+def test_decision_6_a_key_has_at_most_200_characters(shop: Shop, key: str) -> None:
+    """Longer, or not plain characters: 422 that names the header, and nothing is done."""
+    headers = {**shop.headers(), "Idempotency-Key": key.encode()}
+    with untouched(shop):
+        answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers)
+    assert invalid(answer).keys() == {"Idempotency-Key"}
+
+
+def test_decision_6_without_a_key_each_post_stands_for_itself(shop: Shop) -> None:
+    """Two Z in a row are two."""
+    first, second = shop.close_period().json(), shop.close_period().json()
+    assert second["z_number"] == first["z_number"] + 1
+
+
+def test_decision_6_a_key_is_kept_across_a_restart(shop: Shop) -> None:
+    """Seven days at least: a key of six days and 23 hours ago gets the first answer after a stop and a start."""
+    certify_key, close_key, body = fresh(), fresh(), invoice(fresh())
+    first, closed = shop.certify(body, key=certify_key), shop.close_period(key=close_key)
+    shop.stop_daemon()
+    age_keys(shop, 7 * 86_400_000 - 3_600_000)
+    shop.start_daemon()
+    with untouched(shop):
+        assert shop.certify(body, key=certify_key).content == first.content
+        assert shop.close_period(key=close_key).content == closed.content
+
+
+def age_keys(shop: Shop, by: int) -> None:
+    with closing(sqlite3.connect(shop.ledger)) as ledger, ledger:
+        ledger.execute("UPDATE idempotency SET at = at - ?", (by,))
+
+
+REQUEST_IDS = ["till-1/0001", "a", "x" * 128]
+
+
+@pytest.mark.parametrize("own", REQUEST_IDS)
+def test_decision_7_the_request_id_is_echoed(shop: Shop, own: str) -> None:
+    """In the answer, in the problem's body, and in every log line of the request."""
+    headers = {**shop.headers(), "X-Request-ID": own}
+    answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers)
+    assert answer.headers["x-request-id"] == own
+    for event in ("request", "certification"):
+        assert wait_for(lambda event=event: [line for line in shop.events(event) if line["request_id"] == own])
+    refused = shop.http.get("/v1/me", headers={"X-Request-ID": own})
+    assert refused.json()["request_id"] == refused.headers["x-request-id"] == own
+
+
+@pytest.mark.parametrize(
+    "path", ["/health/live", "/health/ready", "/nowhere", "/schema", "/v1/me", f"/v1/mcf/{NIM}/info"]
+)
+def test_decision_7_or_made_up_on_every_response(shop: Shop, path: str) -> None:
+    """Never the same twice, and never what cannot be printed."""
+    seen = set()
+    for own in (None, "x" * 129, "é", ""):
+        headers = {} if own is None else {"X-Request-ID": own.encode()}
+        seen.add(shop.http.get(path, headers=headers).headers["x-request-id"])
+    assert len(seen) == 4
+    assert all(text.isascii() and 0 < len(text) <= 128 for text in seen)
+
+
+def test_unknown_fields_are_told_or_refused(shop: Shop) -> None:
+    """27: a misspelt field is a warning of a certified invoice, kept with it; with `Mcfd-Strict: true` a 422, and nothing is sent."""
+    body = invoice("U-1", price_mode="TTC")
+    before = shop.machines[0].counters
+    strict = {**shop.headers(), "Mcfd-Strict": "true"}
+    refused = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=strict)
+    assert (refused.status_code, refused.json()["code"]) == (422, "INVALID_REQUEST")
+    assert refused.json()["errors"] == [
+        {"field": "price_mode", "message": "is not a known field; did you mean priceMode?"}
+    ]
+    assert shop.machines[0].counters == before
+    answer = shop.certify(body).json()
+    (warning,) = answer["warnings"]
+    assert (warning["code"], warning["field"]) == ("UNKNOWN_FIELD", "price_mode")
+    assert shop.get(f"certifications/{answer['codeSecef']}").json()["receipt"] == answer
+    unclear = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers={**shop.headers(), "Mcfd-Strict": "yes"})
+    assert unclear.json()["errors"][0]["field"] == "Mcfd-Strict"

@@ -1,0 +1,124 @@
+"""A till that is a web page of another origin, in real Chromium: let in when it is named, and only to the API."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+from support.browser import PATIENCE_MS
+from support.shop import NIM, Shop, invoice
+
+FETCH = """async ([url, init]) => {
+  try {
+    const answer = await fetch(url, init);
+    const shown = ["X-Request-ID", "Idempotency-Replayed"].map((name) => answer.headers.get(name));
+    return { status: answer.status, text: await answer.text(), shown };
+  } catch (error) {
+    return { refused: error.name };
+  }
+}"""
+REFUSED = {"refused": "TypeError"}
+"""All that a browser tells a page of an answer that is not for it."""
+
+
+class _Blank(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>till</title>")
+
+    def log_message(self, *told: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def web_till() -> Iterator[str]:
+    """A site of its own; its origin."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Blank) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def opened(browser: Browser, origin: str) -> Iterator[Page]:
+    with browser.new_context() as context:
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        page.goto(origin)
+        yield page
+
+
+def fetch(page: Page, url: str, **init: Any) -> Any:
+    return page.evaluate(FETCH, [url, init])
+
+
+def sale(shop: Shop, number: str) -> dict[str, Any]:
+    """As a web till sends it: all of its headers make the browser ask first."""
+    headers = shop.headers(key=number) | {
+        "Content-Type": "application/json",
+        "X-Request-ID": f"web {number}",
+        "Mcfd-Strict": "true",
+        "Accept-Language": "fr",
+    }
+    return {"method": "POST", "headers": headers, "body": json.dumps(invoice(number))}
+
+
+@pytest.fixture(scope="module")
+def origins() -> Iterator[tuple[str, str]]:
+    """One that the configuration names, and one that it does not."""
+    with web_till() as named, web_till() as stranger:
+        yield named, stranger
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, origins: tuple[str, str]) -> Iterator[Shop]:
+    config = {"server": {"allowed_origins": [origins[0]]}}
+    with Shop(tmp_path_factory.mktemp("web"), config=config) as shop:
+        yield shop.start()
+
+
+def test_a_page_of_a_named_origin_certifies(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
+    """It reads the receipt and the headers beside it; sent again it is a replay, and an error can be read as well."""
+    certify = f"http://127.0.0.1:{shop.port}/v1/mcf/{NIM}/certify"
+    with opened(browser, origins[0]) as page:
+        first = fetch(page, certify, **sale(shop, "WEB-1"))
+        again = fetch(page, certify, **sale(shop, "WEB-1"))
+        wrong = fetch(page, certify, **sale(shop, "WEB-3") | {"body": "{}"})
+    assert (first["status"], first["shown"]) == (200, ["web WEB-1", None])
+    assert (again["status"], again["shown"]) == (200, ["web WEB-1", "true"])
+    assert "codeSecef" in first["text"]
+    assert again["text"] == first["text"]
+    assert wrong["status"] == 422
+    assert "INVALID_REQUEST" in wrong["text"]
+    assert [entry["number"] for entry in shop.machines[0].certified()].count("WEB-1") == 1
+
+
+def test_a_page_of_another_origin_is_refused(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
+    """Even with a valid key: the browser asks first, is told nothing, and sends nothing."""
+    certify = f"http://127.0.0.1:{shop.port}/v1/mcf/{NIM}/certify"
+    with opened(browser, origins[1]) as page:
+        assert fetch(page, certify, **sale(shop, "WEB-2")) == REFUSED
+        assert fetch(page, f"http://127.0.0.1:{shop.port}/health/live") == REFUSED
+    assert [entry["number"] for entry in shop.machines[0].certified()].count("WEB-2") == 0
+
+
+def test_the_shops_page_is_for_no_other_page(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
+    """Not for one of a named origin either, which may read the API beside it."""
+    with opened(browser, origins[0]) as page:
+        assert fetch(page, f"http://127.0.0.1:{shop.port}/health/live")["status"] == 200
+        assert fetch(page, f"http://127.0.0.1:{shop.port}/ui/login") == REFUSED
+    answers = [shop.http.get(path, headers={"Origin": origins[0]}) for path in ("/", "/ui/", "/ui/login", "/metrics")]
+    assert [name for answer in answers for name in answer.headers if name.startswith("access-control-")] == []
+    assert answers[2].status_code == 200

@@ -1,0 +1,109 @@
+"""Who may see and do what, also by requests made by hand, and what another site can make a browser do."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import httpx
+import pytest
+from support.browser import PASSWORD
+from support.shop import Shop
+
+SEEN = {
+    "seller": {
+        "/ui/": 200,
+        "/ui/journal": 200,
+        "/ui/x": 403,
+        "/ui/z": 403,
+        "/ui/closures": 403,
+        "/ui/a": 403,
+        "/ui/box": 403,
+    },
+    "reader": {
+        "/ui/": 200,
+        "/ui/journal": 200,
+        "/ui/x": 200,
+        "/ui/z": 403,
+        "/ui/closures": 200,
+        "/ui/a": 200,
+        "/ui/box": 403,
+    },
+    "manager": {"/ui/": 200, "/ui/x": 200, "/ui/z": 200, "/ui/closures": 200, "/ui/attention": 403, "/ui/box": 403},
+    "technician": {"/ui/": 200, "/ui/z": 200, "/ui/attention": 200, "/ui/box": 200},
+}
+CHANGES = ("/ui/attention", "/ui/box/key", "/ui/box/person", "/ui/box/backup", "/ui/box/key/1/revoke")
+
+
+@pytest.fixture
+def client(shop: Shop):
+    with httpx.Client(base_url=f"http://127.0.0.1:{shop.port}", timeout=60) as client:
+        yield client
+
+
+def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
+    told = {"Origin": str(client.base_url).rstrip("/"), **headers}
+    return client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers=told)
+
+
+@pytest.mark.parametrize("role", SEEN)
+def test_each_role_sees_what_it_may(client: httpx.Client, role: str) -> None:
+    """Page.md's table, screen by screen."""
+    assert log_in(client, role).status_code == 303
+    assert {path: client.get(path).status_code for path in SEEN[role]} == SEEN[role]
+
+
+@pytest.mark.parametrize("role", ["seller", "reader", "manager"])
+def test_changes_by_hand_are_refused(client: httpx.Client, role: str) -> None:
+    """What the menu does not offer is not done either."""
+    log_in(client, role)
+    origin = {"Origin": str(client.base_url).rstrip("/")}
+    assert {client.post(path, data={"m": "x"}, headers=origin).status_code for path in CHANGES} == {403}
+    if role != "manager":
+        assert client.post("/ui/z", data={"key": "k"}, headers=origin).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {}],
+)
+def test_another_site_cannot_close_a_period(client: httpx.Client, shop: Shop, told: dict[str, str]) -> None:
+    """Also with the person's cookie: a form of another site, or one that does not say where it is from, changes nothing."""
+    log_in(client, "manager")
+    before = shop.get("/reports").json()["count"]
+    assert client.post("/ui/z", data={"key": "evil"}, headers=told).status_code == 403
+    assert shop.get("/reports").json()["count"] == before
+
+
+def test_the_cookie_is_only_for_this_page(client: httpx.Client) -> None:
+    """No script reads it, no other site sends it."""
+    cookie = log_in(client, "reader").headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+
+
+def test_nobody_sees_anything_without_a_session(client: httpx.Client) -> None:
+    """Every screen leads to the login; a program that asks for JSON at / is told so in JSON."""
+    for path in ("/ui/", "/ui/journal", "/ui/closures", "/ui/box", "/ui/live", "/ui/box/backup/x"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login"), path
+    assert client.get("/").json()["code"] == "NOT_FOUND"
+    assert client.get("/", headers={"Accept": "text/html"}).headers["location"] == "/ui/"
+
+
+def test_the_policy_allows_no_inline_script(client: httpx.Client) -> None:
+    """CSP of `'self'`, without `unsafe-*`, on every screen."""
+    log_in(client, "technician")
+    for path in ("/ui/login", "/ui/", "/ui/journal", "/ui/box"):
+        policy = client.get(path).headers["content-security-policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+
+
+def test_the_vendored_files_are_those_of_the_table() -> None:
+    """What daemon/api/page/static/README.md names is what lies there, byte for byte."""
+    folder = Path(str(files("daemon.api.page"))) / "static"
+    named = re.findall(r"^\| (\S+\.js) \| ([0-9a-f]{64}) \|$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name, _ in named} == dict(named)
+    assert len(named) == 2

@@ -1,0 +1,160 @@
+"""Two hundred tills at once on one machine: each has its answer, in order, in flat memory, and nobody who leaves breaks anything."""
+
+import asyncio
+import json
+import socket
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.crash.crashing import Nursery
+from support.crash.lane import Lane
+from support.shop import NIM, wait_for
+
+TILLS = 200
+FLAT_MB = 8
+Sale = tuple[dict[str, Any], str]
+
+
+@pytest.fixture
+def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
+    with Lane(tmp_path / "lane", nursery) as lane:
+        yield lane
+
+
+def at_once(lane: Lane, sales: Sequence[Sale]) -> list[httpx.Response]:
+    """Every sale on a connection of its own, all open before the first is sent; each in one piece, one after the other."""
+
+    async def run() -> list[httpx.Response]:
+        tills = [await asyncio.open_connection("127.0.0.1", lane.shop.port) for _ in sales]
+        for (_, writer), sale in zip(tills, sales, strict=True):
+            writer.write(request(lane, *sale))
+        return await asyncio.gather(*(answer(*till) for till in tills))
+
+    return asyncio.run(run())
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> httpx.Response:
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+    status, *lines = head.decode().split("\r\n")
+    headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
+    return httpx.Response(int(status.split()[1]), headers=headers, content=body)
+
+
+def request(lane: Lane, body: dict[str, Any], key: str) -> bytes:
+    content = json.dumps(body).encode()
+    headers = {
+        "Host": f"127.0.0.1:{lane.shop.port}",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(content)),
+        "Connection": "close",
+        **lane.shop.headers(key=key),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\n{head}\r\n".encode() + content
+
+
+def resident_mb(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def test_two_hundred_tills_have_their_answers_in_order(lane: Lane) -> None:
+    """First come, first served; after 600 invoices the daemon is as large as after 200."""
+    sales = [lane.next_invoice() for _ in range(TILLS)]
+    answers = at_once(lane, sales)
+    machine = {entry["number"]: entry["code"] for entry in lane.machine.certified()}
+    assert [answer.status_code for answer in answers] == [200] * TILLS
+    assert [answer.json()["codeSecef"] for answer in answers] == [machine[body["invoiceNumber"]] for body, _ in sales]
+    assert served(lane) == sorted(served(lane))
+    size = resident_mb(lane.shop.pid)
+    for _ in range(2):
+        assert {answer.status_code for answer in at_once(lane, [lane.next_invoice() for _ in range(TILLS)])} == {200}
+    assert resident_mb(lane.shop.pid) < size + FLAT_MB
+    lane.check()
+    lane.check_totals()
+
+
+def served(lane: Lane) -> list[int]:
+    """The requests in the order in which the machine got them, as the numbers that they had on arrival."""
+    with closing(sqlite3.connect(lane.shop.ledger)) as ledger:
+        rows = ledger.execute("SELECT request_id FROM certification WHERE state = 'certified' ORDER BY seq").fetchall()
+    return [int(request_id.rpartition("-")[2], 16) for (request_id,) in rows]
+
+
+def test_more_tills_than_may_wait_are_told_to_come_back(tmp_path: Path, nursery: Nursery) -> None:
+    """A clear 503 before anything was sent, or an answer; who comes back has it once."""
+    with Lane(tmp_path / "lane", nursery, per_machine={"queue_limit": 20, "queue_patience": 1.0}) as lane:
+        lane.machine.order("think", ms=4)
+        sales = [lane.next_invoice() for _ in range(TILLS)]
+        answers = at_once(lane, sales)
+        told = Counter(answer.status_code for answer in answers)
+        assert set(told) == {200, 503}
+        for answer in answers:
+            assert answer.is_success or (answer.json()["code"], "retry-after" in answer.headers) == (
+                "MACHINE_BUSY",
+                True,
+            )
+        assert len(lane.machine.certified()) == told[200]
+        lane.machine.order("think", ms=0)
+        again = [sale for sale, answer in zip(sales, answers, strict=True) if not answer.is_success]
+        while again:
+            answers = at_once(lane, again)
+            again = [sale for sale, answer in zip(again, answers, strict=True) if not answer.is_success]
+        lane.check()
+        assert len(lane.certified) == TILLS
+
+
+def test_clients_that_hang_up_leave_no_half_invoice(lane: Lane) -> None:
+    """Fifty send their request and are gone: the machine is idle afterwards, and what it certified is in the ledger."""
+    lane.machine.order("think", ms=2)
+    for each in range(50):
+        body, key = lane.next_invoice(100, 200, 300)
+        hang_up(lane, body, key, after=None if each % 3 else 0.01)
+    wait_for(lambda: not waiting(lane), "the end of the queue")
+    lane.check()
+    assert lane.machine.order("snapshot", log=False)["stage"] == "idle"
+    body, key = lane.next_invoice()
+    lane.certified_once(body, key)
+
+
+def hang_up(lane: Lane, body: dict[str, Any], key: str, after: float | None) -> None:
+    with socket.create_connection(("127.0.0.1", lane.shop.port)) as till:
+        till.sendall(request(lane, body, key))
+        if after is not None:
+            till.settimeout(after)
+            with pytest.raises(TimeoutError):
+                till.recv(1)
+
+
+def waiting(lane: Lane) -> int:
+    machine: dict[str, int] = lane.shop.http.get("/health/ready").json()["machines"][0]
+    return machine["waiting"]
+
+
+def test_one_key_many_times_at_once_is_one_invoice(lane: Lane) -> None:
+    """The first runs, the others wait for it, and all get the same bytes."""
+    lane.machine.order("think", ms=10)
+    answers = at_once(lane, [lane.next_invoice()] * 20)
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert Counter(answer.headers.get("idempotency-replayed") for answer in answers) == {None: 1, "true": 19}
+    lane.check()
+    assert len(lane.certified) == 1
+
+
+def test_one_number_many_times_at_once_is_one_invoice(lane: Lane) -> None:
+    """Without a key: one is certified, the others are told with its certification (decision 5)."""
+    body, _ = lane.next_invoice()
+    answers = at_once(lane, [(body, "")] * 20)
+    assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 19}
+    codes = {a.json()["codeSecef"] if a.is_success else a.json()["certification"]["codeSecef"] for a in answers}
+    assert len(codes) == 1
+    lane.check()

@@ -1,0 +1,96 @@
+"""The recorder in a running daemon: what moved is on the disk, what was odd has a file, and a till notices none of it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from support.shop import NIM, Machine, Shop, invoice, wait_for
+
+from bridge.recording import NOTE, Recording, read
+from daemon.recording.incidents import listed, path_of
+from daemon.recording.ring import segments
+
+
+def folder_of(shop: Shop):
+    return shop.folder / "recordings" / NIM.partition("-")[0]
+
+
+def ring(shop: Shop) -> Recording:
+    return read("".join(file.read_text() for file in segments(folder_of(shop))))
+
+
+def has(shop: Shop, text: bytes) -> bool:
+    return any(text in event.data for event in ring(shop).events)
+
+
+def test_a_sale_is_recorded_and_survives_a_kill(tmp_path) -> None:
+    """Within a second it is on the disk, where a kill -9 cannot reach it; the next run goes on in the same files."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        assert shop.certify(invoice("F-1")).status_code == 200
+        wait_for(lambda: has(shop, b"F-1"), "the recording of the sale", patience=2)
+        shop.kill_daemon()
+        shop.start_daemon()
+        assert shop.certify(invoice("F-2")).status_code == 200
+        shop.stop_daemon()
+        found = ring(shop)
+        assert has(shop, b"F-1")
+        assert has(shop, b"F-2")  # what was held at the stop is written at the stop
+        assert found.about["nim"] == NIM
+        assert [event.text for event in found.events if event.kind == NOTE].count("link begins") == 2
+        assert listed(folder_of(shop)) == []
+
+
+def test_a_retry_has_a_file_that_the_log_names(tmp_path) -> None:
+    """The minute before it is in there too."""
+    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, "00084440Y", "--faults", "drop-reply@38h#2"),)) as shop:
+        shop.start()
+        assert shop.certify(invoice("F-1")).status_code == 200
+        assert shop.certify(invoice("F-2")).status_code == 200
+        retry = wait_for(lambda: shop.events("line.retry"), "the retry")[-1]
+        path = path_of(folder_of(shop), retry["incident"])
+        wait_for(path.exists, "the incident's file", patience=5)
+        shop.stop_daemon()
+        found = read(path.read_text())
+        assert any(b"F-1" in event.data for event in found.events)
+        assert any(event.text == "retry: silence" for event in found.events if event.kind == NOTE)
+
+
+def test_attention_names_its_incident(tmp_path) -> None:
+    """An operator who has to decide is told where what happened on the line is kept."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        assert shop.certify(invoice("F-1")).status_code == 200
+        shop.machines[0].order("counters", tc=0, fvc=0)
+        attention = wait_for(lambda: shop.events("machine.attention"), "attention")[-1]["found"]
+        name = attention.partition("incident ")[2].rstrip(")")
+        wait_for(path_of(folder_of(shop), name).exists, "the incident's file", patience=5)
+
+
+def test_nothing_is_recorded_where_it_is_switched_off(tmp_path) -> None:
+    """`recording_mb = 0`."""
+    with Shop(tmp_path, per_machine={"recording_mb": 0}) as shop:
+        shop.start()
+        assert shop.certify(invoice("F-1")).status_code == 200
+        shop.stop_daemon()
+        assert not (tmp_path / "recordings").exists()
+
+
+@pytest.mark.parametrize("blocked", ["file", "no room"])
+def test_a_recording_that_cannot_be_written_stops_nobody(tmp_path, blocked) -> None:
+    """The folder cannot be made, or the disk is as full as it may be for the recorder: one line in the log, and sales go on."""
+    config = {}
+    if blocked == "file":
+        (tmp_path / "recordings").write_text("")
+    else:  # the ledger's reserve is still there, twice as much is not
+        free = shutil.disk_usage(tmp_path).free // 2**20
+        config = {"storage": {"reserve_mb": free * 2 // 3}}
+    with Shop(tmp_path, config=config) as shop:
+        shop.start()
+        assert shop.certify(invoice("F-1")).status_code == 200
+        assert wait_for(lambda: shop.events("recording.stopped"), "the recorder's end")
+        assert shop.certify(invoice("F-2")).status_code == 200
+        assert len(shop.events("recording.stopped")) == 1
+        shop.stop_daemon()
+        shop.verify()

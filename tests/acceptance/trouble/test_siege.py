@@ -1,0 +1,41 @@
+"""Each attack of `make siege`, for a moment: a till with its key goes on certifying over real sockets, plain and TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from siege.attacks import ATTACKS
+from siege.fortress import Fortress, standing
+from siege.till import Seen
+
+SECONDS = 1.5
+BOUND = 5.0
+"""Seconds for one certification on a busy machine; every attack took more than that, or ended in an error, before it was mended."""
+
+AT_THE_EDGE = (
+    *("blank-lines", "blank-lines-80", "tiny-chunks", "long-lengths", "header-bombs", "pipelining"),
+    *("half-handshakes", "idle", "slow-headers", "slow-readers", "resets", "reconnects", "wrong-keys"),
+)
+OF_THE_SANDBOX = ("sandbox-objects", "sandbox-json", "sandbox-pages", "sandbox-sales", "event-streams", "slow-bodies")
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "TLS"])
+def fortress(request: pytest.FixtureRequest) -> Iterator[Fortress]:
+    with standing(tls=request.param, baud=0) as fortress:
+        fortress.till.work(1)
+        yield fortress
+
+
+@pytest.mark.parametrize("attack", [*AT_THE_EDGE, *OF_THE_SANDBOX])
+def test_a_till_goes_on(fortress: Fortress, attack: str) -> None:
+    """No error, no long wait; and the daemon says so itself: the watchdog hears from it all the time."""
+    assert attack in ATTACKS
+    seen = Seen()
+    (attacker,) = fortress.attack([attack], SECONDS)
+    while attacker.poll() is None:
+        fortress.till.certify(seen)
+    assert seen.errors == []
+    assert max(seen.times) < BOUND
+    assert fortress.shop.is_running

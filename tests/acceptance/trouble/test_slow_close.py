@@ -1,0 +1,42 @@
+"""A machine that falls silent at 38h: somebody hears of it long before it counts as lost, and the sale is certified once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.shop import NIM, Shop, invoice, wait_for
+
+from daemon.usecases.certification.slow_close import patience
+
+
+def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
+    """Log and event after a second, with its incident; the answer comes in its time, and 38h was executed once."""
+    with Shop(tmp_path) as shop, ThreadPoolExecutor(1) as till:
+        shop.start()
+        assert shop.certify(invoice("F-1")).status_code == 200
+        assert shop.events("certification.slow") == []
+        shop.machines[0].order("fault", spec="slow:2.5@38h#1")
+        answer = till.submit(shop.certify, invoice("F-2"))
+        slow = wait_for(lambda: shop.events("certification.slow"), "the notice")
+        assert not answer.done()
+        assert slow[0]["invoice_number"] == "F-2"
+        assert slow[0]["incident"]
+        assert answer.result().status_code == 200
+        assert [sale["number"] for sale in shop.machines[0].certified()] == ["F-1", "F-2"]
+        book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
+        told = shop.with_store(lambda store: store.events.after(book, 0))
+        assert [event.type for event in told if event.type in ("cert.issued", "mcf.slow")] == [
+            "cert.issued",
+            "mcf.slow",
+            "cert.issued",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("longest", "is_credit", "expected"),
+    [(0.0, False, 1.0), (0.1, False, 1.0), (0.6, False, 1.8), (9.0, False, 3.0), (0.0, True, 20.0), (90.0, True, 60.0)],
+)
+def test_how_long_is_too_long_is_learnt(longest, is_credit, expected) -> None:
+    """Three times the longest so far, within bounds: below the driver's own limit, and above what every machine takes."""
+    assert patience(longest, is_credit=is_credit) == pytest.approx(expected)

@@ -1,0 +1,184 @@
+"""A backup is whole and sound or not there; a restore is noticed by everyone it concerns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import START, Till, opened, query, tamper
+
+from daemon.core.errors import LedgerUnusable
+from daemon.core.machine.state import FiscalCounters
+from daemon.store.maintenance import backup as module
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return tmp_path / "copies" / "ledger.backup"
+
+
+@pytest.fixture(autouse=True)
+def folder(copy: Path) -> None:
+    copy.parent.mkdir()
+
+
+def sell_one(path: Path) -> Till:
+    async def sell() -> Till:
+        async with opened(path) as store:
+            till = await Till.of(store)
+            await till.sell()
+            return till
+
+    return asyncio.run(sell())
+
+
+def others(path: Path) -> set[str]:
+    """What lies beside a file."""
+    return {entry.name for entry in path.parent.iterdir()} - {path.name}
+
+
+async def test_a_backup_while_the_daemon_works(path: Path, copy: Path) -> None:
+    """One consistent, verified file, also while tills certify; it says when it was made."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for _ in range(30):
+            await till.sell()
+        await till.close()
+        saving = asyncio.ensure_future(asyncio.to_thread(backup, path, copy, at=START))
+        while not saving.done():
+            await till.sell()
+        findings = await saving
+    assert findings.clean
+    assert 30 <= findings.records <= till.sold
+    assert others(copy) == set()
+    assert query(copy, "SELECT value FROM meta WHERE name = 'backup_at'") == [(str(START),)]
+    assert query(copy, "PRAGMA journal_mode") == [("delete",)]
+    assert verify(copy) == findings
+    assert verify(path).records == till.sold
+
+
+def test_a_damaged_ledger_does_not_replace_a_good_backup(path: Path, copy: Path) -> None:
+    """A backup that does not verify is thrown away; the one before it stays."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    before = copy.read_bytes()
+    tamper(path, "UPDATE certification SET total_ttc = 1")
+    with pytest.raises(LedgerUnusable, match="record 1"):
+        backup(path, copy, at=START + 1)
+    assert copy.read_bytes() == before
+    assert others(copy) == set()
+
+
+def test_an_interrupted_backup_leaves_nothing_that_counts(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before the last step, the target does not exist; the leftover is taken away by the next one."""
+    sell_one(path)
+
+    def die(_: Path, __: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_put_in_place", die)
+        with pytest.raises(KeyboardInterrupt):
+            backup(path, copy, at=START)
+    assert not copy.exists()
+    copy.with_name(copy.name + ".part").write_bytes(b"left over by a power cut")
+    assert backup(path, copy, at=START).clean
+
+
+def test_what_cannot_be_saved_or_put_anywhere_is_told(path: Path, tmp_path: Path) -> None:
+    """No ledger, no folder: a clear line instead of a trace."""
+    with pytest.raises(LedgerUnusable, match=str(path)):
+        backup(path, tmp_path / "copy", at=START)
+    sqlite3.connect(path).close()
+    path.touch()
+    with pytest.raises(LedgerUnusable, match="cannot be written"):
+        backup(path, tmp_path / "no" / "folder" / "copy", at=START)
+
+
+def restored_at(path: Path) -> int:
+    return query(path, "SELECT restored_at FROM book")[0][0]
+
+
+async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) -> None:
+    """Every book is to be compared with its machine first; the ledger that was replaced is kept aside, with all it had."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        assert restored_at(path) == 0
+    backup(path, copy, at=START)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+    done = restore(copy, path, at=START + 5)
+    assert done.findings.clean
+    assert done.aside is not None
+    assert verify(done.aside).records == 2
+    async with opened(path) as store:
+        till = await Till.of(store)
+        assert (await store.ledger.state(till.book)).known == FiscalCounters(1, 1, 0)
+        assert restored_at(path) == START + 5
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+        assert restored_at(path) == 0
+
+
+async def test_no_restore_under_a_running_daemon(path: Path, copy: Path) -> None:
+    """The ledger that is in use is not touched."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        backup(path, copy, at=START)
+        with pytest.raises(LedgerUnusable, match="in use"):
+            restore(copy, path, at=START)
+        await till.sell()
+    assert verify(path).records == 2
+
+
+def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> None:
+    """The present ledger stays when the copy turns out to be bad."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    tamper(copy, "UPDATE certification SET total_ttc = 1")
+    before = path.read_bytes()
+    with pytest.raises(LedgerUnusable, match="not sound"):
+        restore(copy, path, at=START)
+    copy.write_bytes(b"rubbish" * 2000)
+    with pytest.raises(LedgerUnusable):
+        restore(copy, path, at=START)
+    assert path.read_bytes() == before
+    assert others(path) == {"copies", path.name + ".lock"}
+
+
+def test_restore_in_the_place_of_a_damaged_or_missing_ledger(path: Path, copy: Path) -> None:
+    """That is what it is for: nothing of the old file is needed, and its WAL does not get into the new one."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    path.write_bytes(b"rubbish" * 2000)
+    path.with_name(path.name + "-wal").write_bytes(b"stale" * 1000)
+    done = restore(copy, path, at=START)
+    assert done.aside is not None
+    assert done.aside.read_bytes().startswith(b"rubbish")
+    assert not path.with_name(path.name + "-wal").exists()
+    assert verify(path).clean
+    path.unlink()
+    assert restore(copy, path, at=START).aside is None
+    assert sell_one(path).counters == FiscalCounters(2, 2, 0)
+
+
+def test_a_ledger_left_by_a_crash_is_set_aside_whole(path: Path, copy: Path) -> None:
+    """What stood only in the WAL is in the file that is kept aside."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as crashed:
+        crashed.execute("PRAGMA journal_mode = WAL")
+        crashed.execute("INSERT INTO meta VALUES ('only', 'in the wal')")
+        done = restore(copy, path, at=START)
+    assert done.aside is not None
+    assert query(done.aside, "SELECT value FROM meta WHERE name = 'only'") == [("in the wal",)]
+    assert query(path, "SELECT value FROM meta WHERE name = 'only'") == []

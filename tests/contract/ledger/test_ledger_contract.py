@@ -1,0 +1,318 @@
+"""What the use cases rely on (`usecases.ports.Ledger`), over a real file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import IFU, NIM, RATES, START, ZONE, Till, code_of, invoice, opened
+
+from daemon.core.errors import MachineBusy, NotFound
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.tally import contribution
+from daemon.core.machine.state import FiscalCounters
+from daemon.store import Store
+from daemon.usecases import ports
+
+KEY, BODY = b"k" * 16, b"f" * 16
+
+
+async def test_fits_the_port(store: Store) -> None:
+    """mypy holds the store against the ports; at run time every method of them is there."""
+    offered = {
+        ports.Attempts: store.ledger,
+        ports.Totals: store.ledger,
+        ports.Receipts: store.ledger,
+        ports.Journal: store.journal,
+        ports.EventLog: store.events,
+    }
+    for port, part in offered.items():
+        names = [name for name in vars(port) if not name.startswith("_")]
+        assert names
+        assert all(callable(getattr(part, name)) for name in names)
+
+
+async def test_a_book_is_the_same_after_a_restart(path: Path) -> None:
+    """A NIM has one book for each mode, and finds it again."""
+    async with opened(path) as store:
+        live, test = await store.ledger.open_book(NIM, "live"), await store.ledger.open_book(NIM, "test")
+    async with opened(path) as store:
+        assert (await store.ledger.open_book(NIM, "live"), await store.ledger.open_book(NIM, "test")) == (live, test)
+        assert [book.mode for book in await store.journal.books()] == ["live", "test"]
+    assert live != test
+
+
+async def test_a_new_book_knows_nothing(store: Store, till: Till) -> None:
+    """The counters of a machine that was never read are not zero but unknown."""
+    state = await store.ledger.state(till.book)
+    assert state.known is None
+    assert (state.last_seq, state.z_number, state.attention, state.last_number) == (0, 0, "", "")
+    with pytest.raises(NotFound):
+        await store.ledger.state(type(till.book)(99, "XX", "live"))
+
+
+async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
+    """What `begin` returned for is in the file for another reader, begun and without a place in the order."""
+    async with opened(path) as store, opened(path, exclusive=False) as other:
+        till = await Till.of(store)
+        attempt_id = await till.begin(invoice(), KEY, BODY)
+        record = await other.ledger.record(till.book, attempt_id)
+        assert (record.state, record.seq, record.number, record.total_ttc) == ("begun", 0, "F-1", 15000)
+        assert record.invoice == invoice()
+        assert record.base == FiscalCounters(0, 0, 0)
+        assert [r.id for r in await other.ledger.unfinished(till.book)] == [attempt_id]
+        assert (await store.ledger.state(till.book)).last_at == record.begun_at
+
+
+async def test_the_outcome_keeps_the_machines_word(store: Store, till: Till) -> None:
+    """Code, time, IFU and counters are in the record and the counters are the book's from then on."""
+    record = await till.certify(invoice())
+    assert record == await store.ledger.record(till.book, record.id)
+    assert (record.state, record.seq, record.code, record.ifu) == ("certified", 1, code_of("F-1"), IFU)
+    assert record.counters == FiscalCounters(1, 1, 0)
+    assert len(record.hash) == 32
+    state = await store.ledger.state(till.book)
+    assert (state.known, state.last_number, state.last_seq) == (FiscalCounters(1, 1, 0), "F-1", 1)
+    assert await store.ledger.unfinished(till.book) == []
+
+
+async def test_what_is_certified_may_differ_from_the_intent(store: Store, till: Till) -> None:
+    """In HT mode the machine's total counts (decision 24): the record holds the invoice as it was certified."""
+    agreed = invoice(amounts=(("B", 14999),))
+    record = await till.finish(await till.begin(invoice()), agreed)
+    stored = await store.ledger.record(till.book, record.id)
+    assert (stored.total_ttc, stored.invoice) == (14999, agreed)
+
+
+async def test_an_intent_can_be_amended_until_it_ends(store: Store, till: Till) -> None:
+    """What the machine agreed to is in the ledger before it is certified, so that its total can be recognised."""
+    attempt_id = await till.begin(invoice())
+    await store.ledger.amend(till.book, attempt_id, invoice(amounts=(("B", 14999),)))
+    record = await store.ledger.record(till.book, attempt_id)
+    assert (record.state, record.total_ttc, record.invoice.total_ttc) == ("begun", 14999, 14999)
+    await till.finish(attempt_id, record.invoice)
+    with pytest.raises(NotFound):
+        await store.ledger.amend(till.book, attempt_id, invoice())
+
+
+async def test_told_twice_an_outcome_is_written_once(store: Store, till: Till) -> None:
+    """A caller that did not hear that its outcome was stored may say it again; those who listen hear of it once."""
+    sale = invoice()
+    attempt_id = await till.begin(sale)
+    first = await till.finish(attempt_id, sale)
+    told = (await store.events.span()).newest
+    till.counters = FiscalCounters(0, 0, 0)
+    again = await till.finish(attempt_id, sale)
+    assert again == first
+    assert (await store.events.span()).newest == told > 0
+    assert (await store.ledger.state(till.book)).last_seq == 1
+
+
+async def test_an_ended_attempt_cannot_end_otherwise(store: Store, till: Till) -> None:
+    """A certified attempt is never written off, a written-off one never certified."""
+    record = await till.certify(invoice("F-1"))
+    with pytest.raises(NotFound):
+        await store.ledger.end(till.book, record.id, "abandoned", "x", at=till.at)
+    failed = await till.fail(invoice("F-2"))
+    with pytest.raises(NotFound):
+        await till.finish(failed.id, invoice("F-2"))
+
+
+async def test_a_certified_number_is_a_duplicate(store: Store, till: Till) -> None:
+    """Decision 5: 409 with the certification that the number had, and nothing new in the ledger."""
+    record = await till.certify(invoice())
+    with pytest.raises(DuplicateInvoice) as caught:
+        await till.begin(invoice())
+    assert caught.value.record == record
+    assert await store.ledger.find_number(till.book, "F-1") == record
+    assert await store.ledger.unfinished(till.book) == []
+
+
+async def test_a_number_under_way_is_busy(store: Store, till: Till) -> None:
+    """Two attempts never hold one number, and the second is told that nothing was sent."""
+    await till.begin(invoice())
+    with pytest.raises(MachineBusy):
+        await till.begin(invoice())
+    assert await store.ledger.find_number(till.book, "F-1") is None
+
+
+async def test_the_same_number_in_another_book_is_another_invoice(store: Store, till: Till) -> None:
+    """The sandbox and other machines number for themselves."""
+    await till.certify(invoice())
+    sandbox = await Till.of(store, mode="test")
+    assert (await sandbox.certify(invoice())).seq == 1
+
+
+async def test_a_disputed_attempt_holds_its_number_and_has_no_place(store: Store, till: Till) -> None:
+    """What cannot be known is not in the order of what ended, and its number is not given out."""
+    attempt_id = await till.begin(invoice())
+    await store.ledger.dispute(till.book, attempt_id, "the machine says F-9", at=till.at)
+    record = await store.ledger.record(till.book, attempt_id)
+    assert (record.state, record.seq, record.reason) == ("disputed", 0, "the machine says F-9")
+    assert (await store.ledger.state(till.book)).attention == "the machine says F-9"
+    assert await store.ledger.unfinished(till.book) == []
+    assert await store.ledger.find_number(till.book, "F-1") == record
+    with pytest.raises(DuplicateInvoice):
+        await till.begin(invoice())
+    with pytest.raises(NotFound):
+        await store.ledger.dispute(till.book, attempt_id, "again", at=till.at)
+
+
+async def test_reconciling_takes_the_machines_word(store: Store, till: Till) -> None:
+    """FiscalCounters, rates and IFU become known; what is unexplained adds up; nothing new writes nothing."""
+    till.counters = FiscalCounters(40, 30, 2)
+    await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=START)
+    state = await store.ledger.state(till.book)
+    assert (state.known, state.rates, state.ifu) == (FiscalCounters(40, 30, 2), RATES, IFU)
+    commits = store.retention.commits
+    await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=START)
+    assert store.retention.commits == commits
+    await store.ledger.reconcile(till.book, till.state(), unexplained=2, at=START)
+    await store.ledger.reconcile(till.book, till.state(), unexplained=1, at=START)
+    assert (await store.ledger.state(till.book)).unexplained == 3
+
+
+async def test_time_never_goes_back(store: Store, till: Till) -> None:
+    """Decision 21: a box whose clock fell back to 1970 does not write records or closures older than those before."""
+    first = await till.sell()
+    till.at = 0
+    second = await till.sell()
+    assert second.ended_at == first.ended_at
+    till.at = 0
+    closure = await till.close()
+    assert closure.created_at == first.ended_at
+    assert closure.period_start <= closure.period_end
+
+
+async def test_attempts_end_in_the_order_of_their_ends(store: Store, till: Till) -> None:
+    """seq is the order on the machine, not that of the intents: the next intent is written while the line is busy."""
+    one, two = invoice("F-1"), invoice("F-2")
+    first, second = await till.begin(one), await till.begin(two)
+    assert (await till.finish(second, two)).seq == 1
+    assert (await till.finish(first, one)).seq == 2
+
+
+async def test_callers_at_the_same_moment_share_a_commit(path: Path) -> None:
+    """64 intents that wait together cost far fewer than 64 fsyncs, and one that fails does not spoil the others."""
+    async with opened(path) as store:
+        tills = [await Till.of(store, f"EL02{at:06d}-1") for at in range(64)]
+        await tills[7].begin(invoice("F-7"))
+        before = store.retention.commits
+        outcomes = await asyncio.gather(
+            *(till.begin(invoice(f"F-{at}")) for at, till in enumerate(tills)), return_exceptions=True
+        )
+        assert store.retention.commits - before <= 8
+    assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, Exception)] == [7]
+
+
+async def test_a_caller_that_goes_away_does_not_take_its_write_along(store: Store, till: Till) -> None:
+    """What was submitted is written, whoever still waits for it."""
+    sale = invoice()
+    attempt_id = await till.begin(sale)
+    task = asyncio.ensure_future(till.finish(attempt_id, sale))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await till.sell()
+    assert (await store.ledger.record(till.book, attempt_id)).state == "certified"
+
+
+async def test_closing_the_store_finishes_what_was_submitted(path: Path) -> None:
+    """SIGTERM: nothing that a caller has handed over is lost."""
+    store = await Store.open(path, timezone=ZONE, reserve_bytes=0)
+    till = await Till.of(store)
+    task = asyncio.ensure_future(till.begin(invoice()))
+    await asyncio.sleep(0)
+    await store.close()
+    attempt_id = await task
+    async with opened(path) as again:
+        assert (await again.ledger.record(till.book, attempt_id)).number == "F-1"
+
+
+async def test_events_are_written_with_what_they_tell(store: Store, till: Till) -> None:
+    """A screen that comes back reads on from the last id that it saw; another book's events are not shown to it."""
+    sale = await till.sell()
+    await till.close()
+    await store.events.add(till.book, "mcf.disconnected", at=till.at, detail="unplugged")
+    attempt_id = await till.begin(invoice("F-x"))
+    await store.ledger.dispute(till.book, attempt_id, "what was found", at=till.at)
+    other = await Till.of(store, "EL02000099-1")
+    await other.sell()
+    told = await store.events.after(till.book, 0)
+    assert [(e.type, e.ref_id, e.detail) for e in told] == [
+        ("cert.issued", sale.id, ""),
+        ("closure.created", 1, ""),
+        ("mcf.disconnected", 0, "unplugged"),
+        ("mcf.attention", attempt_id, "what was found"),
+    ]
+    assert [e.id for e in await store.events.after(till.book, told[1].id)] == [told[2].id, told[3].id]
+    assert (await store.events.span()).newest == told[3].id + 1
+
+
+async def test_credits_are_summed_by_what_they_refer_to(store: Store, till: Till) -> None:
+    """Certified and disputed credit notes count against the original; failed ones and those of other machines do not."""
+    await till.sell(10000)
+    await till.sell(700)
+    assert await store.ledger.credited(till.book, NIM, 1) == (10000, 0)
+    for at, (amount, reference) in enumerate(
+        [(1000, f"{NIM}-1"), (500, "EL02000015-1"), (40, "EL02000099-1-1"), (30, "RRR"), (20, f"{NIM}-2")]
+    ):
+        await till.certify(invoice(f"C-{at}", type_="FA", amounts=(("B", amount),), reference=reference))
+    await till.fail(invoice("C-f", type_="FA", reference=f"{NIM}-1"))
+    attempt_id = await till.begin(invoice("C-d", type_="FA", amounts=(("B", 7),), reference=f"{NIM}-1"))
+    assert await store.ledger.credited(till.book, NIM, 1) == (10000, 1500)
+    await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
+    assert await store.ledger.credited(till.book, NIM, 1) == (10000, 1507)
+    assert await store.ledger.credited(till.book, NIM, 2) == (700, 20)
+    assert await store.ledger.credited(till.book, NIM, 3) == (None, 0)
+
+
+async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) -> None:
+    """Z brings in what the tick has not, closes it in one transaction, and the next period begins where it ended."""
+    first = await till.sell(10000)
+    await till.sell(5000)
+    closure = await till.close(unexplained=1)
+    assert (closure.z_number, closure.certs_count, closure.total_ttc) == (1, 2, 15000)
+    assert (closure.first_seq, closure.last_seq, closure.unexplained) == (1, 2, 1)
+    assert (closure.period_start, closure.period_end) == (first.ended_at, till.at)
+    assert closure.counters == FiscalCounters(2, 2, 0)
+    aggregate = await store.ledger.aggregated(till.book)
+    assert aggregate.running == aggregate.closed
+    assert (aggregate.period_start, aggregate.fvc_start, aggregate.fvc_end) == (till.at, 0, 2)
+    empty = await till.close()
+    assert (empty.z_number, empty.certs_count, empty.unexplained) == (2, 0, 0)
+    assert (empty.first_seq, empty.last_seq) == (3, 2)
+    assert await store.ledger.closures(till.book, start=0, end=till.at + 1) == [closure, empty]
+    assert await store.ledger.closures(till.book, start=0, end=till.at + 1, after=1, limit=None) == [empty]
+    assert await store.ledger.closures(till.book, start=0, end=till.at) == [closure]
+    assert await store.journal.periods(till.book, [first, await till.sell()]) == [1, 0]
+    assert await store.ledger.closure(till.book, 2) == empty
+
+
+async def test_the_tick_brings_in_what_has_ended(store: Store, till: Till) -> None:
+    """Until the tick X knows nothing of it; after it, everything, and a tick with nothing new writes nothing."""
+    refused = await till.fail(invoice("F-0"))
+    sale = await till.sell()
+    assert (await store.ledger.aggregated(till.book)).running == {}
+    aggregate = await store.ledger.aggregate(till.book)
+    assert aggregate.running == {**contribution(sale), **contribution(refused)}
+    assert (aggregate.seq, aggregate.period_start, aggregate.fvc_start, aggregate.fvc_end) == (2, sale.ended_at, 1, 1)
+    commits = store.retention.commits
+    assert await store.ledger.aggregate(till.book) == aggregate
+    assert store.retention.commits == commits
+
+
+async def test_an_empty_period_has_the_last_fvc_known(store: Store, till: Till) -> None:
+    """Decision 16, for a book that took over a machine with a history, and after a Z."""
+    till.counters = FiscalCounters(40, 30, 2)
+    await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=START)
+    assert (await store.ledger.aggregate(till.book)).fvc_end == 30
+    sale = await till.sell()
+    aggregate = await store.ledger.aggregate(till.book)
+    assert (aggregate.fvc_start, aggregate.fvc_end) == (31, 31)
+    await till.close()
+    aggregate = await store.ledger.aggregated(till.book)
+    assert (aggregate.fvc_start, aggregate.fvc_end) == (0, 31)
+    assert sale.counters == FiscalCounters(41, 31, 2)

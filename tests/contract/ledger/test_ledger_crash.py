@@ -1,0 +1,94 @@
+"""A killed process loses nothing that it was told is durable, and leaves nothing half done."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import opened
+
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.store import Store
+from daemon.store.maintenance.verify import verify
+
+KILLS = 5
+
+
+async def run_until_killed(path: Path, first: int, lines: int) -> list[list[str]]:
+    """What the worker said before SIGKILL, which comes as soon as it has said so many lines."""
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "support.ledgers.ledger_worker", str(path), str(first)),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert worker.stdout is not None
+    said = [(await worker.stdout.readline()).decode().split() for _ in range(lines)]
+    worker.kill()
+    said += [line.decode().split() async for line in worker.stdout if line.endswith(b"\n")]
+    await worker.wait()
+    return said
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+async def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, seed: int) -> None:
+    """Six books at work, killed again and again in the middle of shared commits: every line that was said is in the ledger,
+    every number is certified once, nothing else than the last intents is open, and the chain is whole."""
+    dice = random.Random(seed)
+    path = tmp_path / "ledger.sqlite3"
+    said: list[list[str]] = []
+    for kill in range(KILLS):
+        said += await run_until_killed(path, 1 + kill * 1000, dice.randrange(1, 150))
+        async with opened(path) as store:
+            await check(store, said)
+    findings = verify(path)
+    assert findings.clean, (seed, findings.problems)
+    assert findings.records >= sum(line[0] in ("certified", "refused") for line in said)
+
+
+async def check(store: Store, said: list[list[str]]) -> None:
+    books = {book.nim: book for book in await store.journal.books()}
+    for kind, nim, what, *more in said:
+        book = books[nim]
+        if kind == "certified":
+            record = await store.ledger.find_number(book, what)
+            assert record is not None
+            assert [record.code] == more
+        elif kind == "closed":
+            assert [(await store.ledger.closure(book, int(what))).report_id] == more
+        else:
+            assert await known(store, book, what)
+    for book in books.values():
+        await settle(store, book)
+
+
+async def known(store: Store, book: Book, number: str) -> bool:
+    """Its key stands for it, or it is free again because the attempt ended otherwise."""
+    use = await store.ledger.find_key(book, number.rjust(24).encode())
+    return use is None or (use.record is not None and use.record.number == number)
+
+
+async def settle(store: Store, book: Book) -> list[Record]:
+    """At most the one intent of each book that was under way is open; it ends here as recovery would end it."""
+    unfinished = await store.ledger.unfinished(book)
+    assert len(unfinished) <= 1
+    for record in unfinished:
+        at = (await store.ledger.state(book)).last_at
+        await store.ledger.end(book, record.id, "abandoned", "the machine did not certify it", at=at)
+    return unfinished
+
+
+async def test_the_worker_is_really_killed_at_work(tmp_path: Path) -> None:
+    """The test above means something: kills do leave intents without an outcome, in a ledger that was not closed."""
+    path = tmp_path / "ledger.sqlite3"
+    for kill in range(30):
+        await run_until_killed(path, 1 + kill * 1000, 1 + kill)
+        assert path.with_name(path.name + "-wal").stat().st_size > 0  # one look at a local file
+        async with opened(path) as store:
+            if any([await settle(store, book) for book in await store.journal.books()]):
+                return
+    pytest.fail("no kill hit between an intent and its outcome")

@@ -1,0 +1,208 @@
+"""Full, read-only, and well again: noticed before the machine is asked, without a restart (decision: 507 STORAGE_FULL)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import Till, invoice, opened
+
+from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.store import Store
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite import free_space
+
+PAGES_MIB = 256
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system is asked at every check instead of once a second."""
+    monkeypatch.setattr(free_space, "ASK_AGAIN", 0.0)
+
+
+async def refused(store: Store) -> str:
+    with pytest.raises(StorageFull) as caught:
+        await store.ledger.check_free_space()
+    return str(caught.value)
+
+
+async def fill_up(till: Till) -> None:
+    """Certifies until there is no room for another."""
+    with pytest.raises(StorageFull):
+        await sell_on(till, check=True)
+
+
+async def sell_on(till: Till, *, check: bool) -> None:
+    for _ in range(100_000):
+        if check:
+            await till.store.ledger.check_free_space()
+        await till.sell()
+
+
+async def test_a_file_at_its_largest_size_is_noticed_before_the_machine_is_asked(tmp_path: Path) -> None:
+    """The reserve is left for what has begun: it can still be ended, and the period be closed."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path, max_pages=PAGES_MIB, reserve_bytes=1 << 19) as store:
+        till = await Till.of(store)
+        attempt_id = await till.begin(invoice("F-1"))
+        await fill_up(till)
+        assert "size" in await refused(store)
+        await till.finish(attempt_id, invoice("F-1"))
+        await till.close()
+    async with opened(path, max_pages=3 * PAGES_MIB, reserve_bytes=1 << 19) as store:
+        await store.ledger.check_free_space()
+    assert verify(path).clean
+
+
+async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> None:
+    """Without a reserve the file fills up to the last page: StorageFull, nothing half written, and well again with free_space."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path, max_pages=100) as store:
+        till = await Till.of(store)
+        with pytest.raises(StorageFull):
+            await sell_on(till, check=False)
+        sold = (await store.ledger.state(till.book)).last_seq
+        big = invoice("BIG", amounts=tuple(("B", at) for at in range(1, 1000)))
+        for _ in range(3):
+            with pytest.raises(StorageFull):
+                await till.begin(big)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for record in await store.ledger.unfinished(till.book):
+            await store.ledger.end(till.book, record.id, "abandoned", "full", at=till.at)
+        await till.certify(big)
+        assert (await store.ledger.state(till.book)).last_seq >= sold
+    assert verify(path).clean
+
+
+async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:
+    """Less than the reserve free is full, whoever filled it."""
+    free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
+    async with opened(tmp_path / "ledger.sqlite3", reserve_bytes=free * 2) as store:
+        assert "reserve" in await refused(store)
+
+
+async def test_the_answer_stands_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system is asked once a second at the most, however many tills ask."""
+    monkeypatch.setattr(free_space, "ASK_AGAIN", 3600.0)
+    asked: list[object] = []
+    look = os.statvfs
+    monkeypatch.setattr(os, "statvfs", lambda path: asked.append(path) or look(path))
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        for _ in range(50):
+            await store.ledger.check_free_space()
+    assert len(asked) == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MiB of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], check=False, capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def write_ballast(folder: Path, left: int) -> None:
+    """Leaves so many bytes free."""
+    disk = os.statvfs(folder)
+    (folder / "ballast").write_bytes(bytes(disk.f_bavail * disk.f_frsize - left))
+
+
+async def until_well(store: Store) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await store.ledger.check_free_space()
+            except StorageFull:
+                await asyncio.sleep(0.01)
+            else:
+                return
+
+
+async def full_then_well(small_disk: Path, fill: Callable[[], None], mend: Callable[[], None]) -> None:
+    path = small_disk / "ledger.sqlite3"
+    async with opened(path, reserve_bytes=64 * 1024) as store:
+        till = await Till.of(store)
+        record = await till.sell()
+        attempt_id = await till.begin(invoice("F-1"))
+        fill()
+        await refused(store)
+        await failing_writes(till)
+        mend()
+        await until_well(store)
+        await till.finish(attempt_id, invoice("F-1"))
+        assert await store.ledger.find_number(till.book, record.number) == record
+    assert verify(path).clean
+
+
+async def failing_writes(till: Till) -> None:
+    """Until one fails: the WAL may have some room left."""
+    with pytest.raises(StorageFull):
+        await begin_large_ones(till)
+
+
+async def begin_large_ones(till: Till) -> None:
+    for at in range(1000):
+        await till.begin(invoice(f"N-{at}", amounts=tuple(("B", 7919 * n % 99991) for n in range(1, 300))))
+
+
+async def test_a_full_disk_and_room_again(small_disk: Path) -> None:
+    """A real file system that somebody else fills: 507 before the machine is asked, writes fail whole, and when there is
+    room again the open daemon works on, with everything that it had said was stored."""
+    ballast = small_disk / "ballast"
+    await full_then_well(small_disk, lambda: write_ballast(small_disk, 0), ballast.unlink)
+
+
+async def test_a_disk_that_turns_read_only(small_disk: Path) -> None:
+    """As a file system does when its card begins to fail: noticed, and well again once it is mounted for writing."""
+
+    def remount(mode: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{mode}", small_disk], check=True)
+
+    async with opened(small_disk / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        await till.sell()
+    path = small_disk / "ledger.sqlite3"
+    remount("ro")
+    try:
+        with pytest.raises((LedgerUnusable, StorageFull), match=str(path)):
+            async with opened(path):
+                pass
+    finally:
+        remount("rw")
+    async with opened(path) as store:
+        await (await Till.of(store)).sell()
+
+
+async def test_a_full_disk_at_the_start_is_told(small_disk: Path) -> None:
+    """No ledger can be made there: one clear line with the path."""
+    write_ballast(small_disk, 0)
+    with pytest.raises((LedgerUnusable, StorageFull), match=str(small_disk)):
+        async with opened(small_disk / "ledger.sqlite3"):
+            pass
+
+
+async def test_a_failed_write_is_asked_about_until_one_succeeds(tmp_path: Path) -> None:
+    """After a fault the ledger is not believed to be well before a small write has succeeded."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        await store.ledger.check_free_space()
+        checker = store._open.free_space
+        checker.note(StorageFull("the disk does not take what is written"))
+        commits = store.retention.commits
+        await store.ledger.check_free_space()
+        assert store.retention.commits == commits + 1
+        await store.ledger.check_free_space()
+        assert store.retention.commits == commits + 1
+        await till.sell()

@@ -1,0 +1,95 @@
+"""Idempotency-Keys in the ledger (decision 6): one key stands for one request, and is let go of when that failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import MINUTE, START, Till, invoice, tamper
+
+from daemon.core.errors import KeyReused
+from daemon.store import Store
+
+KEY, BODY = b"k" * 16, b"f" * 16
+
+
+@pytest.mark.parametrize("state", ["refused", "abandoned"])
+async def test_a_failed_attempt_frees_number_and_key(store: Store, till: Till, state: str) -> None:
+    """An attempt that did not end certified uses neither up (decisions 5 and 6), for the same body or another."""
+    failed = await till.fail(invoice(), state, key=KEY)
+    assert (failed.state, failed.seq, failed.reason) == (state, 1, "E:No amount!")
+    assert await store.ledger.find_number(till.book, "F-1") is None
+    assert await store.ledger.find_key(till.book, KEY) is None
+    record = await till.certify(invoice(), KEY, b"other body")
+    use = await store.ledger.find_key(till.book, KEY)
+    assert use is not None
+    assert (use.record, use.fingerprint) == (record, b"other body")
+
+
+async def test_a_key_stands_for_one_request(store: Store, till: Till) -> None:
+    """The same key for another invoice is refused, and that invoice leaves no trace."""
+    record = await till.certify(invoice("F-1"), KEY, BODY)
+    with pytest.raises(KeyReused):
+        await till.begin(invoice("F-2"), KEY, b"x" * 16)
+    assert await store.ledger.unfinished(till.book) == []
+    use = await store.ledger.find_key(till.book, KEY)
+    assert use is not None
+    assert use.record == record
+
+
+async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -> None:
+    """The note of the key is written with the intent, not with the outcome."""
+    attempt_id = await till.begin(invoice(), KEY, BODY)
+    use = await store.ledger.find_key(till.book, KEY)
+    assert use is not None
+    assert use.record is not None
+    assert (use.fingerprint, use.record.id, use.record.state) == (BODY, attempt_id, "begun")
+
+
+async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -> None:
+    """A retried Z with its key is the same Z, also after a restart."""
+    closure = await till.close(key=KEY, body=BODY)
+    use = await store.ledger.find_key(till.book, KEY)
+    assert use is not None
+    assert (use.closure, use.fingerprint) == (closure, BODY)
+    with pytest.raises(KeyReused):
+        await till.close(key=KEY, body=BODY)
+    assert (await store.ledger.state(till.book)).z_number == 1
+
+
+async def test_an_answer_can_be_kept(store: Store, till: Till) -> None:
+    """For requests that leave no record, the answer itself is kept under the key."""
+    await store.ledger.keep_answer(till.book, KEY, BODY, b'{"wasPending":false}', at=START)
+    use = await store.ledger.find_key(till.book, KEY)
+    assert use is not None
+    assert (use.answer, use.record, use.closure) == (b'{"wasPending":false}', None, None)
+    with pytest.raises(KeyReused):
+        await store.ledger.keep_answer(till.book, KEY, BODY, b"{}", at=START)
+
+
+async def test_keys_of_two_books_are_two_keys(store: Store, till: Till) -> None:
+    """A client's key means nothing on another machine."""
+    await till.certify(invoice(), KEY, BODY)
+    other = await Till.of(store, "EL02000099-1")
+    assert await store.ledger.find_key(other.book, KEY) is None
+
+
+async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: Till, path: Path) -> None:
+    """Keys stay 30 days and events 7; certifications and closures for ever; no event id is given twice."""
+    day = 24 * 60 * MINUTE
+    await till.certify(invoice("F-1"), KEY, BODY)
+    await till.close()
+    newest = (await store.events.span()).newest
+    tamper(
+        path, "UPDATE book SET last_at = last_at + ?", 60 * day
+    )  # the shop goes on: retention goes by the book's time
+    await store.retention.prune(till.at + 6 * day)
+    assert len(await store.events.after(till.book, 0)) == 2
+    await store.retention.prune(till.at + 29 * day)
+    assert [e.id for e in await store.events.after(till.book, 0)] == [newest]
+    assert await store.ledger.find_key(till.book, KEY) is not None
+    await store.retention.prune(till.at + 31 * day)
+    assert await store.ledger.find_key(till.book, KEY) is None
+    await till.sell()
+    assert (await store.events.span()).newest == newest + 1
+    assert (await store.ledger.state(till.book)).last_seq == 2

@@ -1,0 +1,133 @@
+"""The electronic journal: every record found again by time, number, state, code, and streamed in flat memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tracemalloc
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import MINUTE, NIM, START, Till, code_of, invoice, opened
+
+from daemon.core.ledger.attempt import Record
+from daemon.store import Store
+from daemon.store.tables import journal
+from daemon.store.tables.journal import Page
+
+ALWAYS = 1 << 62
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        yield store
+
+
+async def sold(till: Till, count: int) -> list[Record]:
+    return [await till.sell(100 + at) for at in range(count)]
+
+
+async def test_newest_first_page_by_page(store: Store, till: Till) -> None:
+    """Each page goes on where the one before ended, without a gap or a repetition, while new ones come in front."""
+    records = await sold(till, 150)
+    await store.ledger.aggregate(till.book)
+    records += await sold(till, 50)
+    found: list[Record] = []
+    page = Page(0, ALWAYS, limit=30)
+    while records_ := await store.journal.page(till.book, page):
+        found += records_
+        page = Page(0, ALWAYS, before_seq=found[-1].seq, limit=30)
+        await till.sell()
+    assert found == records[::-1]
+
+
+async def test_a_range_is_a_range(store: Store, till: Till) -> None:
+    """`start <= t < end`, with checkpoints and beyond the last of them."""
+    records = await sold(till, 200)
+    await store.ledger.aggregate(till.book)
+    records += await sold(till, 20)
+    for first, last in [(0, 10), (63, 65), (64, 129), (100, 219), (215, 219), (5, 5)]:
+        start, end = records[first].ended_at, records[last].ended_at
+        page = Page(start, end, limit=1000)
+        expected = records[first:last]
+        assert await store.journal.page(till.book, page) == expected[::-1]
+        assert [record async for record in store.journal.iterate(till.book, start, end)] == expected
+
+
+async def test_by_number_and_state(store: Store, till: Till) -> None:
+    """A number shows every attempt that it had; a state only those that ended so; open ones are found by their state."""
+    refused = await till.fail(invoice("F-1"))
+    abandoned = await till.fail(invoice("F-1"), "abandoned", "not sent")
+    certified = await till.certify(invoice("F-1"))
+    await till.sell()
+    pages = {
+        Page(0, ALWAYS, number="F-1"): [certified, abandoned, refused],
+        Page(0, ALWAYS, number="F-1", state="refused"): [refused],
+        Page(0, ALWAYS, number="F-1", before_seq=3): [abandoned, refused],
+        Page(0, ALWAYS, number="F-1", limit=1): [certified],
+        Page(0, refused.ended_at, number="F-1"): [],
+        Page(0, ALWAYS, state="abandoned"): [abandoned],
+        Page(0, ALWAYS, number="F-9"): [],
+    }
+    for page, expected in pages.items():
+        assert await store.journal.page(till.book, page) == expected, page
+    begun, disputed = await till.begin(invoice("F-2")), await till.begin(invoice("F-3"))
+    await store.ledger.dispute(till.book, disputed, "unknown", at=till.at)
+    found = [await store.journal.page(till.book, Page(0, ALWAYS, state=state)) for state in ("begun", "disputed")]
+    assert [[record.id for record in records] for records in found] == [[begun], [disputed]]
+    assert await store.journal.page(till.book, Page(0, ALWAYS, number="F-2")) == []
+    assert [r.id for r in await store.journal.page(till.book, Page(0, ALWAYS, number="F-2", state="begun"))] == [begun]
+
+
+async def test_by_code(store: Store, till: Till) -> None:
+    """A receipt's code leads to its record, in its own book only."""
+    record = await till.sell()
+    assert await store.journal.by_code(till.book, code_of("S-1")) == record
+    assert await store.journal.by_code(till.book, "NOSUCHCODE") is None
+    other = await Till.of(store, mode="test")
+    assert await store.journal.by_code(other.book, code_of("S-1")) is None
+
+
+async def test_books_do_not_see_each_other(store: Store, till: Till) -> None:
+    """A journal, a stream and its ranges are of one book."""
+    other = await Till.of(store, "EL02000099-1")
+    mine = await sold(till, 70)
+    await sold(other, 70)
+    await store.ledger.aggregate(till.book)
+    assert await store.journal.page(till.book, Page(0, ALWAYS, limit=500)) == mine[::-1]
+    assert [record async for record in store.journal.iterate(till.book, 0, ALWAYS)] == mine
+
+
+async def test_a_stream_is_flat_and_holds_nothing_back(store: Store, till: Till) -> None:
+    """However long the range, a handful of records is in memory, and tills certify in between."""
+    await sold(till, 1500)
+    size = len(repr(await store.journal.page(till.book, Page(0, ALWAYS, limit=1))))
+    end = till.at + 1
+    tracemalloc.start()
+    try:
+        async with contextlib.aclosing(store.journal.iterate(till.book, START, end)) as stream:
+            count = 0
+            async for _ in stream:
+                count += 1
+                if count % 500 == 0:
+                    await till.sell()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == 1500
+    assert most < 8 * journal.CHUNK * size
+
+
+async def test_a_stream_can_be_left(store: Store, till: Till) -> None:
+    """A client that hangs up in the middle leaves nothing open, and several can read at once."""
+    await sold(till, 300)
+
+    async def first() -> Record:
+        async with contextlib.aclosing(store.journal.iterate(till.book, 0, ALWAYS)) as stream:
+            return await anext(stream)
+
+    assert {record.number for record in await asyncio.gather(*(first() for _ in range(10)))} == {"S-1"}
+    assert till.at > START + MINUTE
+    assert till.book.nim == NIM

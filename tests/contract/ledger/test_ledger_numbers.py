@@ -1,0 +1,148 @@
+"""A Z number, once given, is never given again for that machine, and a revoked key stays revoked, whatever is restored (decision 30)."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import IFU, NIM, START, Till, opened
+
+from daemon.core.errors import ZNumberUnknown
+from daemon.core.ledger.entries import Gap
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
+from daemon.store.tables import entries
+
+BOOK = book_name(NIM, "live", IFU)
+
+
+async def shop(path: Path, closures: int) -> Till:
+    """That many days, each with a sale and a Z."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+        for _ in range(closures):
+            await till.sell()
+            await till.close()
+    return till
+
+
+async def next_z(path: Path) -> int:
+    async with opened(path) as store:
+        till = await Till.of(store)
+        return (await till.close()).z_number
+
+
+@pytest.mark.parametrize("file_lost", [False, True])
+async def test_a_restore_over_a_newer_ledger_goes_on_after_its_numbers(
+    path: Path, tmp_path: Path, file_lost: bool
+) -> None:
+    """The replaced ledger is asked, also where the file beside it is gone; the gap is an entry that `verify` accepts."""
+    copy = tmp_path / "copy"
+    await shop(path, 2)
+    backup(path, copy, at=START)
+    await shop(path, 3)
+    if file_lost:
+        mark_path(path).unlink()
+    restore(copy, path, at=START)
+    assert await next_z(path) == 6
+    assert verify(path).problems == ()
+    async with opened(path) as store:
+        till = await Till.of(store)
+        (placed,) = await store.ledger._read(lambda connection: entries.entries(connection, till.book))
+        assert placed.entry == Gap(3, 5, "ledger.high-water")
+
+
+async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Path, tmp_path: Path) -> None:
+    """Copied by hand, without `mcfd restore`: the file beside it remembers."""
+    await shop(path, 1)
+    backup(path, tmp_path / "copy", at=START)
+    await shop(path, 2)
+    shutil.copy(tmp_path / "copy", path)
+    assert await next_z(path) == 4
+    assert verify(path).problems == ()
+
+
+async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: Path) -> None:
+    """Its backup knows it as a working one."""
+    async with opened(path) as store:
+        key = await store.api_keys.create(NIM, "live", "till", at=1)
+    backup(path, tmp_path / "copy", at=START)
+    async with opened(path) as store:
+        await store.api_keys.revoke(1, at=2)
+    restore(tmp_path / "copy", path, at=START)
+    async with opened(path) as store:
+        assert store.key_ring.find(key) is None
+
+
+async def test_a_number_that_was_only_reserved_is_given_by_the_retry(path: Path) -> None:
+    """A crash before the commit of a Z leaves no gap: its number was never told to anybody."""
+    await shop(path, 2)
+    water = HighWater(path)
+    water.reserve(BOOK, 3)
+    assert await next_z(path) == 3
+    assert verify(path).problems == ()
+
+
+async def test_a_number_that_a_newer_ledger_had_reserved_is_gone_with_it(path: Path, tmp_path: Path) -> None:
+    """An older file by hand, without `mcfd restore`: whether that Z was told to anybody is not known here."""
+    await shop(path, 1)
+    backup(path, tmp_path / "copy", at=START)
+    await shop(path, 1)
+    HighWater(path).reserve(BOOK, 3)
+    shutil.copy(tmp_path / "copy", path)
+    assert await next_z(path) == 4
+
+
+async def test_a_restore_knows_whether_a_reserved_number_was_given(path: Path, tmp_path: Path) -> None:
+    """The ledger that is replaced had reserved it and has no such Z: nobody got that number."""
+    await shop(path, 1)
+    backup(path, tmp_path / "copy", at=START)
+    await shop(path, 1)
+    HighWater(path).reserve(BOOK, 3)
+    restore(tmp_path / "copy", path, at=START)
+    assert await next_z(path) == 3
+
+
+async def test_the_number_is_durable_before_its_z(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot be written: no Z, and no number used."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", _full)
+            with pytest.raises(Exception, match="high-water"):
+                await till.close()
+        assert (await till.close()).z_number == 1
+
+
+def _full(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+async def test_a_restore_onto_an_empty_disk_asks_for_the_last_z(path: Path, tmp_path: Path) -> None:
+    """Nothing here remembers what was given since: no Z until somebody has said it, and then it goes on after that."""
+    copy, new = tmp_path / "copy", tmp_path / "new" / "ledger.sqlite3"
+    new.parent.mkdir()
+    await shop(path, 2)
+    backup(path, copy, at=START)
+    restore(copy, new, at=START)
+    async with opened(new) as store:
+        till = await Till.of(store)
+        with pytest.raises(ZNumberUnknown, match="last-z"):
+            await till.close()
+        await store.decisions.say_last_z(till.book, 7)
+        assert (await till.close()).z_number == 8
+    assert verify(new).problems == ()
+
+
+@pytest.mark.parametrize(("said", "after"), [(7, 8), (0, 3)])
+async def test_the_last_z_may_be_said_with_the_restore(path: Path, tmp_path: Path, said: int, after: int) -> None:
+    """From paper; one that is lower than the backup's own says that there was none since."""
+    copy, new = tmp_path / "copy", tmp_path / "new" / "ledger.sqlite3"
+    new.parent.mkdir()
+    await shop(path, 2)
+    backup(path, copy, at=START)
+    restore(copy, new, at=START, last_z=said)
+    assert await next_z(new) == after
+    assert verify(new).problems == ()

@@ -1,0 +1,264 @@
+"""What a start finds: a new file, an older, newer or foreign one, one that is held or damaged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
+
+from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+from daemon.store.maintenance import health
+from daemon.store.sqlite import migrations
+from daemon.store.sqlite.migrations import Migration
+
+
+async def fill(path: Path, count: int = 3) -> None:
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for _ in range(count):
+            await till.sell()
+        await till.close()
+        await till.sell()
+
+
+async def refusal(path: Path, **options: object) -> str:
+    with pytest.raises(StorageError) as caught:
+        async with opened(path, **options):
+            pass
+    return str(caught.value)
+
+
+async def test_a_ledger_is_made_where_there_is_none(tmp_path: Path) -> None:
+    """The first start makes the file, its folder, and the newest schema; every commit waits for the disk."""
+    path = tmp_path / "state" / "ledger.sqlite3"
+    async with opened(path) as store:
+        assert query(path, "PRAGMA user_version") == [(migrations.migrations()[-1].number,)]
+        assert query(path, "PRAGMA application_id") == [(migrations.APPLICATION_ID,)]
+        pragmas = await store._open.writer.submit(
+            lambda c: [c.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "synchronous", "foreign_keys")]
+        )
+        assert pragmas == ["wal", 2, 1]
+        assert (await store.retention.size()).sqlite == sqlite3.sqlite_version
+    assert path.stat().st_mode & 0o007 == 0  # one look at a local file
+
+
+async def test_everything_is_there_after_a_restart(path: Path) -> None:
+    """A closed ledger is one file without a WAL, and opens to what it was."""
+    await fill(path)
+    assert not path.with_name(path.name + "-wal").exists()
+    async with opened(path) as store:
+        state = await store.ledger.state(await store.ledger.open_book(NIM, "live"))
+        assert (state.last_seq, state.z_number, state.last_number) == (4, 1, "S-4")
+
+
+async def test_a_second_daemon_is_refused_by_name(path: Path) -> None:
+    """The one that comes later is told which process holds the ledger; a command beside it is let in."""
+    async with opened(path):
+        text = await refusal(path)
+        async with opened(path, exclusive=False) as beside:
+            assert await beside.journal.books() == []
+    assert str(os.getpid()) in text
+    assert str(path) in text
+    async with opened(path):
+        pass
+
+
+async def test_the_lock_dies_with_its_holder(path: Path) -> None:
+    """A killed daemon leaves no lock behind, although its lock file stays."""
+    script = (
+        "import sys, time; from pathlib import Path; from daemon.store.sqlite.lock import LedgerLock;"
+        "lock = LedgerLock.acquire(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    )
+    holder = await asyncio.create_subprocess_exec(sys.executable, "-c", script, path, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"held\n"
+    assert str(holder.pid) in await refusal(path)
+    holder.kill()
+    await holder.wait()
+    async with opened(path):
+        pass
+
+
+async def test_a_newer_schema_is_refused(path: Path) -> None:
+    """An older mcfd does not touch what a newer one has migrated, and says which is which."""
+    await fill(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    text = await refusal(path)
+    assert "newer mcfd" in text
+    assert "99" in text
+    assert query(path, "PRAGMA user_version") == [(99,)]
+
+
+async def test_another_programs_database_is_refused(path: Path) -> None:
+    """A file that is not a ledger is left as it is."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE cat (name TEXT)")
+    assert "another program" in await refusal(path)
+    assert query(path, "SELECT name FROM sqlite_schema") == [("cat",)]
+
+
+async def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
+    """So is one that is not a database at all."""
+    write_rubbish(path)
+    assert "damaged" in await refusal(path)
+    write_rubbish(path, unchanged=True)
+
+
+STEPS = [
+    Migration(1, "ledger", migrations.migrations()[0].script),
+    Migration(2, "cat", "CREATE TABLE cat (name TEXT) STRICT;\n-- a comment; with a semicolon\nDROP TABLE meta;\n"),
+]
+NEWER = [*migrations.migrations(), Migration(len(migrations.migrations()) + 1, "cat", STEPS[1].script)]
+
+
+def test_a_migration_is_applied_once_and_in_order(path: Path) -> None:
+    """An older file gets what it lacks, a current one nothing."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrations.migrate(connection, STEPS[:1])
+        assert not migrations.is_current(connection, STEPS)
+        migrations.migrate(connection, STEPS)
+        migrations.migrate(connection, STEPS)
+        assert migrations.is_current(connection, STEPS)
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    assert "cat" in tables
+    assert "meta" not in tables
+
+
+def test_an_interrupted_migration_leaves_the_old_schema(path: Path) -> None:
+    """A migration that fails in the middle is undone as a whole, and can be tried again."""
+    broken = Migration(2, "broken", "CREATE TABLE cat (name TEXT) STRICT;\nDROP TABLE dog;\n")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="dog"):
+            migrations.migrate(connection, [STEPS[0], broken])
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'cat'").fetchone() is None
+        migrations.migrate(connection, STEPS)
+
+
+async def test_a_killed_migration_leaves_the_old_schema(path: Path) -> None:
+    """SIGKILL between two statements of a migration: the next start finds the schema before it and migrates anew."""
+    script = """
+import sqlite3, sys, os, signal
+from daemon.store.sqlite import migrations
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.create_function("die", 0, lambda: os.kill(os.getpid(), signal.SIGKILL))
+steps = migrations.migrations()
+steps.append(migrations.Migration(len(steps) + 1, "cat", "CREATE TABLE cat (name TEXT) STRICT;\\nSELECT die();\\n"))
+migrations.migrate(connection, steps)
+"""
+    await fill(path)
+    migration = await asyncio.create_subprocess_exec(sys.executable, "-c", script, path)
+    assert await migration.wait() == -9
+    async with opened(path) as store:
+        assert (await store.ledger.state(await store.ledger.open_book(NIM, "live"))).last_seq == 4
+    assert query(path, "SELECT 1 FROM sqlite_schema WHERE name = 'cat'") == []
+
+
+async def test_a_command_does_not_migrate_under_a_running_daemon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newer command beside an older daemon leaves the schema alone; alone, it migrates."""
+    async with opened(path):
+        monkeypatch.setattr("daemon.store.store.migrations", lambda: NEWER)
+        assert "in use" in await refusal(path, exclusive=False)
+        assert query(path, "PRAGMA user_version") == [(len(NEWER) - 1,)]
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrations.migrate(connection, NEWER)
+    assert query(path, "PRAGMA user_version") == [(len(NEWER),)]
+
+
+async def test_a_damaged_page_is_noticed_at_the_start(path: Path) -> None:
+    """A page overwritten with rubbish: the start is refused, and says what to do."""
+    await fill(path, count=60)
+    damage(path, page=12)
+    text = await refusal(path)
+    assert "damaged" in text
+    assert "mcfd restore" in text
+
+
+async def test_a_large_ledger_is_checked_where_it_is_cheap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the size that can be read in a moment, the small tables and the ends of the chains are looked at."""
+    monkeypatch.setattr(health, "SMALL_BYTES", 0)
+    await fill(path)
+    async with opened(path):
+        pass
+    tamper(path, "UPDATE certification SET total_ttc = total_ttc + 1 WHERE seq = 4")
+    assert "record 4" in await refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("UPDATE certification SET code = 'X' WHERE seq = 4", "record 4"),
+        ("DELETE FROM certification WHERE seq = 4", "end of the chain"),
+        ("UPDATE closure SET total_ttc = 1", "Z 1"),
+        ("UPDATE book SET head = zeroblob(32)", "end of the chain"),
+        ("UPDATE certification SET payload = x'0102' WHERE seq = 4", "cannot be read"),
+    ],
+)
+async def test_a_changed_end_of_the_chain_is_noticed_at_the_start(path: Path, change: str, named: str) -> None:
+    """The last record, the last Z and the head of each book are recomputed at every start."""
+    await fill(path)
+    tamper(path, change)
+    assert named in await refusal(path)
+
+
+async def test_damage_found_at_work_is_told_as_such(path: Path) -> None:
+    """A page that goes bad while the daemon runs: LedgerUnusable, not a riddle of SQLite's."""
+    await fill(path, count=200)
+    async with opened(path) as store:
+        book = await store.ledger.open_book(NIM, "live")
+        [(first_page,)] = query(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'certification_code'")
+        damage(path, page=first_page)
+        with pytest.raises(LedgerUnusable, match="damaged"):
+            await store.journal.by_code(book, "ABC")
+
+
+async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A folder that cannot be made, a path that is a folder: one clear line with the path in it."""
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "ledger.sqlite3"
+    assert str(path) in await refusal(path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert str(folder) in await refusal(folder)
+
+
+async def test_a_failed_start_leaves_nothing_open(path: Path) -> None:
+    """After a refusal the lock is free again (threads and descriptors are watched by the suite)."""
+    write_rubbish(path)
+    for _ in range(2):
+        assert "damaged" in await refusal(path)
+
+
+async def test_a_locked_ledger_is_waited_for_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program that writes for too long fails the write, and the next one succeeds when it is gone."""
+    monkeypatch.setattr("daemon.store.sqlite.connection.BUSY_SECONDS", 0.05)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StorageFull, match="another program"):
+                await till.begin(invoice("F-1"))
+            other.execute("ROLLBACK")
+        assert (await till.certify(invoice("F-1"))).seq == 1
+
+
+def write_rubbish(path: Path, *, unchanged: bool = False) -> None:
+    rubbish = b"Caisse 1;15000\n" * 1000
+    if unchanged:
+        assert path.read_bytes() == rubbish
+    path.write_bytes(rubbish)
+
+
+def damage(path: Path, *, page: int) -> None:
+    """`page` counts from 1, as in SQLite."""
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(bytes(range(256)) * 16)

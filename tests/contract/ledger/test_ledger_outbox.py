@@ -1,0 +1,73 @@
+"""The outbox rows of the ledger: written with what they are about, one lane for each destination and book."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.ledgers.ledger import NIM, START, Till, invoice, opened
+
+from daemon.store.tables.events import CLOSURE
+
+
+async def test_a_closure_waits_from_the_moment_it_exists(tmp_path: Path) -> None:
+    """In order, with the body that the till got; sent, failed and parked ones are told apart."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        closures = [await till.close() for _ in range(4)]
+        waiting = await store.outbox.waiting(NIM, "live", 10)
+        assert [(o.z_number, o.report_id, o.body, o.chain) for o in waiting] == [
+            (c.z_number, c.report_id, c.body, c.hash) for c in closures
+        ]
+        await store.outbox.mark_sent(waiting[0].id, at=START + 1)
+        await store.outbox.park(waiting[1].id, "400 no", at=START + 2)
+        await store.outbox.mark_failed(waiting[2].id, "503 later", at=START + 3, next_at=START + 9)
+        assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [3, 4]
+        [backlog] = await store.outbox.backlog()
+        assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
+        assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
+
+
+async def test_replaying(tmp_path: Path) -> None:
+    """Parked ones again, or everything from a Z number on; of one NIM or of all."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
+        for till in tills:
+            for _ in range(3):
+                await till.close()
+            entries = await store.outbox.waiting(till.book.nim, "live", 10)
+            await store.outbox.mark_sent(entries[0].id, at=START)
+            await store.outbox.mark_sent(entries[1].id, at=START)
+            await store.outbox.park(entries[2].id, "no", at=START)
+        assert await store.outbox.replay(nim=NIM, from_z=None, at=1) == 1
+        assert await store.outbox.replay(nim=NIM, from_z=2, at=1) == 1
+        assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
+        assert await store.outbox.replay(nim=None, from_z=1, at=1) == 4
+        assert [o.z_number for o in await store.outbox.waiting("EL02000099-1", "live", 10)] == [1, 2, 3]
+
+
+async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) -> None:
+    """A webhook has its own lane, and its own sent and parked ones."""
+    lanes = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
+    async with opened(tmp_path / "ledger.sqlite3", lanes=lanes) as store:
+        till = await Till.of(store)
+        sale = await till.sell()
+        await till.close()
+        hook = store.outbox_for("hook")
+        notices = await hook.waiting_events(till.book, 10)
+        assert [(n.type, n.ref_id, n.tries) for n in notices] == [("cert.issued", sale.id, 0), (CLOSURE, 1, 0)]
+        await hook.mark_sent(notices[0].id, at=START)
+        assert [n.type for n in await hook.waiting_events(till.book, 10)] == [CLOSURE]
+        assert len(await store.outbox.waiting(NIM, "live", 10)) == 1
+        till.at += 8 * 86_400_000
+        await till.certify(invoice("LATER"))  # the shop goes on: retention goes by the book's time
+        await store.retention.prune(till.at)
+        [backlog] = await hook.backlog()
+        assert (backlog.waiting, backlog.last_sent_at) == (2, 0)
+
+
+async def test_a_ledger_without_destinations_sends_nothing(tmp_path: Path) -> None:
+    """No lane, no rows."""
+    async with opened(tmp_path / "ledger.sqlite3", lanes={}) as store:
+        till = await Till.of(store)
+        await till.close()
+        assert await store.outbox.backlog() == []

@@ -1,0 +1,143 @@
+"""People, their sessions and the audit log (decision 28): who may log in, and what they did."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import NIM, START, opened
+
+from daemon.core.audit import Actor
+from daemon.core.errors import InvalidRequest, NotFound
+from daemon.store.maintenance.verify import verify
+
+SHELL = Actor("shell:root")
+SHOP = Actor("user:awa", "192.168.1.7")
+DIGEST = b"\x01" * 32
+
+
+async def test_a_person_and_their_session(tmp_path: Path) -> None:
+    """Found by name with the hash; a name is taken once; a session is its digest's, with the role of its person."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        await store.people.create("awa", "manager", "scrypt$…", at=START, by=SHELL)
+        with pytest.raises(InvalidRequest):
+            await store.people.create("awa", "seller", "scrypt$other", at=START, by=SHELL)
+        found = store.people.find("awa")
+        assert found is not None
+        person, password = found
+        assert (person.role, password) == ("manager", "scrypt$…")
+        await store.people.open_session(person.id, person.name, DIGEST, at=START + 1, by=SHOP)
+        session = store.people.session(DIGEST)
+        assert session is not None
+        assert (session.name, session.role, session.used_at) == ("awa", "manager", START + 1)
+        assert store.people.session(b"\x02" * 32) is None
+        await store.people.end_session(DIGEST, at=START + 2, by=SHOP)
+        assert store.people.session(DIGEST) is None
+
+
+@pytest.mark.parametrize("change", ["disable", "set_password"])
+async def test_sessions_end_at_once(tmp_path: Path, change: str) -> None:
+    """In another process, by `mcfd users disable` or `passwd`: the very next request is nobody's."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as daemon:
+        await daemon.people.create("awa", "manager", "old", at=START)
+        await daemon.people.open_session(1, "awa", DIGEST, at=START, by=SHOP)
+        async with opened(path, exclusive=False) as command:
+            if change == "disable":
+                await command.people.disable("awa", at=START + 1)
+                with pytest.raises(NotFound):
+                    await command.people.disable("awa", at=START + 1)
+                with pytest.raises(NotFound):
+                    await command.people.set_password("awa", "new", at=START + 1)
+            else:
+                await command.people.set_password("awa", "new", at=START + 1)
+        assert daemon.people.session(DIGEST) is None
+
+
+async def test_one_who_was_disabled_comes_back(tmp_path: Path) -> None:
+    """By `create`, with the new role and password, and the same entry in the list."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        await store.people.create("awa", "manager", "old", at=START)
+        await store.people.disable("awa", at=START + 1)
+        await store.people.create("awa", "seller", "new", at=START + 2)
+        (person,) = await store.people.all()
+        assert (person.role, person.disabled_at, person.created_at) == ("seller", 0, START)
+
+
+async def test_idle_sessions_end(tmp_path: Path) -> None:
+    """Those that were used since are kept, however old they are."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        await store.people.create("awa", "manager", "x", at=START)
+        for digest in (DIGEST, b"\x02" * 32):
+            await store.people.open_session(1, "awa", digest, at=START, by=SHOP)
+        await store.people.note_uses({DIGEST: START + 5000}, idle_before=START + 1000)
+        assert store.people.session(DIGEST) is not None
+        assert store.people.session(b"\x02" * 32) is None
+
+
+async def test_a_key_has_a_role_an_end_and_a_last_use(tmp_path: Path) -> None:
+    """A key without a role is a manager's, as keys were; a use that is told late does not go back."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        plain = await store.api_keys.create(NIM, "live", "", at=START)
+        reader = await store.api_keys.create(NIM, "live", "", at=START, role="reader", expires_at=START + 10)
+        await store.api_keys.note_uses({1: START + 7})
+        await store.api_keys.note_uses({1: START + 3})
+        found, other = store.key_ring.find(plain), store.key_ring.find(reader)
+        assert found is not None
+        assert other is not None
+        assert (found.role, found.expires_at, found.used_at) == ("manager", 0, START + 7)
+        assert (other.role, other.expires_at, other.used_at) == ("reader", START + 10, 0)
+
+
+async def test_everything_is_in_the_audit_log(tmp_path: Path) -> None:
+    """Who, from where, what, on what; newest first; and `mcfd verify` finds it whole."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        await store.api_keys.create(NIM, "live", "caisse 1", at=START, by=SHELL)
+        await store.api_keys.revoke(1, at=START + 1, by=SHOP)
+        await store.people.create("awa", "manager", "x", at=START + 2, by=SHELL)
+        await store.people.disable("awa", at=START + 3, by=SHELL)
+        entries = await store.audit.newest()
+        assert [(entry.action, entry.subject, entry.actor, entry.address) for entry in entries] == [
+            ("user.disabled", "user awa", "shell:root", ""),
+            ("user.created", "user awa", "shell:root", ""),
+            ("key.revoked", "key 1", "user:awa", "192.168.1.7"),
+            ("key.created", "key 1", "shell:root", ""),
+        ]
+        assert entries[-1].detail == {"nim": NIM, "mode": "live", "label": "caisse 1", "role": "manager"}
+        assert [entry.id for entry in await store.audit.newest(limit=2, before=3)] == [2, 1]
+        assert await store.audit.broken_entry() is None
+    assert verify(path).clean
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE audit SET actor = 'user:other' WHERE id = 2",
+        "UPDATE audit SET at = at + 1 WHERE id = 2",
+        "UPDATE audit SET detail = '{}' WHERE id = 2",
+        "DELETE FROM audit WHERE id = 2",
+        "UPDATE audit SET id = 9 WHERE id = 3",
+    ],
+)
+async def test_an_audit_log_that_was_changed(tmp_path: Path, damage: str) -> None:
+    """An entry changed, taken out or renumbered behind the program's back: the first that does not follow is named."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        for label in "abc":
+            await store.api_keys.create(NIM, "live", label, at=START, by=SHELL)
+    with closing(sqlite3.connect(path)) as ledger, ledger:
+        ledger.execute(damage)
+    problems = verify(path).problems
+    assert len(problems) == 1
+    assert problems[0].startswith("audit log: entry ")
+
+
+async def test_a_change_that_fails_leaves_no_entry(tmp_path: Path) -> None:
+    """What was not done is not told."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        with pytest.raises(NotFound):
+            await store.api_keys.revoke(1, at=START, by=SHELL)
+        assert list(await store.audit.newest()) == []

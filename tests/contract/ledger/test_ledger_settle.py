@@ -1,0 +1,127 @@
+"""What an operator decides is entered with its reason, and work goes on from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import IFU, Till, code_of, invoice
+
+from daemon.core.errors import NotFound
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.store import Store
+from daemon.store.maintenance.verify import verify
+
+
+async def disputed(till: Till, number: str = "F-1") -> int:
+    attempt_id = await till.begin(invoice(number), key=number.rjust(16).encode(), body=b"body")
+    await till.store.ledger.dispute(till.book, attempt_id, f"{number} is unknown", at=till.at)
+    return attempt_id
+
+
+async def test_settled_as_certified(store: Store, till: Till, path: Path) -> None:
+    """The machine's evidence becomes the outcome: a record like any other, in the totals, found under its key."""
+    attempt_id = await disputed(till)
+    assert [record.id for record in await store.decisions.disputed(till.book)] == [attempt_id]
+    word = Certified(code_of("F-1"), "20251206100000", IFU, FiscalCounters(1, 1, 0))
+    record = await store.decisions.certified(till.book, attempt_id, word, reason="seen on the receipt", at=till.at)
+    assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
+    state = await store.ledger.state(till.book)
+    assert (state.attention, state.known, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
+    use = await store.ledger.find_key(till.book, b"F-1".rjust(16))
+    assert use is not None
+    assert use.record == record
+    assert (await store.ledger.aggregate(till.book)).running["FV.n"] == 1
+    [settlement] = await store.decisions.settlements(till.book)
+    assert (settlement.decision, settlement.attempt_id) == ("certified", attempt_id)
+    assert (settlement.attention, settlement.reason) == ("F-1 is unknown", "seen on the receipt")
+    assert [e.type for e in await store.events.after(till.book, 0)] == ["mcf.attention", "cert.issued"]
+    assert verify(path).clean
+
+
+async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlement(store: Store, till: Till) -> None:
+    """Two strangers' invoices before ours: they are in no total, so the next Z says how many there were."""
+    attempt_id = await disputed(till)
+    till.counters = FiscalCounters(3, 3, 0)
+    word = Certified(code_of("F-1"), "20251206100000", IFU, till.counters)
+    await store.decisions.certified(till.book, attempt_id, word, reason="seen on the receipt", at=till.at)
+    closure = await till.close()
+    assert (closure.certs_count, closure.unexplained) == (1, 2)
+
+
+async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> None:
+    """The number and the key are free again."""
+    attempt_id = await disputed(till)
+    record = await store.decisions.abandoned(till.book, attempt_id, reason="no receipt came out", at=till.at)
+    assert (record.state, record.seq, record.reason) == ("abandoned", 1, "no receipt came out")
+    assert (await store.ledger.state(till.book)).attention == ""
+    assert await store.ledger.find_key(till.book, b"F-1".rjust(16)) is None
+    assert (await till.certify(invoice("F-1"))).seq == 2
+    with pytest.raises(NotFound):
+        await store.decisions.certified(
+            till.book, attempt_id, Certified("X", "20251206100000", IFU, till.counters), reason="late", at=till.at
+        )
+    assert len(await store.decisions.settlements(till.book)) == 1
+    assert verify(path).clean
+
+
+async def test_attention_stays_while_another_attempt_is_disputed(store: Store, till: Till) -> None:
+    """Two unknown outcomes are two decisions."""
+    first, second = await disputed(till, "F-1"), await disputed(till, "F-2")
+    await store.decisions.abandoned(till.book, second, reason="no", at=till.at)
+    assert (await store.ledger.state(till.book)).attention == "F-1 is unknown"
+    await store.decisions.abandoned(till.book, first, reason="no", at=till.at)
+    assert (await store.ledger.state(till.book)).attention == ""
+
+
+async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store, till: Till, path: Path) -> None:
+    """After a backup was put back: the machine's last number is never given out again, its counters are the known ones, and
+    what nobody knows the lines of is in no total but in `unexplained` of the next Z."""
+    await till.sell()
+    await store.ledger.set_attention(till.book, "the ledger is behind", at=till.at)
+    till.counters = FiscalCounters(5, 4, 0)
+    lost = invoice("F-77", amounts=(("B", 900),))
+    record = await store.decisions.adopted(
+        till.book, till.state(lost), unexplained=3, reason="restored backup", at=till.at
+    )
+    assert record is not None
+    assert (record.state, record.number, record.total_ttc, record.code) == ("certified", "F-77", 900, code_of("F-77"))
+    assert (record.invoice.items, record.reason) == ((), "restored backup")
+    with pytest.raises(DuplicateInvoice):
+        await till.begin(invoice("F-77"))
+    state = await store.ledger.state(till.book)
+    assert (state.attention, state.known, state.last_number, state.unexplained) == (
+        "",
+        FiscalCounters(5, 4, 0),
+        "F-77",
+        3,
+    )
+    closure = await till.close()
+    assert (closure.certs_count, closure.total_ttc, closure.unexplained) == (1, 15000, 3)
+    [settlement] = await store.decisions.settlements(till.book)
+    assert (settlement.decision, settlement.attempt_id) == ("adopted", record.id)
+    assert verify(path).clean
+
+
+async def test_adopting_what_is_known_enters_nothing_twice(store: Store, till: Till, path: Path) -> None:
+    """A machine whose last invoice is in the ledger, or that has none, gives its counters and no record."""
+    await till.sell()
+    last = invoice("S-1")
+    till.counters = FiscalCounters(9, 1, 0)
+    assert (
+        await store.decisions.adopted(till.book, till.state(last), unexplained=0, reason="reports", at=till.at) is None
+    )
+    assert await store.decisions.adopted(till.book, till.state(), unexplained=0, reason="none", at=till.at) is None
+    state = await store.ledger.state(till.book)
+    assert (state.known, state.last_seq) == (FiscalCounters(9, 1, 0), 1)
+    assert verify(path).clean
+
+
+async def test_what_the_machine_said_in_attention_is_kept(store: Store, till: Till) -> None:
+    """For a command in another process that cannot ask the machine, the line being the daemon's."""
+    assert await store.decisions.evidence(till.book) is None
+    await store.ledger.keep_evidence(till.book, till.state(invoice("F-9")), at=till.at)
+    evidence = await store.decisions.evidence(till.book)
+    assert evidence is not None
+    assert (evidence.at, evidence.state) == (till.at, till.state(invoice("F-9")))

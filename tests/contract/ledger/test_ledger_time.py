@@ -1,0 +1,118 @@
+"""A book that a wrong clock has moved ahead, and what sets it right again (decision 21)."""
+
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import MINUTE, START, Till, opened, query, tamper
+
+from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import NotFound
+from daemon.store.maintenance.verify import verify
+
+YEARS = 3653 * DAY
+
+
+async def poison(path: Path, ahead: int = YEARS) -> Till:
+    """Three sales and a Z with the right clock, then sales, a Z and sales with one that is ahead; `at` is the right time."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for _ in range(3):
+            await till.sell()
+        await till.close()
+        till.at += ahead
+        for _ in range(70):
+            await till.sell()
+        await till.close()
+        await till.sell()
+        await store.ledger.aggregate(till.book)
+        till.at -= ahead
+    return till
+
+
+@pytest.mark.parametrize("ahead", [YEARS, 5 * HOUR])
+async def test_a_book_that_was_moved_ahead_is_set_right(path: Path, ahead: int) -> None:
+    """Today's report counts today's sales again, those before the repair and those after it; `verify` finds nothing, and the hashes hold."""
+    till = await poison(path, ahead)
+    right = till.at + 10 * MINUTE
+    async with opened(path) as store:
+        hashes = query(path, "SELECT seq, hash FROM certification ORDER BY seq")
+        await store.decisions.repair_time(till.book, now=right, ahead=ahead, reason="wrong year")
+        state = await store.ledger.state(till.book)
+        assert (state.last_at, state.time_repairs) == (right, 1)
+        tally = await store.ledger.tally_between(till.book, START, right + 1)
+        assert tally["FV.n"] == 74
+        assert query(path, "SELECT seq, hash FROM certification ORDER BY seq") == hashes
+        till.store, till.at = store, right
+        await till.sell()
+        closure = await till.close()
+        assert closure.period_start < right < closure.created_at
+        closures = await store.ledger.closures(till.book, start=START, end=closure.created_at + 1)
+        assert [closure.z_number for closure in closures] == [1, 2, 3]
+        await store.ledger.aggregate(till.book)
+    assert verify(path).problems == ()
+
+
+async def test_times_keep_their_order_and_their_distance(path: Path) -> None:
+    """What was written with the wrong clock counts as much earlier as that was ahead."""
+    till = await poison(path)
+    before = [at for (at,) in query(path, "SELECT ended_at FROM certification ORDER BY seq")]
+    async with opened(path) as store:
+        await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
+    after = [at for (at,) in query(path, "SELECT ended_at FROM certification ORDER BY seq")]
+    assert after == [*before[:3], *(at - YEARS for at in before[3:])]
+
+
+async def test_a_book_that_is_right_is_left_alone(path: Path) -> None:
+    """NotFound, and nothing written."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        with pytest.raises(NotFound):
+            await store.decisions.repair_time(till.book, now=till.at + 1, ahead=HOUR, reason="x")
+        assert (await store.ledger.state(till.book)).time_repairs == 0
+
+
+async def test_two_repairs_one_after_the_other(path: Path) -> None:
+    """A clock that goes wrong again is repaired again."""
+    till = await poison(path)
+    async with opened(path) as store:
+        await store.decisions.repair_time(till.book, now=till.at, ahead=YEARS, reason="x")
+        till.store = store
+        till.at += DAY + YEARS
+        await till.sell()
+        till.at -= YEARS
+        await store.decisions.repair_time(till.book, now=till.at, ahead=YEARS, reason="again")
+        await store.ledger.aggregate(till.book)
+    assert verify(path).problems == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE certification SET ended_at = ended_at - 1000 WHERE seq = 20",
+        "UPDATE certification SET chained_at = NULL WHERE seq = 20",
+        "UPDATE certification SET chained_at = ended_at, ended_at = ended_at - 5 WHERE seq = 2",
+        "UPDATE entry SET body = cast(replace(body, '315619200000', '315619200001') AS BLOB)",
+        "DELETE FROM entry",
+    ],
+)
+async def test_verify_computes_the_repair_again(path: Path, change: str) -> None:
+    """Another time, another repair or none: each is found."""
+    till = await poison(path)
+    async with opened(path) as store:
+        await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
+    tamper(path, change)
+    assert not verify(path).clean
+
+
+async def test_the_last_day_of_the_calendar_can_be_ticked_and_repaired(path: Path) -> None:
+    """A clock in the year 9999: the tick and the Z go on, and so does the repair."""
+    till = await poison(path, 253_402_290_000_000 - START - 10 * DAY)
+    async with opened(path) as store:
+        till.store = store
+        await till.close()
+        await store.decisions.repair_time(
+            till.book, now=till.at + HOUR, ahead=253_402_290_000_000 - START - 10 * DAY, reason="x"
+        )
+        await store.ledger.aggregate(till.book)
+    assert verify(path).problems == ()

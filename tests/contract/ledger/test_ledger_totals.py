@@ -1,0 +1,199 @@
+"""Totals that are kept up equal totals that are summed, for any history, any period and any range."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.ledgers.ledger import MINUTE, START, Till, invoice, opened, query
+
+from daemon.core.ledger.attempt import NOT_SENT, Record
+from daemon.core.ledger.book import Tally
+from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.tally import add, contribution, subtract
+from daemon.core.report.fiscal_reports import a_report, x_report
+from daemon.store import Store
+from daemon.store.maintenance.verify import verify
+
+HOUR = 60 * MINUTE
+
+amounts = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(1, 10**9)), min_size=1, max_size=4)
+steps = st.one_of(
+    st.tuples(st.just("sell"), st.sampled_from(["FV", "FT", "EV", "ET", "FA", "EA"]), amounts, st.sampled_from("EVCM")),
+    st.tuples(st.just("fail"), st.sampled_from(["refused", "abandoned"]), st.sampled_from(["E:no", NOT_SENT])),
+    st.tuples(st.just("tick")),
+    st.tuples(st.just("close")),
+    st.tuples(st.just("pass"), st.integers(1, 40)),
+)
+
+
+@dataclass
+class History:
+    """What was done to a ledger, for the sums to be made again by hand."""
+
+    till: Till
+    ended: list[Record] = field(default_factory=list)
+    closures: list[Closure] = field(default_factory=list)
+
+    async def take(self, number: int, step: tuple) -> None:
+        kind, *rest = step
+        if kind == "sell":
+            type_, lines, method = rest
+            sale = invoice(f"N-{number}", type_=type_, amounts=lines, method=method)
+            self.ended.append(await self.till.certify(sale))
+        elif kind == "fail":
+            self.ended.append(await self.till.fail(invoice(f"N-{number}"), *rest))
+        elif kind == "tick":
+            await self.till.store.ledger.aggregate(self.till.book)
+        elif kind == "close":
+            self.closures.append(await self.till.close())
+        else:
+            self.till.at += rest[0] * HOUR
+
+
+def summed(records: Iterable[Record]) -> Tally:
+    total: Tally = {}
+    for record in records:
+        total = add(total, contribution(record))
+    return total
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(history=st.lists(steps, max_size=40), instants=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=5))
+def test_reports_are_the_sums_of_what_they_cover(history: list[tuple], instants: list[tuple[float, float]]) -> None:
+    """X is the sum of the open period, the Z partition what ended, A(range) is the sum of what ended in it; verify agrees."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.sqlite3"
+        asyncio.run(_reports_are_sums(path, history, instants))
+        findings = verify(path)
+        assert findings.clean, findings.problems
+
+
+async def _reports_are_sums(path: Path, history: list[tuple], instants: list[tuple[float, float]]) -> None:
+    async with opened(path) as store:
+        done = History(await Till.of(store))
+        for number, step in enumerate(history):
+            await done.take(number, step)
+        aggregate = await store.ledger.aggregate(done.till.book)
+        open_period = done.ended[done.closures[-1].last_seq if done.closures else 0 :]
+        assert subtract(aggregate.running, aggregate.closed) == summed(open_period)
+        _check_x(done, aggregate, open_period)
+        _check_closures(done)
+        await _check_ranges(store, done, instants)
+
+
+def _check_x(done: History, aggregate: object, open_period: list[Record]) -> None:
+    report = x_report(done.till.book, aggregate, done.till.at)
+    certified = [record for record in open_period if record.state == "certified"]
+    assert report.certs_count == len(certified)
+    assert report.total_ttc == sum((-1 if r.invoice.is_credit else 1) * r.total_ttc for r in certified)
+    assert report.total_ht + report.total_tva == report.total_ttc
+
+
+def _check_closures(done: History) -> None:
+    """Numbered without a gap, each from where the one before it ended, its figures those of its records."""
+    at = 0
+    for z_number, closure in enumerate(done.closures, 1):
+        assert (closure.z_number, closure.first_seq) == (z_number, at + 1)
+        records = [record for record in done.ended if closure.first_seq <= record.seq <= closure.last_seq]
+        body = msgspec.json.decode(closure.body)
+        certified = [record for record in records if record.state == "certified"]
+        assert body["certs_count"] == closure.certs_count == len(certified)
+        assert body["incomplete"] == summed(records).get("incomplete", 0)
+        sums = {(entry["invoice_type"], entry["count"], entry["total_ttc"]) for entry in body["by_type"]}
+        types = {record.type for record in certified}
+        assert sums == {
+            (t, sum(r.type == t for r in certified), sum(r.total_ttc for r in certified if r.type == t)) for t in types
+        }
+        at = closure.last_seq
+
+
+async def _check_ranges(store: Store, done: History, instants: list[tuple[float, float]]) -> None:
+    book, span = done.till.book, done.till.at - START
+    for one, other in [*instants, (0.0, 1.0)]:
+        start, end = sorted((START + round(one * span), START + round(other * span) + 1))
+        expected = [record for record in done.ended if start <= record.ended_at < end]
+        tally = await store.ledger.tally_between(book, start, end)
+        assert tally == summed(expected)
+        listed = await store.ledger.closures(book, start=start, end=end, limit=None)
+        assert listed == [closure for closure in done.closures if start <= closure.created_at < end]
+        report = a_report(book, tally, listed, start, end)
+        assert report.certs_count == sum(record.state == "certified" for record in expected)
+        period = await store.ledger.aggregate_between(book, start, end)
+        assert (period.running, period.closed, period.period_start) == (tally, {}, start)
+        sales = [r.counters.fvc for r in expected if r.state == "certified" and not r.invoice.is_credit]
+        assert period.fvc_start == (sales[0] if sales else 0)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> None:
+    """A thousand entries over three weeks, many in one millisecond: ranges that begin and end anywhere, checkpoints included."""
+    dice = random.Random(seed)
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        done = History(await Till.of(store))
+        for number in range(1000):
+            await done.take(number, ("sell", "FV", [(dice.choice("ABC"), dice.randrange(1, 10**6))], "E"))
+            done.till.at += dice.choice((-MINUTE, -MINUTE, 0, 30 * MINUTE, 0, HOUR))
+            if dice.random() < 0.05:
+                await store.ledger.aggregate(done.till.book)
+        await store.ledger.aggregate(done.till.book)
+        times = [record.ended_at for record in done.ended]
+        for _ in range(200):
+            start, end = sorted(dice.choice(times) + dice.randrange(-2, 3) for _ in range(2))
+            expected = summed(record for record in done.ended if start <= record.ended_at < end)
+            assert await store.ledger.tally_between(done.till.book, start, end) == expected, (seed, start, end)
+    assert verify(path).clean
+    [(least,)] = query(path, "SELECT count(*) FROM checkpoint")
+    assert least > 1000 // 64
+
+
+async def test_the_time_zone_changes_no_result(tmp_path: Path) -> None:
+    """Checkpoints of another zone's days lie elsewhere and say the same."""
+    tallies = []
+    for name in ("Africa/Ouagadougou", "Pacific/Auckland"):
+        async with opened(tmp_path / name.replace("/", "-"), timezone=ZoneInfo(name)) as store:
+            done = History(await Till.of(store))
+            for number in range(150):
+                await done.take(number, ("sell", "FV", [("B", 100 + number)], "E"))
+                done.till.at += 20 * MINUTE
+            await store.ledger.aggregate(done.till.book)
+            cuts = range(START, done.till.at, 7 * HOUR)
+            tallies.append([await store.ledger.tally_between(done.till.book, START, cut) for cut in cuts])
+    assert tallies[0] == tallies[1]
+
+
+async def test_the_order_decides_what_a_z_holds_not_the_clock(tmp_path: Path) -> None:
+    """An invoice in the same millisecond as a Z is in the period that it was certified in (decision 14)."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        await till.sell(100)
+        till.at -= MINUTE
+        closure = await till.close()
+        till.at = closure.created_at - MINUTE - 50
+        late = await till.sell(7)
+        assert late.ended_at == closure.created_at
+        second = await till.close()
+    assert (closure.certs_count, closure.total_ttc) == (1, 100)
+    assert (second.certs_count, second.total_ttc) == (1, 7)
+
+
+async def test_a_tick_after_a_long_absence_goes_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one transaction brings in is bounded; the tick goes on until everything is in."""
+    monkeypatch.setattr("daemon.store.tables.totals.BATCH", 7)
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        records = [await till.sell(100 + at) for at in range(30)]
+        commits = store.retention.commits
+        aggregate = await store.ledger.aggregate(till.book)
+        assert store.retention.commits - commits == 5
+        assert (aggregate.seq, aggregate.running) == (30, summed(records))

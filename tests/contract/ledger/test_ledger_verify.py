@@ -1,0 +1,157 @@
+"""`mcfd verify` finds what was changed behind the ledger's back, and names the first of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import NIM, START, Till, invoice, opened, query, tamper
+
+from daemon.core.errors import LedgerUnusable
+from daemon.store.maintenance.verify import MOST, Findings, verify
+
+RECORDS = 150
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two books, 150 records, four Z (one of an empty period), a failure, a credit note, a disputed attempt."""
+    path = tmp_path_factory.mktemp("verify") / "ledger.sqlite3"
+    asyncio.run(fill(path))
+    return path
+
+
+async def fill(path: Path) -> None:
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for number in range(RECORDS - 2):
+            await till.sell(1000 + number)
+            if number in (60, 100):
+                await till.close(unexplained=number // 100)
+        await till.fail(invoice("X-1"))
+        await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))
+        await till.close()
+        await till.close()
+        attempt_id = await till.begin(invoice("D-1"))
+        await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
+        other = await Till.of(store, "EL02000099-1", "test")
+        await other.sell()
+        await store.ledger.aggregate(other.book)
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+
+
+def test_an_untouched_ledger_is_clean(path: Path) -> None:
+    """And the summary says how much was looked at."""
+    assert verify(path) == Findings((), books=2, records=RECORDS + 1, closures=4)
+
+
+CHANGES = [
+    ("UPDATE certification SET total_ttc = total_ttc + 1 WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET code = 'FAKE' WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET number = 'S-7000' WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET ended_at = ended_at + 1 WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET tally = x'81a446562e6e02' WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET hash = zeroblob(32) WHERE seq = 70 AND book_id = 1", "record 70"),
+    (
+        "UPDATE certification SET payload = (SELECT payload FROM certification WHERE number = 'S-71') WHERE number = 'S-70'",
+        "record 70",
+    ),
+    ("UPDATE certification SET state = 'abandoned' WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET state = 'disputed' WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("DELETE FROM certification WHERE seq = 70 AND book_id = 1", "records 70 to 70 are missing"),
+    ("DELETE FROM certification WHERE seq BETWEEN 70 AND 75 AND book_id = 1", "records 70 to 75 are missing"),
+    ("DELETE FROM certification WHERE seq = 150 AND book_id = 1", "the head of the chain"),
+    ("UPDATE certification SET payload = x'01ff' WHERE seq = 70 AND book_id = 1", "cannot be read"),
+    ("DELETE FROM closure WHERE z_number = 1", "Z 1 to 1 are missing"),
+    ("DELETE FROM closure WHERE z_number = 4", "the head of the chain"),
+    ("UPDATE closure SET total_ttc = 5 WHERE z_number = 2", "Z 2 does not continue the chain"),
+    ("UPDATE closure SET last_seq = last_seq - 1 WHERE z_number = 1", "Z 1 does not continue the chain"),
+    ("UPDATE closure SET first_seq = first_seq - 1 WHERE z_number = 2", "Z 2 does not hold exactly"),
+    ("UPDATE closure SET unexplained = 0 WHERE z_number = 2", "Z 2 does not continue the chain"),
+    ("UPDATE closure SET created_at = 5 WHERE z_number = 2", "Z 2 is older"),
+    (
+        "UPDATE closure SET body = CAST(replace(CAST(body AS TEXT), 'count\":61', 'count\":60') AS BLOB) WHERE z_number = 1",
+        "Z 1 reports another certs_count",
+    ),
+    ("UPDATE checkpoint SET running = x'81a446562e6e02' WHERE seq = 64", "the checkpoint at record 64 is not the sum"),
+    ("UPDATE checkpoint SET at = at + 1 WHERE seq = 64", "the checkpoint at record 64 is not the sum"),
+    ("DELETE FROM checkpoint WHERE seq = 64", "the checkpoint at record 64 is missing"),
+    ("INSERT INTO checkpoint VALUES (1, 99999999999999, 999, x'80')", "belongs to nothing"),
+    ("UPDATE total SET running = x'80' WHERE book_id = 1", "the running totals are not the sum"),
+    ("UPDATE total SET running = x'00' WHERE book_id = 1", "totals in the ledger cannot be read"),
+    ("UPDATE certification SET tally = x'c1' WHERE seq = 70 AND book_id = 1", "totals in the ledger cannot be read"),
+    ("UPDATE closure SET body = x'7b' WHERE z_number = 2", "the file cannot be read to its end"),
+    ("UPDATE total SET closed = x'80' WHERE book_id = 1", "not closed where the last Z ends"),
+    ("UPDATE total SET period_start = 7 WHERE book_id = 1", "open period does not begin"),
+    ("UPDATE book SET z_number = 9 WHERE id = 1", "the last Z should be 9"),
+    ("UPDATE book SET last_at = 9 WHERE id = 1", "older than its last record"),
+    ("UPDATE certification SET state = 'refused' WHERE number = 'D-1'", "have ended without a place"),
+    ("UPDATE certification SET book_id = 77 WHERE seq = 70 AND book_id = 1", "missing book"),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), CHANGES, ids=[change for change, _ in CHANGES])
+def test_a_change_is_found_and_named(path: Path, change: str, named: str) -> None:
+    """Whatever is changed in a row of the ledger, verify says where."""
+    tamper(path, f"{change}")
+    findings = verify(path)
+    assert not findings.clean
+    assert any(named in problem for problem in findings.problems), findings.problems
+
+
+def test_the_first_bad_record_is_named_first(path: Path) -> None:
+    """One changed record is one finding: the chain goes on from what the next one was chained to."""
+    tamper(path, "UPDATE certification SET line_ms = line_ms + 1 WHERE seq = 70 AND book_id = 1")
+    assert verify(path).problems == (f"{NIM} (live): record 70 (invoice 'S-70') does not continue the chain",)
+
+
+def test_a_record_rewritten_with_its_own_hash_breaks_the_next(path: Path) -> None:
+    """Who makes one record consistent in itself would have to rewrite all that follow, and every copy of a Z elsewhere."""
+    tamper(path, "DELETE FROM certification WHERE seq = 70 AND book_id = 1")
+    tamper(path, "UPDATE certification SET seq = seq - 1 WHERE seq > 70 AND book_id = 1")
+    assert any("record 70 (invoice 'S-71') does not continue the chain" in p for p in verify(path).problems)
+
+
+def test_a_damaged_page_is_told_not_thrown(path: Path) -> None:
+    """verify goes on as far as the file can be read, and always ends with findings."""
+    [(page,)] = query(path, "SELECT max(pageno) FROM dbstat WHERE name = 'certification'")
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    findings = verify(path)
+    assert not findings.clean
+    assert len(findings.problems) <= MOST
+
+
+def test_an_unreadable_or_foreign_file_is_refused(tmp_path: Path) -> None:
+    """There is nothing to verify in a file that is no ledger."""
+    rubbish = tmp_path / "rubbish"
+    rubbish.write_bytes(b"rubbish" * 1000)
+    with pytest.raises(LedgerUnusable):
+        verify(rubbish)
+    with pytest.raises(LedgerUnusable):
+        verify(tmp_path / "nothing")
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    with pytest.raises(LedgerUnusable, match="older version"):
+        verify(empty)
+
+
+async def test_verify_beside_a_working_daemon(tmp_path: Path) -> None:
+    """It reads one state of the ledger while others are written, and leaves the file alone."""
+    path = tmp_path / "ledger.sqlite3"
+    told: list[int] = []
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for _ in range(20):
+            await till.sell()
+            assert verify(path, told.append).clean
+        await till.close()
+        assert verify(path) == Findings((), books=1, records=20, closures=1)
+        assert till.at > START

@@ -1,0 +1,168 @@
+"""What a closure carries, from a real ledger to the bytes that are sent: enough for whoever has them to see what was done to it."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from support.ledgers.ledger import START, Till, invoice, opened, tamper
+
+from daemon.core.machine.state import FiscalCounters
+from daemon.store.maintenance.backup import backup, restore
+from daemon.upstream.event import compose
+from exchange.chain import GENESIS
+from exchange.closure import Closure, proves_itself, read_closure
+
+ROOT = Path(__file__).parents[3]
+SCHEMA = json.loads((ROOT / "docs" / "closure-event.schema.json").read_text())
+PAGE = (ROOT / "docs" / "upstream.md").read_text()
+KEY_ID = "0123456789abcdef"
+DAY = 86_400_000
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite3"
+
+
+async def sent(store, till) -> list[bytes]:
+    """The events of everything that waits."""
+    waiting = await store.outbox.waiting(till.book.nim, till.book.mode, 100)
+    return [compose(entry, "caisse-1", KEY_ID) for entry in waiting]
+
+
+def read(events) -> list[Closure]:
+    return [read_closure(event).data for event in events]
+
+
+async def three_days(store) -> Till:
+    """Sales of two groups, a credit note, something refused, an empty day, and an invoice that nobody made."""
+    till = await Till.of(store)
+    await till.sell(15_000)
+    await till.sell(7_000, "A")
+    await till.fail(invoice("R-1"))
+    await till.close()
+    await till.close()
+    await till.sell(3_000)
+    await till.certify(invoice("FA-1", type_="FA", amounts=(("B", 3_000),), reference="x"))
+    now = till.counters
+    till.counters = FiscalCounters(now.tc + 1, now.fvc + 1, now.frc)  # somebody else certified on this machine
+    await till.close(unexplained=1)
+    return till
+
+
+async def test_each_proves_itself(path):
+    """Read and computed again by the package that headquarters uses: each head is of its closure, and each continues the one before."""
+    async with opened(path) as store:
+        closures = read(await sent(store, await three_days(store)))
+    assert [made.z_number for made in closures] == [1, 2, 3]
+    assert all(proves_itself(made) for made in closures)
+    assert (closures[0].previous_report_id, closures[0].previous_chain_head) == (None, GENESIS.hex())
+    for before, made in pairwise(closures):
+        assert (made.previous_report_id, made.previous_chain_head) == (before.report_id, before.chain_head)
+        assert made.first_seq == before.last_seq + 1
+        assert made.opening_counters == before.mcf_counters
+    assert closures[1].chain_previous == closures[0].chain_head  # nothing in between
+    assert closures[2].unexplained == 1
+
+
+async def test_the_counters_add_up(path):
+    """What the machine counted between two closures is what was certified and what is unexplained."""
+    async with opened(path) as store:
+        closures = read(await sent(store, await three_days(store)))
+    for made in closures[1:]:
+        opening, now = made.opening_counters, made.mcf_counters
+        assert now.fvc + now.frc - opening.fvc - opening.frc == made.certs_count + made.unexplained
+    assert closures[0].opening_counters is None
+
+
+async def test_sender_schema_and_page_are_one(path):
+    """Every field that is sent stands in the schema, every field of the schema is sent, and the page names what was added."""
+    async with opened(path) as store:
+        events = [json.loads(event) for event in await sent(store, await three_days(store))]
+    properties = set(SCHEMA["$defs"]["closure"]["properties"])
+    for event in events:
+        Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
+        assert set(event["data"]) == properties
+        assert set(event) == set(SCHEMA["properties"])
+    assert set(Closure.__struct_fields__) == properties
+    added = properties - set(SCHEMA["$defs"]["closure"]["required"])
+    assert {name for name in added if f"`{name}`" not in PAGE} == set()
+
+
+async def test_the_same_bytes_later(path):
+    """A closure replayed after others, and after a restart, is the same event to the byte."""
+    async with opened(path) as store:
+        till = await three_days(store)
+        first = await sent(store, till)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.close()
+        assert (await sent(store, till))[:3] == first
+
+
+async def test_a_ledger_that_was_put_back(path, tmp_path):
+    """It is the same ledger in another epoch: closures from before keep theirs, those made since have the new one."""
+    copy = tmp_path / "copy"
+    async with opened(path) as store:
+        await (await Till.of(store)).close()
+    backup(path, copy, at=START)
+    async with opened(path) as store:
+        lost = await Till.of(store)
+        await lost.close()
+        (_, gone) = read(await sent(store, lost))
+    epochs = set()
+    for at in (START + DAY, START + 2 * DAY):
+        restore(copy, path, at=at)
+        async with opened(path) as store:
+            till = await Till.of(store)
+            await till.close()
+            before, made = read(await sent(store, till))
+        assert (before.epoch, before.ledger_id) == (0, gone.ledger_id)
+        assert made.ledger_id == gone.ledger_id
+        assert made.previous_report_id == gone.previous_report_id  # which is how a fork is seen
+        epochs.add(made.epoch)
+    assert len(epochs) == 2
+    assert min(epochs) > gone.epoch
+
+
+async def test_an_epoch_without_a_clock(path, tmp_path):
+    """Put back by a box in 1970: the number still goes up."""
+    copy = tmp_path / "copy"
+    async with opened(path) as store:
+        await (await Till.of(store)).close()
+    found = []
+    for at in (START, 7_000):
+        backup(path, copy, at=at)
+        restore(copy, path, at=at)
+        async with opened(path) as store:
+            till = await Till.of(store)
+            await till.close()
+            found = [made.epoch for made in read(await sent(store, till))]
+    assert found == [0, START // 1000, START // 1000 + 1]
+
+
+async def test_a_time_that_was_repaired(path):
+    """A closure made while the clock was ahead, whose time was put right since: what is sent is what its hash is over."""
+    async with opened(path) as store:
+        till = await three_days(store)
+        before = await sent(store, till)
+        later = "chained_at = created_at, chained_start = period_start, created_at = created_at - 999, period_end = period_end - 999"
+        tamper(path, f"UPDATE closure SET {later} WHERE z_number = 3")  # noqa: S608  # a text of ours
+        after = await sent(store, till)
+    assert after == before
+    assert all(proves_itself(made) for made in read(after))
+
+
+async def test_two_ledgers(path, tmp_path):
+    """A new ledger has an id of its own."""
+    found = []
+    for file in (path, tmp_path / "another.sqlite3"):
+        async with opened(file) as store:
+            till = await Till.of(store)
+            await till.close()
+            found += read(await sent(store, till))
+    assert found[0].ledger_id != found[1].ledger_id

@@ -1,0 +1,201 @@
+"""What every kind of headquarters has to do, shown on real ones: a process with HTTP, a nats-server with JetStream."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import random
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from support.ledgers.outbox import LedgerOutbox, make_outgoing
+from support.receivers.headquarters import KINDS, Headquarters, until, upstream_section, z_numbers
+
+from daemon.core.delivery import Again, Delivered
+from daemon.settings import load
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import KINDS as ADAPTERS
+from daemon.upstream.kinds import Receiver, open_receiver
+from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.replicate import Replicator
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "closure-event.schema.json").read_text())
+SEED = 20_251_206
+NIM, OTHER = "EL02000015-1", "EL02000016-1"
+
+
+def compose_here(entry):
+    return compose(entry, "caisse-1")
+
+
+@pytest.fixture(params=KINDS)
+async def headquarters(request, tmp_path) -> AsyncIterator[Headquarters]:
+    made = KINDS[request.param](tmp_path)
+    await made.up()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def receiver(headquarters) -> AsyncIterator[Receiver]:
+    """And nothing of what goes wrong on the way may end in the loop's exception handler."""
+    unhandled: list[dict] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    opened = open_receiver(headquarters.kind, headquarters.options)
+    yield opened
+    await opened.aclose()
+    await asyncio.sleep(0)
+    gc.collect()
+    assert unhandled == []
+
+
+@pytest.fixture
+async def ledger(tmp_path) -> AsyncIterator[LedgerOutbox]:
+    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def replicating(ledger, receiver):
+    backoff = Backoff(first=0.02, most=0.1, dice=random.Random(SEED).random)
+    replicator = Replicator(
+        ledger.outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff
+    )
+    task = asyncio.create_task(replicator.run())
+    try:
+        yield replicator
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def assert_complete(headquarters, counts: dict[str, int]) -> None:
+    """All of them, each once, in order per machine, as the schema says."""
+    events = await headquarters.events()
+    for nim, count in counts.items():
+        assert z_numbers(events, nim) == list(range(1, count + 1))
+    assert len(events) == sum(counts.values())
+    for event in events[:50]:
+        Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
+
+
+def test_every_adapter_is_in_this_suite():
+    """A new kind in the table is not done before it stands here."""
+    assert {name.split("-")[0] for name in KINDS} == set(ADAPTERS)
+
+
+async def test_a_configuration_file_says_all_of_it(headquarters, tmp_path):
+    """What an adapter is opened with can be said in the configuration file."""
+    file = tmp_path / "mcfd.toml"
+    machine = f'[[machine]]\nnim = "{NIM}"\nport = "{tmp_path / "tty"}"\n\n'
+    file.write_text(machine + upstream_section(headquarters, retry_max=2.0))
+    upstream = load(file, {}).upstream
+    assert (upstream.kind, upstream.url, upstream.retry_max) == (headquarters.kind, headquarters.options.url, 2.0)
+
+
+async def test_first_try(headquarters, receiver):
+    """A closure is there at the first try, byte for byte as composed."""
+    entry = make_outgoing()
+    assert (
+        await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
+        == Delivered()
+    )
+    assert await headquarters.events() == [json.loads(compose_here(entry))]
+
+
+async def test_delivered_again(headquarters, receiver):
+    """The same closure a second time is delivered too, and headquarters has it once."""
+    entry = make_outgoing()
+    for _ in range(3):
+        outcome = await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
+        assert outcome == Delivered()
+    await assert_complete(headquarters, {NIM: 1})
+
+
+async def test_nobody_there(headquarters, receiver):
+    """Without headquarters a try ends soon, and as "again"."""
+    headquarters.kill()
+    entry = make_outgoing()
+    began = time.monotonic()
+    outcome = await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
+    assert isinstance(outcome, Again)
+    assert outcome.error
+    assert time.monotonic() - began < 2 * headquarters.options.timeout
+
+
+async def test_down_for_a_while(headquarters, receiver, ledger):
+    """What was closed while headquarters was down arrives when it is back, in order."""
+    headquarters.kill()
+    await ledger.add(NIM, 5)
+    await ledger.add(OTHER, 3)
+    async with replicating(ledger, receiver):
+        await until(lambda: all(ledger.rows(nim)[0]["tries"] >= 2 for nim in (NIM, OTHER)))
+        assert set(ledger.states()) == {"waiting"}
+        await headquarters.up()
+        await until(ledger.is_sent)
+    await assert_complete(headquarters, {NIM: 5, OTHER: 3})
+
+
+async def test_killed_midway(headquarters, receiver, ledger):
+    """Headquarters is killed in the middle of a long row and comes back: nothing is lost, nothing changes places."""
+    await ledger.add(NIM, 80)
+    await ledger.add(OTHER, 80)
+    async with replicating(ledger, receiver):
+        await until(lambda: ledger.sent() > 20, every=0.001)
+        headquarters.kill()
+        left = ledger.states().count("waiting")
+        assert left > 0
+        await until(lambda: ledger.states().count("waiting") and any(row["tries"] for row in ledger.rows()))
+        await headquarters.up()
+        await until(ledger.is_sent)
+    await assert_complete(headquarters, {NIM: 80, OTHER: 80})
+
+
+async def test_a_thousand_waiting(headquarters, receiver, ledger):
+    """A thousand closures of two machines wait, and all arrive, in order per machine, each once."""
+    await ledger.add(NIM, 500)
+    await ledger.add(OTHER, 500)
+    async with replicating(ledger, receiver):
+        await until(ledger.is_sent, deadline=90, every=0.2)
+    await assert_complete(headquarters, {NIM: 500, OTHER: 500})
+
+
+async def test_the_sender_restarts_midway(headquarters, receiver, ledger):
+    """Replication stops at any point and begins anew from the outbox: at most a repetition, which headquarters knows."""
+    dice = random.Random(SEED)
+    await ledger.add(NIM, 200)
+    patience = 0.02  # growing, so that a busy box gets as far as a connection at all
+    while "waiting" in ledger.states():
+        async with replicating(ledger, receiver):
+            await asyncio.sleep(dice.uniform(0.001, patience))
+        patience *= 1.02
+    await assert_complete(headquarters, {NIM: 200})
+
+
+async def test_a_closure_just_stored(headquarters, receiver, ledger):
+    """A Z is there at once, not at the next round: `wake` is all it takes, for the first Z of a machine too."""
+    async with replicating(ledger, receiver) as replicator:
+        await asyncio.sleep(0.05)
+        for count in (1, 2):
+            await ledger.add(NIM)
+            began = time.monotonic()
+            replicator.wake(NIM, "live")
+            await until(lambda count=count: ledger.states() == ["sent"] * count, every=0.001)
+            assert time.monotonic() - began < 2
+    await assert_complete(headquarters, {NIM: 2})
+
+
+async def test_replayed(headquarters, receiver, ledger):
+    """Closures sent again from a number on change nothing at headquarters, whatever it already holds."""
+    await ledger.add(NIM, 5)
+    async with replicating(ledger, receiver) as replicator:
+        await until(ledger.is_sent)
+        assert await ledger.outbox.replay(nim=NIM, from_z=2, at=1) == 4
+        replicator.wake(NIM, "live")
+        await until(ledger.is_sent)
+    await assert_complete(headquarters, {NIM: 5})

@@ -1,0 +1,363 @@
+"""The programs of docs/upstream.md, run as they stand there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+from support.ledgers.outbox import make_outgoing
+from support.receivers.headquarters import NatsHeadquarters, until
+from support.receivers.nats_server import NIM, OTHER, SECOND, free_port
+from support.receivers.vectors import closure, event_of, proven
+
+from daemon.core.delivery import Again, Delivered, Refused
+from daemon.upstream.kinds import open_receiver
+from daemon.upstream.options import Options
+from exchange.closure import Counters
+from exchange.instants import instant_text
+from exchange.keys import PrivateKey, private_line
+from exchange.receipt import is_receipt
+from exchange.signing import sign
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+PAGE = (DOCS / "upstream.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def program(name):
+    """The Python block that begins with `# name`."""
+    (found,) = [text for language, text in BLOCKS if language == "python" and text.startswith(f"# {name}\n")]
+    return found
+
+
+SHOP, OTHER_SHOP = PrivateKey(b"1" * 32), PrivateKey(b"2" * 32)
+THIEF = PrivateKey(b"3" * 32)
+KEYS = {NIM: SHOP, OTHER: OTHER_SHOP}
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A directory with the programs of the page and the keys of two shops."""
+    for name in ("closures.py", "receiver.py", "table.py"):
+        (tmp_path / name).write_text(program(name))
+    (tmp_path / "keys.json").write_text(json.dumps({nim: [key.public] for nim, key in KEYS.items()}))
+    return tmp_path
+
+
+@contextlib.contextmanager
+def running(desk, name, **environment):
+    """A program of the page, killed at the end."""
+    paths = os.pathsep.join(str(path) for path in (ROOT, desk))
+    process = subprocess.Popen(
+        [sys.executable, name],
+        cwd=desk,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def book(nim, count=3, **of_closure):
+    """So many closures of one book, each after the one before."""
+    made = None
+    found = []
+    for z in range(1, count + 1):
+        made = closure(f"{nim} {of_closure} {z}", made, entry=f"{nim} entry {z}", **of_closure)
+        made = proven(msgspec.structs.replace(made, nim=nim))
+        found.append(made)
+    return found
+
+
+def signed(made, key=None, nim=None, at=None):
+    """Headers and body as its box sends it."""
+    body = event_of(made)
+    return sign([key or KEYS[nim or made.nim]], made.report_id, at or int(time.time()), body), body
+
+
+def table_of(desk):
+    return contextlib.closing(sqlite3.connect(desk / "closures.sqlite3"))
+
+
+def rows(desk, query="SELECT nim, z FROM closure ORDER BY nim, mode, z"):
+    with table_of(desk) as table:
+        try:
+            return table.execute(query).fetchall()
+        except sqlite3.OperationalError:  # the program has not made it yet
+            return []
+
+
+def junk():
+    """What anybody may send, each with headers and a body."""
+    good, other = book(NIM)[0], book(OTHER)[0]
+    headers, body = signed(good)
+    yield {}, b""
+    yield {}, b"junk"
+    yield {}, b"\xff\xfe\x00"
+    yield {}, b"[" * 100_000
+    yield headers, b"{}"
+    yield headers, body + b" "
+    yield {}, body  # nobody has signed it
+    yield headers | {"webhook-id": other.report_id}, body
+    yield headers | {"webhook-signature": "v1a,AAAA v1,AAAA v9,x" + " v1a," * 50}, body
+    yield headers | {"webhook-timestamp": "-7"}, body
+    yield signed(good, THIEF)
+    yield signed(other, SHOP)  # a stolen key of one shop, for another
+    yield signed(proven(msgspec.structs.replace(good, nim="EL02000099-1")), SHOP)  # a machine that nobody knows
+    yield signed(msgspec.structs.replace(good, total_ttc=1))  # not what its body says
+    yield signed(msgspec.structs.replace(good, chain_head="0" * 64))  # not its own hash
+
+
+def post(port, headers, body):
+    with httpx.Client(trust_env=False) as client:
+        return client.post(f"http://127.0.0.1:{port}/closures", headers=headers, content=body)
+
+
+async def answers(port):
+    with contextlib.suppress(httpx.TransportError):
+        return post(port, {}, b"").status_code
+    return None
+
+
+class TestTheReceiver:
+    """The receiver of the page, as a process, and what a box sends it."""
+
+    async def test_closures_of_two_shops(self, desk):
+        """Each is kept once, however often it comes, and answered with a receipt; a box with a wrong clock is taken too."""
+        port = free_port()
+        with running(desk, "receiver.py", PORT=str(port)):
+            await until(lambda: answers(port))
+            for made in [*book(NIM), *book(OTHER, 2), *book(NIM)]:
+                headers, body = signed(made)
+                answer = post(port, headers, body)
+                assert answer.status_code == 200
+                assert is_receipt(answer.content, made.report_id, body)
+            assert post(port, *signed(book(NIM, 4)[3], at=7)).status_code == 200
+        assert rows(desk) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
+
+    async def test_what_a_box_sends(self, desk, tmp_path):
+        """The daemon's own way out delivers to it, with the receipt asked for, and a stranger's is tried again."""
+        port = free_port()
+        key = tmp_path / "key"
+        key.write_text(private_line(b"1" * 32))
+        receiver = open_receiver(
+            "https", Options(url=f"http://127.0.0.1:{port}/closures", key_files=(key,), receipt=True, timeout=10)
+        )
+        own = {"subject": "closure", "nim": NIM}
+        mine, foreign = book(NIM)[0], book(OTHER)[0]
+        with running(desk, "receiver.py", PORT=str(port)):
+            await until(lambda: answers(port))
+            assert await receiver.deliver(event_of(mine), report_id=mine.report_id, **own) == Delivered()
+            outcome = await receiver.deliver(event_of(foreign), report_id=foreign.report_id, **own)
+            assert isinstance(outcome, Again)
+            assert await receiver.deliver(b"{}", report_id="r", **own) == Refused(
+                'answered 422 {"error": "Object missing required field `specversion`"}'
+            )
+        await receiver.aclose()
+        assert rows(desk) == [(NIM, 1)]
+
+    async def test_junk(self, desk):
+        """Whatever comes is refused, nothing of it stands in the table, and the next closure is taken."""
+        port = free_port()
+        with running(desk, "receiver.py", PORT=str(port)):
+            await until(lambda: answers(port))
+            statuses = [post(port, headers, body).status_code for headers, body in junk()]
+            assert set(statuses) <= {401, 422}
+            assert post(port, {}, b"x" * 200_000).status_code == 413
+            assert rows(desk) == []
+            assert post(port, *signed(book(NIM)[0])).status_code == 200
+        assert rows(desk) == [(NIM, 1)]
+
+
+class TestTheTable:
+    """The reader of the page, as a process, on a nats-server as shipped, with the reader's key as shipped."""
+
+    @pytest.fixture
+    async def headquarters(self, desk):
+        made = NatsHeadquarters(desk)
+        await made.up()
+        yield made
+        await made.close()
+
+    @contextlib.contextmanager
+    def reading(self, desk, headquarters):
+        site = headquarters.site
+        where = {"NATS_URL": headquarters.server.url, "NATS_CA": str(site.authority.path)}
+        with running(desk, "table.py", NATS_CREDENTIALS=str(site.reader), **where) as process:
+            yield process
+
+    async def test_two_shops_and_junk(self, desk, headquarters):
+        """Two shops' closures, junk and forgeries between them, a kill in the middle: each closure is in the table once, what is
+        none is put aside with its place, and nothing stops it."""
+        site = headquarters.site
+        mine, others = book(NIM, 4), book(OTHER, 2)
+        bad = list(junk())
+        for part, (shop, nim, closures) in enumerate(
+            ((site.shop, NIM, mine[:2]), (site.other_shop, OTHER, others), (site.shop, NIM, mine))
+        ):
+            with self.reading(desk, headquarters):
+                client = await site.connect(headquarters.server.url, shop)
+                for headers, body in bad[part::3]:
+                    await client.publish(f"mcf.{nim}.closure", body, headers=headers)
+                for made in closures:
+                    headers, body = signed(made)
+                    await client.publish(f"mcf.{nim}.closure", body, headers=headers)
+                await client.flush()
+                await client.close()
+                await until(lambda nim=nim, closures=closures: is_in(desk, nim, len(closures)))
+        assert rows(desk) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
+        aside = rows(desk, "SELECT place, why FROM quarantine")
+        assert len(aside) == len(bad)
+        assert all(place.startswith("CLOSURES ") and why for place, why in aside)
+
+    async def test_on_another_s_subject(self, desk, headquarters):
+        """A closure well signed, on the subject of the same box's other machine: put aside."""
+        headers, body = signed(book(NIM)[0])
+        with self.reading(desk, headquarters):
+            client = await headquarters.site.connect(headquarters.server.url, headquarters.site.shop)
+            await client.publish(f"mcf.{SECOND}.closure", body, headers=headers)
+            await client.flush()
+            await client.close()
+            await until(lambda: rows(desk, "SELECT why FROM quarantine"))
+        assert rows(desk) == []
+
+
+def is_in(desk, nim, count):
+    return len([row for row in rows(desk) if row[0] == nim]) == count
+
+
+class TestTheQueries:
+    """The SQL of the page, on a table filled by the page's own program."""
+
+    @pytest.fixture
+    def fill(self, desk, monkeypatch):
+        monkeypatch.chdir(desk)
+        space = {}
+        exec(compile(program("closures.py"), "closures.py", "exec"), space)  # noqa: S102  # the page is ours
+        table, known = space["open_table"]()
+
+        def taken(*closures):
+            with table:
+                for made in closures:
+                    space["take"](table, known, *signed(made))
+
+        yield taken
+        table.close()
+
+    def ask(self, desk, name):
+        (query,) = [text for language, text in BLOCKS if language == "sql" and text.startswith(f"-- {name}:")]
+        with table_of(desk) as table:
+            return table.execute(query).fetchall()
+
+    def test_all_is_well(self, desk, fill):
+        """Two shops and a sandbox: no finding but the money of the shops, and none of the sandbox."""
+        fill(*book(NIM), *book(OTHER), *book(NIM, mode="test"))
+        findings = {name: self.ask(desk, name) for name in ("missing", "forks", "chain", "counters")}
+        assert findings == {"missing": [], "forks": [], "chain": [], "counters": []}
+        assert len(self.ask(desk, "money")) == 6
+        assert sum(total for _, _, total in self.ask(desk, "money")) == 6 * 16_000
+
+    def test_gaps(self, desk, fill):
+        """Before the first that came and between; each book for itself."""
+        mine, others = book(NIM, 6), book(OTHER, 3)
+        fill(*mine[2:4], mine[5], *others[:2], *book(NIM, 2, mode="test")[1:])
+        assert self.ask(desk, "missing") == [(NIM, "live", 1), (NIM, "live", 2), (NIM, "live", 5), (NIM, "test", 1)]
+
+    def test_silent(self, desk, fill):
+        """Who sends nothing any more, and who has never sent anything: the gap after the last."""
+        now = int(time.time() * 1000)
+        fresh = proven(msgspec.structs.replace(book(NIM)[0], created_at=instant_text(now)))
+        old = proven(msgspec.structs.replace(book(OTHER)[0], created_at="2025-12-06T18:00:00.000Z"))
+        fill(fresh, old)
+        with table_of(desk) as table, table:
+            table.execute("INSERT INTO shop VALUES ('EL02000050-1', ?)", (time.time() - 40 * 3600,))
+        assert self.ask(desk, "silent") == [(OTHER, "2025-12-06T18:00:00.000Z"), ("EL02000050-1", None)]
+
+    def test_forks(self, desk, fill):
+        """The same number twice, and two closures after one: both stay in the table."""
+        one, two, three = book(NIM)
+        again = closure("again", one, entry="other", epoch=1)
+        later = proven(msgspec.structs.replace(closure("later", two, entry="x", epoch=1), z_number=4))
+        fill(one, two, three, *(proven(msgspec.structs.replace(made, nim=NIM)) for made in (again, later)))
+        assert self.ask(desk, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
+        assert len(rows(desk)) == 5
+
+    def test_chain(self, desk, fill):
+        """A closure that continues another one than the one before it."""
+        one, two, three = book(NIM)
+        fill(one, two, proven(msgspec.structs.replace(three, previous_chain_head="1" * 64)))
+        assert self.ask(desk, "chain") == [(NIM, "live", 3)]
+
+    def test_counters(self, desk, fill):
+        """The machine counted one more than the shop sold; and one that says itself that an invoice is unexplained."""
+        one, two, three = book(NIM)
+        more = Counters(tc=15, fvc=15, frc=0)
+        two = proven(msgspec.structs.replace(two, mcf_counters=more))
+        three = proven(msgspec.structs.replace(three, unexplained=1, certs_count=1))
+        fill(one, two, three)
+        assert self.ask(desk, "counters") == [(NIM, "live", 2, 3, 2, 0), (NIM, "live", 3, 2, 2, 1)]
+
+
+class TestTheVerifier:
+    """The verifier of the page, on the published vectors."""
+
+    @pytest.fixture
+    def holds(self):
+        space: dict = {}
+        exec(compile(program("verify.py"), "verify.py", "exec"), space)  # noqa: S102  # the page is ours
+        return space["holds"]
+
+    def test_every_vector(self, holds):
+        """Each vector by an Ed25519 key holds with each key that signed it, also with two signatures at a rotation, and no other
+        does."""
+        published = json.loads((DOCS / "vectors" / "closures.json").read_text())
+        keys = {key["name"]: key["verifies"] for key in published["keys"]}
+        pairs = [key for key in keys.values() if key.startswith("whpk_")]
+        tried = 0
+        for vector in published["good"] + published["forks"] + published["wrong"]:
+            body = vector["content"].encode()
+            found = {key for key in pairs if holds(key, vector["headers"], body)}
+            signers = {keys[name] for name in vector["signed_by"] if keys[name] in pairs}
+            if vector.get("fails") == "signature":
+                assert found <= {keys["thief"]}
+            else:
+                assert found == signers
+                tried += len(found)
+        assert tried > 5
+
+    def test_what_is_no_signature(self, holds):
+        """Junk in the header is not a signature, and no error."""
+        for value in ("", "v1a", "v1a,", "v1a,%%%", "v1a,AAAA", ",", "v2,x v1a,é"):
+            assert not holds(
+                SHOP.public, {"webhook-id": "i", "webhook-timestamp": "1", "webhook-signature": value}, b""
+            )
+
+
+def test_the_example_event():
+    """The event shown is one by the schema, but for the fields it leaves out with an ellipsis."""
+    (text,) = [text for language, text in BLOCKS if language == "json"]
+    event = json.loads(text)
+    event["data"] = json.loads(make_outgoing(z_number=42).body) | event["data"]
+    schema = json.loads((DOCS / "closure-event.schema.json").read_text())
+    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)]+)\)", PAGE))
+def test_links(target):
+    """What the page points to is there."""
+    assert (DOCS / target).exists()

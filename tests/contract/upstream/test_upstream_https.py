@@ -1,0 +1,313 @@
+"""Headquarters over HTTP: what each answer means, and what a hostile one can do, shown on a real process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import msgspec
+import pytest
+from support.ledgers.outbox import LedgerOutbox, make_outgoing
+from support.receivers.authority import Authority
+from support.receivers.headquarters import HttpHeadquarters, until
+
+from daemon.core.delivery import Again, Delivered, Refused
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import open_receiver
+from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.replicate import Replicator
+
+NIM, OTHER = "EL02000015-1", "EL02000016-1"
+
+
+def compose_here(entry):
+    return compose(entry, "caisse-1")
+
+
+@pytest.fixture
+async def ledger(tmp_path):
+    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def headquarters(tmp_path):
+    made = HttpHeadquarters(tmp_path, timeout=0.5)
+    await made.up()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def deliver(headquarters):
+    receiver = open_receiver("https", headquarters.options)
+    yield lambda entry=None: send(receiver, entry or make_outgoing())
+    await receiver.aclose()
+
+
+async def send(receiver, entry):
+    return await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=entry.nim)
+
+
+async def replicate(ledger, options, done):
+    receiver = open_receiver("https", options)
+    backoff = Backoff(first=0.02, most=0.1, dice=random.Random(7).random)
+    replicator = Replicator(
+        ledger.outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff
+    )
+    task = asyncio.create_task(replicator.run())
+    await until(done)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await receiver.aclose()
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299, 409])
+async def test_taken(headquarters, deliver, status):
+    """2xx and 409 mean that headquarters has it."""
+    await headquarters.script({"status": status, "body": "thanks"})
+    assert await deliver() == Delivered()
+
+
+@pytest.mark.parametrize(
+    "status", [401, 402, 403, 404, 405, 406, 408, 410, 411, 415, 418, 425, 429, 431, 451, 499, 500, 502, 503, 504, 599]
+)
+async def test_try_again(headquarters, deliver, status):
+    """Trouble over there is tried again, a wrong key or address too: it is put right there, and then all comes by itself."""
+    await headquarters.script({"status": status, "body": "not now"})
+    assert await deliver() == Again(f"answered {status} not now", None)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_parked(headquarters, deliver, status):
+    """What is wrong in the event itself will not get better; the answer's words are kept, without control characters."""
+    await headquarters.script({"status": status, "body": "no\r\nsuch\x1b[31m shop" + "!" * 500})
+    outcome = await deliver()
+    assert isinstance(outcome, Refused)
+    assert outcome.error.startswith(f"answered {status} no such[31m shop!!!")
+    assert len(outcome.error) < 250
+
+
+class TestReceipt:
+    """With `receipt` an answer counts that proves it has read the event: no login page passes for a delivery."""
+
+    @pytest.fixture
+    async def deliver(self, headquarters):
+        options = headquarters.options
+        receiver = open_receiver("https", msgspec.structs.replace(options, receipt=True))
+        yield lambda entry=None: send(receiver, entry or make_outgoing())
+        await receiver.aclose()
+
+    @pytest.mark.parametrize("status", [200, 201, 409])
+    async def test_given(self, headquarters, deliver, status):
+        """The id and the hash of what was sent."""
+        await headquarters.script({"status": status, "receipt": True})
+        assert await deliver() == Delivered()
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {"status": 200, "headers": {"content-type": "text/html"}, "body": "<html>Bienvenue au WiFi</html>"},
+            {"status": 200, "body": ""},
+            {"status": 204},
+            {"status": 200, "body": "{}"},
+            {"status": 200, "body": '{"id": "another", "sha256": "00"}'},
+            {"status": 409, "body": "known"},
+            {"endless": True},
+        ],
+    )
+    async def test_not_given(self, headquarters, deliver, answer):
+        """A page of a hotel, an empty answer, another event's receipt, one without end: tried again."""
+        await headquarters.script(answer)
+        outcome = await deliver()
+        assert isinstance(outcome, Again)
+        assert "without a receipt" in outcome.error
+
+    async def test_a_no_is_a_no(self, headquarters, deliver):
+        """What is refused is refused, receipt or not."""
+        await headquarters.script({"status": 422})
+        assert isinstance(await deliver(), Refused)
+
+
+async def test_a_clock_without_a_date(headquarters, deliver):
+    """A box that has lost the date signs with the time of what it sends, not with 1970."""
+    receiver = open_receiver("https", headquarters.options)
+    receiver._now = lambda: 7.0
+    entry = make_outgoing()
+    await receiver.deliver(
+        compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM, since=entry.created_at
+    )
+    await receiver.aclose()
+    (attempt,) = headquarters.attempts()
+    assert attempt["headers"]["webhook-timestamp"] == str(entry.created_at // 1000)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_are_not_followed(headquarters, deliver, status):
+    """A redirect goes nowhere and is tried again: it is the configuration that has to change."""
+    await headquarters.script({"status": status, "headers": {"location": headquarters.url}})
+    assert await deliver() == Again(f"answered {status}", None)
+    assert len(headquarters.attempts()) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("-3", None),
+        ("soon", None),
+        ("", None),
+        ("1.5", None),
+        ("²", None),
+        ("9" * 400, float("inf")),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2031 00:00:00 +99999999999999", None),
+    ],
+)
+async def test_retry_after_seconds(headquarters, deliver, value, seconds):
+    """Retry-After in seconds is handed on; nonsense is no Retry-After."""
+    await headquarters.script({"status": 503, "headers": {"retry-after": value}})
+    assert await deliver() == Again("answered 503", seconds)
+
+
+async def test_retry_after_date(headquarters, deliver):
+    """Retry-After as a date is counted from the answer's own Date, whatever the box's clock says."""
+    over_there = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+    headers = {"date": format_datetime(over_there, usegmt=True)}
+    headers["retry-after"] = format_datetime(over_there + timedelta(seconds=90), usegmt=True)
+    await headquarters.script({"status": 503, "headers": headers})
+    assert await deliver() == Again("answered 503", 90.0)
+
+
+async def test_slow_answer(headquarters, deliver):
+    """An answer slower than the timeout is no answer, though the closure may have been taken; the next try settles it."""
+    await headquarters.script({"delay": 1.0})
+    assert await deliver() == Again("no answer within 0.5 s")
+    assert await deliver() == Delivered()
+    assert len(await headquarters.events()) == 1
+
+
+async def test_cut_after_the_request(headquarters, deliver):
+    """The connection is cut after the request: unknown, so again; headquarters has it once."""
+    await headquarters.script({"cut": True})
+    outcome = await deliver()
+    assert isinstance(outcome, Again)
+    assert await deliver() == Delivered()
+    assert len(await headquarters.events()) == 1
+
+
+async def test_endless_answer(headquarters, deliver):
+    """An answer without end is read up to a limit; its status counts."""
+    await headquarters.script({"endless": True})
+    began = time.monotonic()
+    assert await deliver() == Delivered()
+    assert time.monotonic() - began < headquarters.options.timeout
+
+
+async def test_each_try_is_signed_afresh(headquarters, deliver):
+    """Two tries of one closure have one id and body, and each its own time and signature."""
+    await headquarters.script({"status": 503})
+    await deliver()
+    await until(lambda: int(time.time()) > int(headquarters.attempts()[0]["headers"]["webhook-timestamp"]))
+    await deliver()
+    first, second = headquarters.attempts()
+    assert (first["id"], first["body"]) == (second["id"], second["body"])
+    for header in ("webhook-timestamp", "webhook-signature"):
+        assert first["headers"][header] != second["headers"][header]
+    assert second["headers"]["content-type"].startswith("application/cloudevents+json")
+
+
+async def test_a_run_of_trouble(headquarters, ledger):
+    """503s, slow answers and cut connections on the way: everything arrives, in order, each once."""
+    trouble = [{"status": 503}, {"delay": 0.6}, {"cut": True}, {}, {"status": 429, "headers": {"retry-after": "0"}}, {}]
+    await headquarters.script(*trouble * 2)
+    await ledger.add(NIM, 10)
+    await replicate(ledger, headquarters.options, ledger.is_sent)
+    assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 11)]
+
+
+async def test_a_poison_closure(headquarters, ledger):
+    """One that headquarters refuses is parked and visible; those behind it arrive."""
+    await headquarters.script({}, {"status": 422, "body": "unknown shop"})
+    await ledger.add(NIM, 4)
+    await replicate(ledger, headquarters.options, lambda: "waiting" not in ledger.states())
+    assert ledger.states() == ["sent", "parked", "sent", "sent"]
+    (backlog,) = await ledger.outbox.backlog()
+    assert (backlog.parked, backlog.last_error) == (1, "answered 422 unknown shop")
+    assert [event["subject"] for event in await headquarters.events()] == ["1", "3", "4"]
+    assert await ledger.outbox.replay(nim=None, from_z=None, at=1) == 1
+    await replicate(ledger, headquarters.options, ledger.is_sent)
+    assert len(await headquarters.events()) == 4
+
+
+async def test_machines_are_independent(headquarters, ledger):
+    """While headquarters takes nothing of one machine, another's closures arrive."""
+    await headquarters.script(*[{"status": 503, "nim": NIM}] * 1000)
+    await ledger.add(NIM, 3)
+    await ledger.add(OTHER, 3)
+    await replicate(ledger, headquarters.options, lambda: ledger.is_sent(OTHER))
+    assert set(ledger.states(NIM)) == {"waiting"}
+
+
+class TestCertificates:
+    """TLS with an authority of our own; every trouble with it is tried again, and nothing is ever said in the clear."""
+
+    @pytest.fixture
+    def authority(self, tmp_path):
+        return Authority(tmp_path)
+
+    async def try_once(self, tmp_path, cert, ca):
+        headquarters = HttpHeadquarters(tmp_path, cert=cert, tls_ca=ca)
+        await headquarters.up()
+        receiver = open_receiver("https", headquarters.options)
+        try:
+            return await send(receiver, make_outgoing()), headquarters.attempts()
+        finally:
+            await receiver.aclose()
+            await headquarters.close()
+
+    async def test_good(self, tmp_path, authority):
+        """A certificate of the configured authority for the right name is accepted."""
+        outcome, attempts = await self.try_once(tmp_path, authority.issue(), authority.path)
+        assert outcome == Delivered()
+        assert len(attempts) == 1
+
+    async def test_unknown_authority(self, tmp_path, authority):
+        """A certificate of somebody else's authority is not accepted."""
+        stranger = Authority(tmp_path, "stranger")
+        outcome, attempts = await self.try_once(tmp_path, stranger.issue(), authority.path)
+        assert isinstance(outcome, Again)
+        assert "certificate" in outcome.error.lower()
+        assert attempts == []
+
+    async def test_another_name(self, tmp_path, authority):
+        """A certificate for another host is not accepted."""
+        outcome, attempts = await self.try_once(tmp_path, authority.issue("hq.example"), authority.path)
+        assert isinstance(outcome, Again)
+        assert attempts == []
+
+    async def test_expired(self, tmp_path, authority):
+        """An expired certificate is not accepted."""
+        outcome, attempts = await self.try_once(tmp_path, authority.issue(expired=True), authority.path)
+        assert isinstance(outcome, Again)
+        assert "expired" in outcome.error
+        assert attempts == []
+
+    async def test_not_tls_at_all(self, tmp_path):
+        """Where https is configured and plain HTTP answers, nothing is sent."""
+        headquarters = HttpHeadquarters(tmp_path)
+        await headquarters.up()
+        options = headquarters.options
+        receiver = open_receiver(
+            "https", type(options)(url=options.url.replace("http:", "https:"), key_files=options.key_files)
+        )
+        try:
+            assert isinstance(await send(receiver, make_outgoing()), Again)
+        finally:
+            await receiver.aclose()
+            await headquarters.close()
+        assert headquarters.attempts() == []

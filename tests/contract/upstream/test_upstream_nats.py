@@ -1,0 +1,462 @@
+"""Headquarters as a JetStream stream: what is particular to it, shown on real servers started from `config/nats`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import json
+import random
+import time
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from standardwebhooks import Webhook
+from support.ledgers.outbox import LedgerOutbox, make_outgoing
+from support.receivers.authority import Authority
+from support.receivers.headquarters import NatsHeadquarters, until
+from support.receivers.nats_server import (
+    CONFIG,
+    NIM,
+    OTHER,
+    NatsServer,
+    NatsSite,
+    add_stream,
+    binary,
+    cluster,
+    free_port,
+    read_events,
+)
+
+from daemon.core.delivery import Again, Delivered, Refused
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import open_receiver
+from daemon.upstream.options import Options
+from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.replicate import Replicator
+from exchange.closure import MOST_BYTES
+from exchange.nkey import encode_nkey, encode_seed
+
+
+def compose_here(entry):
+    return compose(entry, "caisse-1")
+
+
+@pytest.fixture
+async def ledger(tmp_path):
+    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def headquarters(tmp_path):
+    made = NatsHeadquarters(tmp_path)
+    await made.up()
+    yield made
+    await made.close()
+
+
+async def send(options, *entries, subject="closure", event=None):
+    """One connection, one try each; nothing may reach the loop's exception handler."""
+    unhandled = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    receiver = open_receiver("nats", options)
+    try:
+        return [
+            await receiver.deliver(event or compose_here(e), report_id=e.report_id, subject=subject, nim=e.nim)
+            for e in entries or [make_outgoing()]
+        ]
+    finally:
+        await receiver.aclose()
+        await asyncio.sleep(0)
+        assert unhandled == []
+
+
+def changed(options: Options, **changes) -> Options:
+    return Options(**({name: getattr(options, name) for name in options.__struct_fields__} | changes))
+
+
+async def test_subject_and_message_id(headquarters):
+    """The subject is mcf.<NIM>.closure, the message id the report_id, and the stream holds a repetition once."""
+    entry = make_outgoing()
+    assert await send(headquarters.options, entry, entry) == [Delivered()] * 2
+    async with headquarters.reading() as client:
+        stream = client.jetstream()
+        message = await stream.get_msg("CLOSURES", seq=1)
+        assert (await stream.stream_info("CLOSURES")).state.messages == 1
+    assert message.subject == f"mcf.{NIM}.closure"
+    assert message.headers["Nats-Msg-Id"] == entry.report_id
+    assert message.data == compose_here(entry)
+
+
+async def test_signed_as_over_https(headquarters, tmp_path):
+    """The three headers of Standard Webhooks, by the shop's own key of NATS, verified with that public key by hand."""
+    entry = make_outgoing()
+    assert await send(headquarters.options, entry) == [Delivered()]
+    async with headquarters.reading() as client:
+        message = await client.jetstream().get_msg("CLOSURES", seq=1)
+    public = headquarters.site.public[f"PUBLIC-NKEY-OF-{NIM}"]
+    raw = base64.b32decode(public + "=" * (-len(public) % 8))[1:-2]
+    headers = message.headers
+    assert headers["webhook-id"] == entry.report_id
+    assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + message.data
+    version, signature = headers["webhook-signature"].split(",")
+    assert version == "v1a"
+    Ed25519PublicKey.from_public_bytes(raw).verify(base64.b64decode(signature), content)
+
+
+async def test_signed_by_the_configured_keys(headquarters, tmp_path):
+    """With a secret or key of its own, that one signs, and the reference library holds it good."""
+    secret = "whsec_" + base64.b64encode(b"s" * 32).decode()
+    (tmp_path / "upstream.secret").write_text(secret + "\n")
+    options = changed(headquarters.options, key_files=(tmp_path / "upstream.secret",))
+    assert await send(options) == [Delivered()]
+    async with headquarters.reading() as client:
+        message = await client.jetstream().get_msg("CLOSURES", seq=1)
+    Webhook(secret).verify(message.data, message.headers, json_parse=False)
+
+
+async def test_a_clock_without_a_date(headquarters):
+    """A box that has lost the date signs with the time of what it sends, not with 1970."""
+    receiver = open_receiver("nats", headquarters.options)
+    receiver._now = lambda: 7.0
+    entry = make_outgoing()
+    outcome = await receiver.deliver(
+        compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM, since=entry.created_at
+    )
+    await receiver.aclose()
+    assert outcome == Delivered()
+    async with headquarters.reading() as client:
+        message = await client.jetstream().get_msg("CLOSURES", seq=1)
+    assert message.headers["webhook-timestamp"] == str(entry.created_at // 1000)
+
+
+async def test_sent_anew_on_purpose(headquarters):
+    """A try repeated is held once; what was delivered and is sent anew on purpose comes again, also within a week."""
+    receiver = open_receiver("nats", headquarters.options)
+    entry = make_outgoing()
+    own = {"report_id": entry.report_id, "subject": "closure", "nim": NIM}
+    for last_sent in (0, 0, 1_765_000_000_000, 1_765_000_000_000):
+        assert await receiver.deliver(compose_here(entry), **own, last_sent=last_sent) == Delivered()
+    await receiver.aclose()
+    async with headquarters.reading() as client:
+        messages = [await client.jetstream().get_msg("CLOSURES", seq=seq) for seq in (1, 2)]
+        assert (await client.jetstream().stream_info("CLOSURES")).state.messages == 2
+    assert [message.headers["webhook-id"] for message in messages] == [entry.report_id] * 2
+
+
+async def test_the_stream_keeps_everything(headquarters):
+    """As configured, nobody deletes or purges a closure, not even who may use the whole API."""
+    await send(headquarters.options)
+    async with headquarters.reading() as client:
+        for call, body in (("MSG.DELETE", b'{"seq": 1}'), ("PURGE", b"")):
+            answer = json.loads((await client.request(f"$JS.API.STREAM.{call}.CLOSURES", body)).data)
+            assert "error" in answer, call
+        config = (await client.jetstream().stream_info("CLOSURES")).config
+    assert (config.deny_delete, config.deny_purge, config.num_replicas) == (True, True, 1)
+
+
+async def test_a_new_year(headquarters):
+    """The stream is copied and begins anew, as docs/upstream.md says: nothing comes in between the copy and the new one, what a box
+    sends meanwhile waits at the box, and the copy stays whole when the stream it was made from is gone."""
+    entries = [make_outgoing(z_number=z) for z in range(1, 6)]
+    assert await send(headquarters.options, *entries[:4]) == [Delivered()] * 4
+    shipped = json.loads((CONFIG / "closures-one.json").read_bytes())
+    async with headquarters.reading() as client:
+
+        async def ask(call, **body):
+            return json.loads((await client.request(f"$JS.API.{call}", json.dumps(body).encode(), timeout=10)).data)
+
+        assert "error" not in await ask("STREAM.UPDATE.CLOSURES", **shipped | {"subjects": ["closed"]})
+        (outcome,) = await send(headquarters.options, entries[4])
+        assert outcome == Again(f"no stream takes mcf.{NIM}.closure")
+        archive = json.loads((CONFIG / "closures-archive.json").read_bytes())
+        assert "error" not in await ask(f"STREAM.CREATE.{archive['name']}", **archive)
+
+        async def copied():
+            return (await ask(f"STREAM.INFO.{archive['name']}"))["state"]["messages"] == 4
+
+        await until(copied)
+        assert (await ask("STREAM.DELETE.CLOSURES"))["success"]
+        await add_stream(client, "closures-one.json")
+        assert await send(headquarters.options, entries[4]) == [Delivered()]
+        kept = [await client.jetstream().get_msg(archive["name"], seq=seq) for seq in range(1, 5)]
+        assert "error" in await ask(f"STREAM.PURGE.{archive['name']}")
+    assert [json.loads(message.data)["subject"] for message in kept] == ["1", "2", "3", "4"]
+    assert kept[0].subject == f"mcf.{NIM}.closure"
+    assert [event["subject"] for event in await headquarters.events()] == ["5"]
+
+
+async def test_no_stream(tmp_path):
+    """Without a stream nothing acknowledges: again, and the error says which subject has none."""
+    server = NatsServer(NatsSite(tmp_path / "nats"))
+    await server.up()
+    options = Options(url=server.url, credentials_file=server.site.shop, tls_ca=server.site.authority.path)
+    try:
+        assert await send(options) == [Again(f"no stream takes mcf.{NIM}.closure")]
+    finally:
+        server.kill()
+
+
+async def test_somebody_else_answers(tmp_path):
+    """An answer that is not a stream's acknowledgement is none."""
+    server = NatsServer(NatsSite(tmp_path / "nats"))
+    await server.up()
+    options = Options(url=server.url, credentials_file=server.site.shop, tls_ca=server.site.authority.path)
+    client = await server.site.connect(server.url)
+    answers = iter([b"thanks", b"{}", b"[]", b"7", b'{"stream": "", "seq": 1}', b'{"error": {}}'])
+
+    async def answer(message):
+        await message.respond(next(answers))
+
+    await client.subscribe("mcf.>", cb=answer)
+    await client.flush()
+    try:
+        outcomes = await send(options, *[make_outgoing()] * 6)
+    finally:
+        await client.close()
+        server.kill()
+    assert outcomes == [Again(f"what answers on mcf.{NIM}.closure is not a stream")] * 6
+
+
+async def test_not_permitted(headquarters):
+    """A subject that the shop's user may not publish on: again, at once and in the server's own words."""
+    began = time.monotonic()
+    (outcome,) = await send(changed(headquarters.options, timeout=30.0), subject="other")
+    assert isinstance(outcome, Again)
+    assert "permissions violation" in outcome.error.lower()
+    assert time.monotonic() - began < 15
+
+
+async def test_one_lane_s_trouble_is_not_another_s(headquarters):
+    """Two machines of one box at the same moment, one not permitted: the other is delivered, over the same connection, and the
+    complaint is told of the first alone."""
+    receiver = open_receiver("nats", headquarters.options)
+    mine, foreign = make_outgoing(NIM), make_outgoing(OTHER)
+    try:
+        for _ in range(5):
+            outcomes = await asyncio.gather(
+                *(
+                    receiver.deliver(compose_here(e), report_id=e.report_id, subject="closure", nim=e.nim)
+                    for e in (mine, foreign)
+                )
+            )
+            assert outcomes[0] == Delivered()
+            assert isinstance(outcomes[1], Again)
+            assert f"mcf.{OTHER}.closure" in outcomes[1].error
+        headquarters.kill()
+        outcome = await receiver.deliver(compose_here(mine), report_id=mine.report_id, subject="closure", nim=NIM)
+        assert isinstance(outcome, Again)
+        assert OTHER not in outcome.error
+    finally:
+        await receiver.aclose()
+
+
+async def test_too_large(headquarters):
+    """What is larger than the server or the stream takes will not shrink: parked."""
+    for size in (1_048_577, 1_048_576, 1_048_500):
+        assert await send(headquarters.options, event=b" " * size) == [Refused("larger than the server takes")]
+    assert await send(headquarters.options, event=b" " * 136_000) == [Refused("larger than the stream takes")]
+    assert await send(headquarters.options, event=b" " * MOST_BYTES) == [Delivered()]
+
+
+@pytest.fixture
+def key(tmp_path):
+    (tmp_path / "key").write_text("whsec_" + "A" * 32)
+    return (tmp_path / "key",)
+
+
+async def test_silent_server(key):
+    """A server that accepts and says nothing costs one timeout, no more."""
+
+    async def say_nothing(reader, writer):
+        await reader.read()
+        writer.close()
+
+    waiting = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = waiting.sockets[0].getsockname()[1]
+    began = time.monotonic()
+    (outcome,) = await send(Options(url=f"nats://127.0.0.1:{port}", key_files=key, timeout=0.3))
+    assert isinstance(outcome, Again)
+    assert time.monotonic() - began < 2
+    waiting.close()
+
+
+async def test_killed_during_a_publish(headquarters, ledger):
+    """The server dies between a publish and its acknowledgement: known at once, tried again, there once."""
+    unhandled = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    receiver = open_receiver("nats", headquarters.options)
+    await ledger.add(NIM, 40)
+    replicator = Replicator(
+        ledger.outbox,
+        receiver,
+        compose_here,
+        clock=lambda: 0,
+        backoff=Backoff(first=0.01, most=0.05, dice=random.Random(3).random),
+    )
+    task = asyncio.create_task(replicator.run())
+    for sent in (5, 15, 25):
+        await until(lambda sent=sent: ledger.sent() >= sent, every=0.001)
+        headquarters.kill()
+        await headquarters.up()
+    await until(ledger.is_sent)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await receiver.aclose()
+    assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 41)]
+    gc.collect()
+    assert unhandled == []
+
+
+class TestEncryption:
+    """Certificates are checked, and nothing is said in the clear beyond loopback."""
+
+    async def test_unknown_authority(self, headquarters, tmp_path):
+        """A certificate of somebody else's authority is not accepted."""
+        stranger = Authority(tmp_path, "stranger")
+        (outcome,) = await send(changed(headquarters.options, tls_ca=stranger.path))
+        assert isinstance(outcome, Again)
+        assert "certificate" in outcome.error.lower()
+
+    async def test_another_name(self, headquarters):
+        """A certificate for another name is not accepted."""
+        url = headquarters.options.url.replace("127.0.0.1", "localhost")
+        (outcome,) = await send(changed(headquarters.options, url=url))
+        assert isinstance(outcome, Again)
+        assert "localhost" in outcome.error
+
+    async def test_a_server_without_tls(self, key):
+        """tls:// to a server that says it does not encrypt: nothing is sent, no name, no key."""
+        said = bytearray()
+
+        async def pretend(reader, writer):
+            writer.write(b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"auth_required":true}\r\n')
+            said.extend(await reader.read(4096))
+            writer.close()
+
+        server = await asyncio.start_server(pretend, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        (outcome,) = await send(Options(url=f"tls://127.0.0.1:{port}", key_files=key, timeout=1.0))
+        assert outcome == Again("nats: secure connection required")
+        assert bytes(said) == b""
+        server.close()
+
+
+class TestCredentials:
+    """A `.creds` file as `nsc` writes it, against a server in operator mode."""
+
+    @pytest.fixture
+    async def server(self, tmp_path):
+        keys = {who: Ed25519PrivateKey.generate() for who in ("operator", "account", "user")}
+        ids = {who: nkey(prefix, keys[who]) for who, prefix in (("operator", 14), ("account", 0), ("user", 20))}
+        limits = {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1}
+        limits |= {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1, "wildcards": True}
+        operator = jwt(keys["operator"], ids["operator"], ids["operator"], "operator", {})
+        account = jwt(keys["operator"], ids["operator"], ids["account"], "account", {"limits": limits})
+        user = jwt(keys["account"], ids["account"], ids["user"], "user", {"subs": -1, "data": -1, "payload": -1})
+        creds = tmp_path / "shop.creds"
+        seed = encode_seed(keys["user"].private_bytes_raw())
+        creds.write_text(
+            f"-----BEGIN NATS USER JWT-----\n{user}\n------END NATS USER JWT------\n\n"
+            f"-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        )
+        port = free_port()
+        conf = tmp_path / "operator.conf"
+        conf.write_text(
+            f'listen: "127.0.0.1:{port}"\noperator: {operator}\nresolver: MEMORY\n'
+            f"resolver_preload: {{ {ids['account']}: {account} }}\n"
+        )
+        process = await asyncio.create_subprocess_exec(binary(), "-c", str(conf), stderr=asyncio.subprocess.DEVNULL)
+        yield Options(url=f"nats://127.0.0.1:{port}", credentials_file=creds, timeout=2.0)
+        process.kill()
+        await process.wait()
+
+    async def test_accepted(self, server):
+        """The user's JWT, proved by its seed, opens the connection."""
+        outcomes = []
+
+        async def connected():
+            outcomes.extend(await send(server))
+            return isinstance(outcomes[-1], Again) and "no stream" in outcomes[-1].error
+
+        await until(connected)
+
+    async def test_of_somebody_else(self, server, tmp_path):
+        """A JWT proved by another key is refused, in the server's words."""
+        creds = tmp_path / "stolen.creds"
+        seed = encode_seed(Ed25519PrivateKey.generate().private_bytes_raw())
+        jwt_block = server.credentials_file.read_text().split("\n\n")[0]
+        creds.write_text(f"{jwt_block}\n\n-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n")
+        errors = []
+
+        async def refused():
+            errors.extend(await send(changed(server, credentials_file=creds)))
+            return "authorization violation" in errors[-1].error.lower()
+
+        await until(refused)
+
+
+async def test_three_servers_lose_one(tmp_path, ledger):
+    """Of three servers the stream's leader is killed between publishes: sending goes on, and nothing is lost."""
+    site = NatsSite(tmp_path / "nats")
+    servers = cluster(site)
+    for server in servers:
+        server.start()
+    try:
+        await asyncio.gather(*(server.wait() for server in servers))
+        client = await site.connect(servers[0].url)
+        await add_stream(client, "closures-three.json")
+        leader = (await client.jetstream().stream_info("CLOSURES")).cluster.leader
+        await client.close()
+        url = ",".join(server.url for server in servers)
+        options = Options(url=url, credentials_file=site.shop, tls_ca=site.authority.path, timeout=2.0)
+        await ledger.add(NIM, 60)
+        receiver = open_receiver("nats", options)
+        replicator = Replicator(
+            ledger.outbox, receiver, compose_here, clock=lambda: 0, backoff=Backoff(first=0.02, most=0.2)
+        )
+        task = asyncio.create_task(replicator.run())
+        await until(lambda: ledger.sent() >= 20, every=0.001)
+        next(server for server in servers if server.name == leader).kill()
+        assert "waiting" in ledger.states()
+        await until(ledger.is_sent, deadline=40)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await receiver.aclose()
+        client = await site.connect(next(server.url for server in servers if server.name != leader))
+        events = await read_events(client)
+        config = (await client.jetstream().stream_info("CLOSURES")).config
+        await client.close()
+    finally:
+        for server in servers:
+            server.kill()
+    assert [event["subject"] for event in events] == [str(n) for n in range(1, 61)]
+    assert (config.num_replicas, config.storage, config.deny_delete, config.deny_purge) == (3, "file", True, True)
+
+
+async def test_configurations_are_read(tmp_path):
+    """The server accepts the files of config/nats as such, and refuses to start while placeholders stand for keys."""
+    assert "sync_interval: always" in (CONFIG / "jetstream.conf").read_text()
+    for conf in ("one.conf", "three.conf"):
+        process = await asyncio.create_subprocess_exec(
+            binary(), "-t", "-c", str(CONFIG / conf), env={"HQ_NAME": "hq-1"}, stderr=asyncio.subprocess.PIPE
+        )
+        _, complaint = await process.communicate()
+        assert process.returncode == 1
+        assert b"Not a valid public nkey" in complaint, complaint
+
+
+def nkey(prefix: int, key: Ed25519PrivateKey) -> str:
+    return encode_nkey(bytes([prefix << 3]), key.public_key().public_bytes_raw())
+
+
+def jwt(signer: Ed25519PrivateKey, issuer: str, subject: str, kind: str, claims: dict) -> str:
+    """A NATS JWT, version 2 (`ed25519-nkey`)."""
+    head = {"typ": "JWT", "alg": "ed25519-nkey"}
+    body = {"jti": subject, "iat": int(time.time()), "iss": issuer, "sub": subject, "name": kind}
+    body["nats"] = {"type": kind, "version": 2, **claims}
+    content = ".".join(base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=").decode() for p in (head, body))
+    signature = base64.urlsafe_b64encode(signer.sign(content.encode())).rstrip(b"=").decode()
+    return f"{content}.{signature}"

@@ -1,0 +1,189 @@
+"""A box's presence on its way to real receivers, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import httpx
+import msgspec
+import pytest
+from support.ledgers.ledger import Till
+from support.receivers.headquarters import HttpHeadquarters, NatsHeadquarters, until
+from support.receivers.nats_server import NIM, SECOND
+
+from daemon.app.presence import PresenceWords
+from daemon.app.replication import Replication
+from daemon.app.runtime import build
+from daemon.settings import load
+from daemon.upstream.kinds import open_receiver
+from daemon.usecases.delivery import presence as timing
+from exchange.keys import verifying_key
+from exchange.presence import MOST_BYTES, Answer, Wanted, read_presence
+from exchange.signing import verify
+
+WORD = b'{"type":"bf.mcfd.presence.v1"}'
+
+
+@pytest.fixture
+async def web(tmp_path):
+    made = HttpHeadquarters(tmp_path, "v1a")
+    await made.up()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def nats(tmp_path):
+    made = NatsHeadquarters(tmp_path)
+    await made.up()
+    yield made
+    await made.close()
+
+
+async def presences(web):
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return (await client.get(web.url)).json()
+
+
+async def want(web, *answers):
+    async with httpx.AsyncClient(trust_env=False) as client:
+        await client.post(web.url.replace("/closures", "/_wanted"), json=answers)
+
+
+async def announce(headquarters, count=1, *, options=None, nim=NIM):
+    receiver = open_receiver(headquarters.kind, options or headquarters.options)
+    try:
+        return [await receiver.announce(WORD, nim=nim) for _ in range(count)]
+    finally:
+        await receiver.aclose()
+
+
+class TestHttps:
+    async def test_signed_and_answered(self, web):
+        """Beside the closures' URL, signed anew each time with another id; the answer says what is missed."""
+        await want(web, {"replay": [{"mode": "live", "from_z": 7}]})
+        assert await announce(web, 2) == [Answer((Wanted("live", 7),)), Answer()]
+        first, second = await presences(web)
+        assert first["body"].encode() == WORD
+        assert first["headers"]["webhook-id"] != second["headers"]["webhook-id"]
+
+    @pytest.mark.parametrize("answer", [[], "text", {"replay": 7}, {"replay": [{"mode": "other", "from_z": 1}]}, None])
+    async def test_what_cannot_be_read_asks_for_nothing(self, web, answer):
+        """Whatever somebody answers."""
+        await want(web, answer)
+        assert await announce(web) == [Answer()]
+
+    async def test_nobody_hears(self, web):
+        """Down, or with another key: None, in bounded time."""
+        stranger = msgspec.structs.replace(web.options, key_files=(web.keys.file.with_name("other"),))
+        stranger.key_files[0].write_text("whsec_" + "A" * 32)
+        assert await announce(web, options=stranger) == [None]
+        web.kill()
+        began = time.monotonic()
+        assert await announce(web) == [None]
+        assert time.monotonic() - began < 2 * web.options.timeout
+
+
+class TestNats:
+    async def test_the_last_word_and_the_answer(self, nats):
+        """The stream has the last word, signed by the shop's key; whoever reads at headquarters is asked and answers."""
+        asked = []
+
+        async def answer(message):
+            asked.append(message)
+            await message.respond(b'{"replay":[{"mode":"live","from_z":2}]}')
+
+        reader = await nats.site.connect(nats.server.url, nats.site.reader)
+        await reader.subscribe("mcf.*.ask", queue="headquarters", cb=answer)
+        await reader.flush()
+        try:
+            assert await announce(nats, 2) == [Answer((Wanted("live", 2),))] * 2
+        finally:
+            await reader.close()
+        async with nats.reading() as client:
+            kept = await client.jetstream().get_last_msg("PRESENCE", f"mcf.{NIM}.presence")
+            assert (await client.jetstream().stream_info("PRESENCE")).state.messages == 1
+        public = verifying_key(nats.site.public[f"PUBLIC-NKEY-OF-{NIM}"])
+        for message in (kept, asked[-1]):
+            assert verify([public], message.headers, message.data, now=time.time()) is public
+
+    async def test_nobody_at_headquarters(self, nats):
+        """Nobody is there to be asked: not heard, at once, and the stream keeps the word."""
+        began = time.monotonic()
+        assert await announce(nats, nim=SECOND) == [None]
+        assert time.monotonic() - began < nats.options.timeout
+        async with nats.reading() as client:
+            assert (await client.jetstream().get_last_msg("PRESENCE", f"mcf.{SECOND}.presence")).data == WORD
+        nats.kill()
+        assert await announce(nats) == [None]
+
+
+@pytest.fixture
+def settings(tmp_path, web):
+    file = tmp_path / "mcfd.toml"
+    machines = "".join(f'[[machine]]\nnim = "{nim}"\nport = "/dev/none"\nenabled = false\n\n' for nim in (NIM, SECOND))
+    upstream = f'[upstream]\nkind = "https"\nurl = "{web.url}"\nkey_file = "{web.keys.file}"\n\n'
+    file.write_text(f'{upstream}[storage]\npath = "{tmp_path / "ledger.sqlite3"}"\nreserve_mb = 1\n\n{machines}')
+    return load(file, {})
+
+
+def quiet(settings):
+    return msgspec.structs.replace(settings, upstream=msgspec.structs.replace(settings.upstream, presence=False))
+
+
+async def test_what_a_box_says(settings):
+    """One word for each machine, under 500 bytes, read by headquarters' own code; no amount and no customer in it."""
+    async with build(settings) as runtime:
+        till = await Till.of(runtime.store, NIM)
+        await till.sell(15_000)
+        await till.close()
+        record = await till.sell(7_000)
+        words = await PresenceWords(runtime).words("0123456789abcdef")
+    assert [word.nim for word in words] == [NIM, SECOND]
+    assert all(len(word.content) <= MOST_BYTES for word in words)
+    said, other = (read_presence(word.content) for word in words)
+    assert (said.z, said.seq, said.waiting, said.counters) == (1, record.seq, 1, (2, 2, 0))
+    assert (said.head, len(said.z_head), said.certified) == (record.hash.hex()[:16], 16, "2025-12-06T05:49:40.100Z")
+    assert (other.z, other.seq, other.counters, other.certified) == (0, 0, None, "")
+    assert said.ledger == other.ledger
+    assert not said.connected
+    assert said.disk > 0
+    assert len(said.config) == 8
+    assert b"15000" not in words[0].content
+
+
+async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
+    """The box delivers, headquarters is put back from an old copy and asks in its answer to the presence: from that Z on
+    everything comes again, with nobody typing anything at the box."""
+    monkeypatch.setattr(timing, "FIRST_WITHIN", 0.0)
+    async with build(settings) as runtime:
+        till = await Till.of(runtime.store, NIM)
+        for _ in range(4):
+            await till.close()
+        replication = Replication(runtime)
+        await replication.take(quiet(settings))()
+        await until(lambda: len(web.attempts()) == 4)
+        await want(web, {"replay": [{"mode": "live", "from_z": 3}]})
+        await replication.take(settings)()
+        try:
+            await until(lambda: len(web.attempts()) == 6)
+        finally:
+            await replication.stop()
+    sent = [json.loads(attempt["body"])["data"]["z_number"] for attempt in web.attempts()]
+    assert sorted(sent) == [1, 2, 3, 3, 4, 4]
+    assert {word["body"].count(NIM) or word["body"].count(SECOND) for word in await presences(web)} == {1}
+
+
+async def test_it_can_be_turned_off(settings, web, monkeypatch):
+    """With `presence = false` a box says nothing."""
+    monkeypatch.setattr(timing, "FIRST_WITHIN", 0.0)
+    async with build(quiet(settings)) as runtime:
+        await (await Till.of(runtime.store, NIM)).close()
+        replication = Replication(runtime)
+        await replication.take(quiet(settings))()
+        await until(web.attempts)
+        await asyncio.sleep(0.1)
+        await replication.stop()
+    assert await presences(web) == []

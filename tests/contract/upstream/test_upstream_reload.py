@@ -1,0 +1,104 @@
+"""Senders that are brought into force while the box is in trouble: nothing is lost, and nobody is left without one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import resource
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+from support.ledgers.ledger import Till
+from support.receivers.headquarters import HttpHeadquarters, until
+
+from daemon.app.reload import ReloadedPart, Reloader
+from daemon.app.runtime import build
+from daemon.app.webhooks import Webhooks
+from daemon.core.errors import StorageFull
+from daemon.settings import load
+
+NIM = "EL02000015-1"
+
+
+@pytest.fixture
+async def receiver(tmp_path):
+    made = HttpHeadquarters(tmp_path)
+    await made.up()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def settings(tmp_path, receiver):
+    file = tmp_path / "mcfd.toml"
+    file.write_text(
+        f'[storage]\npath = "{tmp_path / "ledger.sqlite3"}"\nreserve_mb = 1\n\n'
+        f'[[machine]]\nnim = "{NIM}"\nport = "/dev/none"\nenabled = false\n\n'
+        f'[[webhook]]\nurl = "{receiver.url}"\nname = "till"\nsecret_file = "{receiver.keys.file}"\n'
+        'retry_max = 1.0\nevents = ["cert.issued"]\n'
+    )
+    return load(file, {})
+
+
+@contextlib.contextmanager
+def no_room():
+    """No file of this process may grow: what a full disk is to it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_reload_on_a_full_disk(settings, receiver):
+    """The ledger takes nothing more while the configuration is read again: the webhook still has a sender, the log says what could
+    not be put in order, and once there is room what waited under the old name arrives under the new one."""
+    renamed = msgspec.structs.replace(settings.webhook[0], name="other")
+    async with build(settings) as runtime:
+        webhooks = Webhooks(runtime)
+        await webhooks.take(settings)()
+        till = await Till.of(runtime.store, NIM)
+        receiver.kill()
+        await till.sell()
+        try:
+            with capture_logs() as logs, no_room():
+                with pytest.raises(StorageFull):
+                    await till.sell()
+                await webhooks.take(msgspec.structs.replace(settings, webhook=(renamed,)))()
+            assert "webhook.not_resettled" in [line["event"] for line in logs]
+            assert webhooks.lanes == ("other",)
+            await receiver.up()
+            await webhooks.take(msgspec.structs.replace(settings, webhook=(renamed,)))()
+            await until(lambda: [a for a in receiver.attempts() if a["kept"]])
+        finally:
+            await webhooks.stop()
+    (attempt,) = [a for a in receiver.attempts() if a["kept"]]
+    assert json.loads(attempt["body"])["type"] == "cert.issued"
+
+
+async def test_one_part_that_fails_stops_no_other(settings):
+    """Of three parts the second cannot be brought into force: the first and the third are, and the second is tried again at the next
+    reload, though nothing in the file has changed."""
+    done = []
+    failing = [StorageFull("the disk is full")]
+
+    def part(name):
+        async def into_force():
+            if name == "second" and failing:
+                raise failing.pop()
+            done.append(name)
+
+        return ReloadedPart(lambda _: into_force, ("webhook",))
+
+    parts = [part(name) for name in ("first", "second", "third")]
+    reloader = Reloader(settings, parts)
+    settings.file.write_text(settings.file.read_text().replace("retry_max = 1.0", "retry_max = 2.0"))
+    with capture_logs() as logs:
+        await reloader.reload()
+        await asyncio.sleep(0)
+        await reloader.reload()
+    assert done == ["first", "third", "second"]
+    assert "reload.part_failed" in [line["event"] for line in logs]

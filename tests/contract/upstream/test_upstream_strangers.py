@@ -1,0 +1,244 @@
+"""What a shop's key and the reader's key cannot do, on a nats-server with the files of `config/nats` as they are shipped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+
+import nats.errors
+import pytest
+from support.ledgers.outbox import make_outgoing
+from support.receivers.headquarters import NatsHeadquarters, until
+from support.receivers.nats_server import CONFIG, NIM, OTHER, SECOND
+
+from daemon.core.delivery import Again, Delivered
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import open_receiver
+from daemon.upstream.options import Options
+
+PATIENCE = 0.5
+QUIET = 0.3
+"""Seconds in which a server on loopback would have said something."""
+LIMITS = json.loads((CONFIG / "closures-one.json").read_text())
+
+
+@pytest.fixture
+async def headquarters(tmp_path):
+    made = NatsHeadquarters(tmp_path)
+    await made.up()
+    yield made
+    await made.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(headquarters, who, **options):
+    complaints = []
+
+    async def hear(error):
+        complaints.append(str(error))
+
+    client = await headquarters.site.connect(headquarters.server.url, who, error_cb=hear, **options)
+    client.complaints = complaints
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def publish(client, subject, content=b"x", **options):
+    """Answered, refused by the server, or without anybody who takes it: whatever it is, it is over when this returns."""
+    with contextlib.suppress(nats.errors.Error):
+        await client.publish(subject, content, **options)
+        await client.flush()
+
+
+async def is_refused(client, subject, content=b"") -> bool:
+    """Whether the server does not let this key ask that, or nobody is there whom it could reach."""
+    try:
+        answer = await client.request(subject, content, timeout=PATIENCE)
+    except nats.errors.Error:
+        return True
+    return "not enabled" in answer.data.decode()
+
+
+async def held(headquarters) -> dict[str, int]:
+    """How many messages the stream has of each subject."""
+    async with headquarters.reading() as client:
+        info = await client.jetstream().stream_info("CLOSURES", subjects_filter=">")
+    return info.state.subjects or {}
+
+
+async def deliver(headquarters, who, *entries):
+    own = {"url": headquarters.server.url, "credentials_file": who, "tls_ca": headquarters.site.authority.path}
+    receiver = open_receiver("nats", Options(**own, timeout=PATIENCE * 4))
+    try:
+        return [
+            await receiver.deliver(compose(e, "caisse"), report_id=e.report_id, subject="closure", nim=e.nim)
+            for e in entries
+        ]
+    finally:
+        await receiver.aclose()
+
+
+async def test_each_shop_delivers_its_own(headquarters):
+    """With the keys as shipped: both machines of the one box, the machine of the other shop, and no machine of somebody else."""
+    site = headquarters.site
+    assert await deliver(headquarters, site.shop, make_outgoing(NIM), make_outgoing(SECOND)) == [Delivered()] * 2
+    assert await deliver(headquarters, site.other_shop, make_outgoing(OTHER)) == [Delivered()]
+    (outcome,) = await deliver(headquarters, site.other_shop, make_outgoing(NIM, 2))
+    assert isinstance(outcome, Again)
+    assert await held(headquarters) == {f"mcf.{nim}.closure": 1 for nim in (NIM, SECOND, OTHER)}
+
+
+@pytest.mark.parametrize("subject", ["_INBOX.>", "_INBOX.*.*", "_INBOX.*.>", ">", "mcf.>", "$JS.>", "$SYS.>", "_R_.>"])
+async def test_a_shop_hears_nothing_of_others(headquarters, subject):
+    """A stolen key listens wherever closures could come by, while the reader fetches them and another shop sends one."""
+    site = headquarters.site
+    heard = []
+
+    async def hear(message):
+        heard.append(message)
+
+    async with connected(headquarters, site.shop) as thief, connected(headquarters, site.reader) as reader:
+        await thief.subscribe(subject, cb=hear)
+        await thief.flush()
+        assert await deliver(headquarters, site.other_shop, make_outgoing(OTHER)) == [Delivered()]
+        (message,) = await fetch(reader, 1)
+        await message.ack()
+        assert json.loads(message.data)["data"]["nim"] == OTHER
+        await asyncio.sleep(QUIET)
+        await until(lambda: thief.complaints)
+        assert "permissions violation" in thief.complaints[0].lower()
+    assert heard == []
+
+
+async def fetch(reader, count):
+    inbox = reader._inbox_prefix.decode()
+    jetstream = reader.jetstream()
+    consumer = await jetstream.pull_subscribe_bind("headquarters", "CLOSURES", inbox_prefix=f"{inbox}.".encode())
+    return await consumer.fetch(count, timeout=5)
+
+
+@pytest.mark.parametrize("reply", [f"mcf.{OTHER}.closure", f"mcf.{OTHER}.presence", "$JS.API.STREAM.PURGE.CLOSURES"])
+async def test_an_acknowledgement_goes_nowhere_else(headquarters, reply):
+    """A shop asks for the stream's acknowledgement on another shop's subject: nothing is stored there."""
+    async with connected(headquarters, headquarters.site.shop) as thief:
+        await publish(thief, f"mcf.{NIM}.closure", reply=reply)
+        await publish(thief, f"mcf.{SECOND}.closure")
+        await until(lambda: have(headquarters, f"mcf.{SECOND}.closure"))
+        await asyncio.sleep(QUIET)
+    assert await held(headquarters) == {f"mcf.{NIM}.closure": 1, f"mcf.{SECOND}.closure": 1}
+
+
+async def have(headquarters, subject):
+    return subject in await held(headquarters)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        f"mcf.{OTHER}.closure",
+        f"mcf.{OTHER}.presence",
+        f"mcf.{OTHER}.ask",
+        "$JS.API.INFO",
+        "$JS.API.STREAM.INFO.CLOSURES",
+        "$JS.API.STREAM.MSG.GET.CLOSURES",
+        "$JS.API.DIRECT.GET.CLOSURES",
+        "$JS.API.CONSUMER.MSG.NEXT.CLOSURES.headquarters",
+        "$JS.ACK.CLOSURES.headquarters.1.1.1.1.0",
+        "$SYS.REQ.SERVER.PING",
+    ],
+)
+async def test_a_shop_reaches_nothing_else(headquarters, subject):
+    """Of the streams and of other shops a shop's key reaches nothing, whatever it asks."""
+    async with connected(headquarters, headquarters.site.shop) as thief:
+        assert await is_refused(thief, subject, b'{"seq": 1}')
+    assert await held(headquarters) == {}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "STREAM.UPDATE.CLOSURES",
+        "STREAM.DELETE.CLOSURES",
+        "STREAM.PURGE.CLOSURES",
+        "STREAM.MSG.DELETE.CLOSURES",
+        "STREAM.SNAPSHOT.CLOSURES",
+        "STREAM.CREATE.OTHER",
+        "CONSUMER.CREATE.CLOSURES.other",
+        "CONSUMER.DELETE.CLOSURES.headquarters",
+        "CONSUMER.PAUSE.CLOSURES.headquarters",
+        "CONSUMER.MSG.NEXT.CLOSURES.other",
+        "STREAM.DELETE.PRESENCE",
+    ],
+)
+async def test_the_reader_only_reads(headquarters, call):
+    """The reader's key, stolen, changes nothing: no update, no deletion, no consumer but its own."""
+    await deliver(headquarters, headquarters.site.shop, make_outgoing(NIM))
+    body = {"STREAM.UPDATE.CLOSURES": json.dumps(LIMITS | {"max_msgs": 1}).encode()}.get(call, b'{"seq": 1}')
+    async with connected(headquarters, headquarters.site.reader) as thief:
+        assert await is_refused(thief, f"$JS.API.{call}", body)
+        assert await is_refused(thief, f"mcf.{NIM}.closure", b"forged")
+        (message,) = await fetch(thief, 1)  # what it is there for
+        await message.ack_sync(timeout=5)
+    assert await held(headquarters) == {f"mcf.{NIM}.closure": 1}
+
+
+async def test_one_shop_does_not_fill_the_stream(headquarters):
+    """A stolen key publishes until the server says no: its own subject is full, and the other shop delivers as ever."""
+    limit, size = LIMITS["max_msgs_per_subject"], 2_000
+    async with connected(headquarters, headquarters.site.shop, pending_size=64 * 1024 * 1024) as thief:
+        for number in range(limit + 500):
+            await thief.publish(f"mcf.{NIM}.closure", b"%d " % number + b"x" * size)
+        await thief.flush(timeout=30)
+        answer = json.loads((await thief.request(f"mcf.{NIM}.closure", b"one more", timeout=30)).data)
+        assert answer["error"]["err_code"] == 10077  # maximum messages per subject exceeded
+        too_large = json.loads((await thief.request(f"mcf.{SECOND}.closure", b"x" * 140_000, timeout=30)).data)
+        assert too_large["error"]["err_code"] == 10054  # message size exceeds maximum allowed
+    assert await deliver(headquarters, headquarters.site.other_shop, make_outgoing(OTHER)) == [Delivered()]
+    assert await held(headquarters) == {f"mcf.{NIM}.closure": limit, f"mcf.{OTHER}.closure": 1}
+
+
+async def test_a_full_subject_is_tried_again(headquarters):
+    """A box whose own subject is full waits, it parks nothing: an administrator sets it right, and it goes on by itself."""
+    small = json.dumps(LIMITS | {"max_msgs_per_subject": 1}).encode()
+    async with headquarters.reading() as client:
+        await client.request("$JS.API.STREAM.UPDATE.CLOSURES", small, timeout=5)
+    outcomes = await deliver(headquarters, headquarters.site.shop, make_outgoing(NIM, 1), make_outgoing(NIM, 2))
+    assert outcomes[0] == Delivered()
+    assert isinstance(outcomes[1], Again)
+    assert "per subject" in outcomes[1].error
+
+
+async def test_presence_keeps_the_last_word(headquarters):
+    """Of each box the stream PRESENCE has one message, the latest, and takes nothing large."""
+    async with connected(headquarters, headquarters.site.shop) as shop:
+        for number in range(5):
+            await shop.request(f"mcf.{NIM}.presence", b"%d" % number, timeout=5)
+        too_large = json.loads((await shop.request(f"mcf.{NIM}.presence", b"x" * 3000, timeout=5)).data)
+    async with headquarters.reading() as client:
+        message = await client.jetstream().get_last_msg("PRESENCE", f"mcf.{NIM}.presence")
+        assert (await client.jetstream().stream_info("PRESENCE")).state.messages == 1
+    assert message.data == b"4"
+    assert "error" in too_large
+
+
+async def test_headquarters_answers_what_a_box_asks(headquarters):
+    """The reader's key hears what boxes ask and answers each of them, and nobody else gets the answer."""
+    site = headquarters.site
+    async with (
+        connected(headquarters, site.reader) as reader,
+        connected(headquarters, site.shop) as shop,
+        connected(headquarters, site.other_shop) as other,
+    ):
+
+        async def answer(message):
+            await message.respond(message.subject.encode())
+
+        await reader.subscribe("mcf.*.ask", queue="headquarters", cb=answer)
+        await reader.flush()
+        answers = await asyncio.gather(
+            shop.request(f"mcf.{NIM}.ask", b"?", timeout=5), other.request(f"mcf.{OTHER}.ask", b"?", timeout=5)
+        )
+    assert [answer.data.decode() for answer in answers] == [f"mcf.{NIM}.ask", f"mcf.{OTHER}.ask"]

@@ -1,0 +1,19 @@
+"""A small fleet of the bench: 200 boxes a phase, an outage, and kills of everything while they send."""
+
+from __future__ import annotations
+
+import pytest
+from support.hq.postgresql import DEBIAN, binaries
+
+from bench.fleet import Plan, run
+
+
+async def test_small_fleet(tmp_path):
+    """Every closure once, none lost, and the findings exactly what was left out."""
+    if binaries() is None:
+        pytest.skip(f"needs Debian's package {DEBIAN}")
+    plan = Plan(boxes=200, days=6, servers=1, instances=2, permille=20, kills=3, presences=20)
+    result = await run(plan, tmp_path)
+    assert result.wrong == []
+    assert result.kills == ["instance", "postgresql", "leader"]
+    assert result.closures > 3000

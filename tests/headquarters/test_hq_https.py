@@ -1,0 +1,275 @@
+"""`POST /closures` of a real headquarters: what is taken, what is refused and how, and what strangers can do."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import msgspec
+import pytest
+from support.hq.paper_box import PaperBox, event_of
+from support.hq.running import RunningHq
+
+from exchange.closure import encode_closure
+from exchange.keys import PrivateKey, signing_key
+from exchange.receipt import is_receipt
+from exchange.signing import sign
+from headquarters.store.store import Store
+
+
+@pytest.fixture(scope="module")
+def hq(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("hq")
+    hq = RunningHq(directory, f"sqlite:///{directory}/hq.sqlite3")
+    hq.start()
+    hq.reader = hq.key("reader")
+    hq.store = Store(hq.url)
+    hq.store.register.revision()  # opens its connection here, not in the first test
+    yield hq
+    hq.store.close()
+    assert hq.stop() == 0
+
+
+@pytest.fixture
+def box(hq, request):
+    """Another shop for each test."""
+    number = int(hashlib.sha256(request.node.name.encode()).hexdigest()[:6], 16)
+    box = PaperBox(f"EL{number:08}-1")
+    hq.store.register.add(box.nim, box.key.public, now=1)
+    return box
+
+
+def held(hq, box):
+    return [row["z_number"] for row in hq.get(f"/v1/closures?nim={box.nim}", hq.reader).json()["closures"]]
+
+
+def found(hq, box):
+    rows = hq.get(f"/v1/findings?open=true&nim={box.nim}", hq.reader).json()["findings"]
+    return sorted((row["kind"], row["nim"], row["detail"]) for row in rows)
+
+
+def test_taken_once_with_a_receipt(hq, box):
+    """200 when it is new, 409 when it is known, both with a receipt of exactly these bytes."""
+    sent = box.sent(box.close())
+    first, second = hq.post("/closures", sent), hq.post("/closures", sent)
+    assert (first.status_code, second.status_code) == (200, 409)
+    for answer in (first, second):
+        assert is_receipt(answer.content, sent[0]["webhook-id"], sent[1])
+    assert held(hq, box) == [1]
+
+
+def test_shared_secret(hq, box, tmp_path):
+    """A box with a shared secret, added from a file, signs v1."""
+    line = "whsec_" + base64.b64encode(os.urandom(32)).decode()
+    (tmp_path / "secret").write_text(line + "\n")
+    hq.cli("boxes", "add", box.nim, "--secret-file", str(tmp_path / "secret"))
+    assert hq.post("/closures", box.sent(box.close(), key=signing_key(line))).status_code == 200
+
+
+def test_gap_is_told_by_the_api(hq, box):
+    """What is missing is a finding with its NIM and a sentence, until it comes."""
+    closures = [box.close() for _ in range(3)]
+    hq.post("/closures", box.sent(closures[0]))
+    hq.post("/closures", box.sent(closures[2]))
+    assert found(hq, box) == [("gap", box.nim, "Z 2 is missing")]
+    hq.post("/closures", box.sent(closures[1]))
+    assert found(hq, box) == []
+
+
+def test_fork_is_never_said_to_be_delivered(hq, box):
+    """Another closure with a number that is held: 422, a finding, and the first one stays."""
+    assert hq.post("/closures", box.sent(box.close())).status_code == 200
+    box.forget(0)
+    answer = hq.post("/closures", box.sent(box.close(9)))
+    assert (answer.status_code, answer.json()["code"]) == (422, "FORK")
+    assert hq.post("/closures", box.sent(box.closures[0])).status_code == 422
+    [row] = hq.get(f"/v1/closures?nim={box.nim}", hq.reader).json()["closures"]
+    assert row["certs_count"] == 2
+    assert [kind for kind, *_ in found(hq, box)] == ["fork"]
+
+
+def thief_signs(box):
+    return box.sent(box.close(), key=PrivateKey(os.urandom(32)))
+
+
+def unsigned(box):
+    headers, body = box.sent(box.close())
+    return {"webhook-id": headers["webhook-id"]}, body
+
+
+def altered(box):
+    headers, body = box.sent(box.close())
+    return headers, body.replace(b'"total_ttc":16000', b'"total_ttc":16001', 1)
+
+
+def other_id(box):
+    closure = box.close()
+    body = encode_closure(event_of(closure))
+    return sign([box.key], "another", int(time.time()), body), body
+
+
+def of_another_nim(box):
+    """What box signs, in the name of a shop that nobody has added."""
+    closure = PaperBox("EL99999999-1").close(key_id=box.key.id)
+    return box.sent(closure)
+
+
+def not_json(box):
+    return sign([box.key], "x", int(time.time()), b"\xff{"), b"\xff{"
+
+
+def oversized(box):
+    body = b'{"a":"' + b"x" * 140_000 + b'"}'
+    return sign([box.key], "x", int(time.time()), body), body
+
+
+def nested(box):
+    body = b"[" * 100_000
+    return sign([box.key], "x", int(time.time()), body), body
+
+
+def old(box):
+    return box.sent(box.close(), now=int(time.time()) - 3600)
+
+
+@pytest.mark.parametrize(
+    ("attack", "status"),
+    [
+        (thief_signs, 401),
+        (unsigned, 401),
+        (of_another_nim, 401),
+        (altered, 400),
+        (other_id, 400),
+        (not_json, 400),
+        (nested, 400),
+        (oversized, 413),
+        (old, 425),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_refused(hq, box, attack, status):
+    """Nothing of it is in the table, it is counted with its reason, and the answer is the one that a box understands."""
+    before = hq.store.evidence.counted("2020-01-01")
+    answer = hq.post("/closures", attack(box))
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert held(hq, box) == []
+    assert hq.get("/v1/closures?nim=EL99999999-1", hq.reader).json() == {"closures": []}
+    assert hq.store.evidence.counted("2020-01-01") != before
+
+
+def test_altered_figures_beside_the_body(hq, box):
+    """A figure that was altered everywhere but in the body as stored is refused even when it is signed."""
+    closure = box.close()
+    content = encode_closure(event_of(closure)).replace(b'"total_ttc":16000', b'"total_ttc":99', 1)
+    sent = sign([box.key], closure.report_id, int(time.time()), content), content
+    assert hq.post("/closures", sent).status_code == 400
+
+
+def test_replayed_by_somebody_else(hq, box):
+    """Who has listened may send a signed closure again: it is known, and nothing changes."""
+    sent = box.sent(box.close())
+    assert [hq.post("/closures", sent).status_code for _ in range(3)] == [200, 409, 409]
+    assert (held(hq, box), found(hq, box)) == ([1], [])
+
+
+def test_stolen_key(hq, box):
+    """With a stolen key a thief reaches that shop only; a closure he makes up is found as a fork when the true one comes;
+    after the key is revoked nothing of his is taken, what the shop signed before stays, and a new key goes on."""
+    stolen, other = box.key, PaperBox("EL55555555-1")
+    assert hq.cli("boxes", "add", other.nim, "--public-key", other.key.public) == other.key.id
+    hq.post("/closures", box.sent(box.close()))
+    forged = PaperBox(box.nim, stolen, seed="thief")
+    forged.close()
+    assert hq.post("/closures", forged.sent(forged.close(50))).status_code == 200
+    assert hq.post("/closures", other.sent(other.close(), key=stolen)).status_code == 401
+    true = box.close()
+    assert hq.post("/closures", box.sent(true)).status_code == 422
+    assert "fork" in [kind for kind, *_ in found(hq, box)]
+    hq.cli("boxes", "revoke", box.nim, stolen.id)
+    assert hq.post("/closures", forged.sent(forged.close())).status_code == 401
+    box.key = PrivateKey(os.urandom(32))
+    hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)
+    box.close()
+    assert hq.post("/closures", box.sent(box.close())).status_code == 200
+    assert held(hq, box)[0] == 1
+
+
+def test_many_at_once(hq, box):
+    """Forty closures of one shop on sixteen connections, each twice: all of them once, in order."""
+    sent = [box.sent(box.close()) for _ in range(40)] * 2
+    with ThreadPoolExecutor(16) as pool:
+        statuses = list(pool.map(lambda one: hq.post("/closures", one).status_code, sent))
+    assert sorted(statuses) == [200] * 40 + [409] * 40
+    assert (held(hq, box), found(hq, box)) == (list(range(1, 41)), [])
+
+
+def test_a_body_without_end(hq):
+    """A body that goes on for ever is answered and cut, not read."""
+    host, port = hq.base.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(b"POST /closures HTTP/1.1\r\nHost: hq\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
+        for _ in range(8):
+            connection.sendall(chunk)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413")
+
+
+def test_presence_is_answered_with_what_is_missing(hq, box):
+    """A box that says it has closed Z 3 while headquarters has none is asked to send from Z 1 on."""
+    for _ in range(3):
+        box.close()
+    answer = hq.post("/presence", box.sent_presence(box.presence()))
+    assert answer.json() == {"replay": [{"mode": "live", "from_z": 1}]}
+    assert found(hq, box) == [("gap", box.nim, "Z 1 to 3 are missing")]
+    for closure in box.closures:
+        hq.post("/closures", box.sent(closure))
+    assert hq.post("/presence", box.sent_presence(box.presence())).json() == {"replay": []}
+    assert found(hq, box) == []
+
+
+def test_presence_shows_trouble_and_its_end(hq, box):
+    """Tax server, clock and a ledger that was put back are told by presence; what passes is solved by the next one."""
+    now = time.time_ns() // 1_000_000
+    late = box.presence(at=now - 3_600_000, tax_days=6)
+    hq.post("/presence", box.sent_presence(late))
+    kinds = [kind for kind, *_ in found(hq, box)]
+    assert kinds == ["clock", "tax-server"]
+    hq.post("/presence", box.sent_presence(box.presence()))
+    assert found(hq, box) == []
+    for closure in [box.close(at=now - 5000), box.close(at=now - 4000)]:
+        hq.post("/closures", box.sent(closure))
+    box.forget(1)
+    hq.post("/presence", box.sent_presence(box.presence()))
+    assert [kind for kind, *_ in found(hq, box)] == ["fork"]
+
+
+@pytest.mark.parametrize("change", [{"nim": "EL00000001-1"}, {"at": "never"}])
+def test_presence_refused(hq, box, change):
+    """A presence of somebody else, or none at all."""
+    presence = msgspec.structs.replace(box.presence(), **change)
+    assert hq.post("/presence", box.sent_presence(presence)).status_code in (400, 401)
+
+
+def test_who_may_ask(hq):
+    """No key and a wrong one: 401; a reader may not solve."""
+    assert httpx.get(f"{hq.base}/v1/closures", trust_env=False).status_code == 401
+    assert hq.get("/v1/findings", "hq_wrong").status_code == 401
+    headers = {"Authorization": f"Bearer {hq.reader}"}
+    assert httpx.post(f"{hq.base}/v1/findings/1/solve", headers=headers, json={}, trust_env=False).status_code == 403
+    assert hq.get("/v1/closures?from=yesterday", hq.reader).status_code == 422
+
+
+def test_a_key_that_is_revoked_in_a_running_headquarters(hq):
+    """At once."""
+    key = hq.key("reader")
+    assert hq.get("/v1/findings", key).status_code == 200
+    ids = [line.split("\t")[0] for line in hq.cli("keys", "list").splitlines()]
+    assert hq.tried("keys", "revoke", hashlib.sha256(key.encode()).hexdigest()[:12]).returncode == 0
+    assert hq.get("/v1/findings", key).status_code == 401
+    assert ids

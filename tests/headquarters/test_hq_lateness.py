@@ -1,0 +1,101 @@
+"""Who is late: learnt from when a shop usually closes, set by a person, and never said of a shop that is heard of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from support.hq.paper_box import DAY, PaperBox
+from support.hq.store import take
+
+from exchange.instants import instant_millis
+from headquarters.core.lateness import Habit, learn, overdue_day
+from headquarters.findings.watch import Pace, Watch
+
+UTC = ZoneInfo("Africa/Ouagadougou")
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+def at(text):
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp() * 1000)
+
+
+def test_habit_of_a_shop_that_rests_on_sunday():
+    """Four weeks, Monday to Saturday between 19:00 and 19:50: it is the ninth of ten that counts, and Sunday is none."""
+    evenings = [at("2026-03-02T19:00:00") + n * DAY + n * 2 * MINUTE for n in range(27) if (n + 1) % 7]
+    habit = learn(evenings, UTC, at("2026-03-29T12:00:00"))
+    assert habit.days == 0b0111111
+    assert 15 * 60 + 40 <= habit.minute <= 15 * 60 + 52
+
+
+def test_habit_across_midnight():
+    """A bar that closes between 23:30 and 00:30 closes late on the same day, not early on the next."""
+    evenings = [at("2026-03-02T23:30:00") + n * DAY + (n % 3) * 30 * MINUTE for n in range(10)]
+    habit = learn(evenings, UTC, at("2026-03-14T12:00:00"))
+    assert habit.minute == 20 * 60 + 30
+    assert overdue_day(habit, evenings[-1], UTC, at("2026-03-12T01:00:00")) is None
+    assert overdue_day(habit, evenings[-1], UTC, at("2026-03-13T01:31:00")) == "2026-03-12"
+
+
+def test_no_habit_from_four_closures():
+    assert learn([at("2026-03-02T19:00:00") + n * DAY for n in range(4)], UTC, at("2026-03-06T00:00:00")) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("2026-03-03T19:59:00", None),
+        ("2026-03-03T20:01:00", "2026-03-03"),
+        ("2026-03-04T10:00:00", "2026-03-03"),
+        ("2026-03-08T23:00:00", "2026-03-07"),
+    ],
+)
+def test_overdue(now, expected):
+    """One hour after the usual one, and on; a day of rest is not due, and the day before it stays due."""
+    habit = Habit(15 * 60, 0b0111111)  # 19:00, Monday to Saturday
+    assert overdue_day(habit, at("2026-03-02T19:00:00"), UTC, at(now)) == expected
+
+
+def test_late_until_it_closes(store):
+    """Late when it neither closed nor was heard of for an hour; solved by its closure, or by its word alone."""
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=1)
+    store.register.set_closing("EL02000015", 19 * 60)
+    watch = Watch(store, UTC, Pace(every=1, tell_after=0), [])
+    now = at("2026-03-03T20:30:00")
+
+    def late():
+        return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
+
+    watch.look(now - HOUR)
+    assert late() == ["2026-03-02"]
+    store.findings.solve(store.findings.listed()[0].id, "Awa", "new shop", now)
+    watch.look(now)
+    assert late() == ["2026-03-03"]
+    watch.look(now + MINUTE)
+    assert len(store.findings.listed()) == 2
+    presence = box.presence(at=now)
+    store.presences.take(presence, now=now + 2 * MINUTE, content=box.sent_presence(presence)[1])
+    assert late() == []
+    watch.look(now + 30 * MINUTE)
+    assert late() == []
+    watch.look(now + 2 * HOUR)
+    assert late() == ["2026-03-03"]
+    assert instant_millis("2026-03-03T20:30:00Z", "") == now
+
+
+def test_learnt_in_the_store(store):
+    """From closures alone, without a person: ten evenings, then silence."""
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=1)
+    evenings = [at("2026-03-02T19:00:00") + n * DAY for n in range(10)]
+    take(store, box, *(box.close(at=evening) for evening in evenings))
+    watch = Watch(store, UTC, Pace(every=1, tell_after=0), [])
+    watch.look(at("2026-03-12T19:30:00"))
+    assert store.findings.listed(is_open=True) == []
+    watch.look(at("2026-03-12T20:30:00"))
+    assert [finding.kind for finding in store.findings.listed(is_open=True)] == ["late"]
+    [kept] = store.register.boxes()
+    assert (kept.usual_at, kept.usual_days) == (15 * 60, 0b1111111)

@@ -1,0 +1,258 @@
+"""The page in a real Chromium, on a real headquarters with closures in it: both languages, phone and desktop, no script."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import shutil
+import subprocess
+import time
+
+import httpx
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from support.hq.paper_box import PaperBox
+from support.hq.running import RunningHq
+from support.hq.store import received
+from support.tools import need
+
+from headquarters.store.store import Store
+
+NIM = "EL02000015-1"
+MONTH = "2025-12"
+PASSWORD = "un mot de passe"  # noqa: S105  # of a test
+
+
+@pytest.fixture(scope="module")
+def hq(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("page")
+    hq = RunningHq(directory, f"sqlite:///{directory}/hq.sqlite3")
+    store = Store(hq.url)
+    store.open()
+    fill(store)
+    hq.start()
+    for name, role in (("Awa", "admin"), ("Issa", "accountant"), ("Ali", "reader")):
+        hq.cli("users", "create", name, "--role", role, "--password-stdin", stdin=PASSWORD + "\n")
+    hq.store = store
+    yield hq
+    store.close()
+    assert hq.stop() == 0
+
+
+def fill(store):
+    """Two shops in December 2025; the first lacks Z 3, the second is named like a formula and says how it is."""
+    first, second = PaperBox(NIM), PaperBox("EL02000017-1")
+    store.register.add(first.nim, first.key.public, now=1, label="Ouaga Centre", region="Centre")
+    store.register.add(second.nim, second.key.public, now=1, label="=Bobo", region="Ouest")
+    now = time.time_ns() // 1_000_000
+    for box in (first, second):
+        closures = [box.close(sales=n) for n in range(1, 6)]
+        kept = [closure for closure in closures if (box, closure.z_number) != (first, 3)]
+        store.closures.take([received(box, closure, store) for closure in kept], now=now)
+    presence = second.presence(at=now, tax_days=6)
+    store.presences.take(presence, now=now, content=second.sent_presence(presence)[1])
+
+
+@pytest.fixture(scope="module")
+def browser():
+    need("chromium")
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=[*sandbox, "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(hq, browser):
+    """A page of somebody who has logged in; at the end: no error on its console, nothing asked of anybody else."""
+    opened, trouble = [], []
+
+    def page(name="Issa", locale="fr-BF", **options):
+        context = browser.new_context(locale=locale, base_url=hq.base, accept_downloads=True, **options)
+        opened.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: None if request.url.startswith(hq.base) else trouble.append(request.url))
+        page.goto("/")
+        page.fill("input[name=name]", name)
+        page.fill("input[name=password]", PASSWORD)
+        page.click("[data-testid=login]")
+        page.wait_for_url("**/ui/")
+        return page
+
+    yield page
+    for context in opened:
+        context.close()
+    assert trouble == []
+
+
+def test_calendar_to_proof(hq, open_page):
+    """From the shops' calendar to one closure with its proof, in French."""
+    page = open_page()
+    expect(page.get_by_test_id("open-findings")).to_have_text("2")
+    page.goto(f"/ui/?month={MONTH}")
+    expect(page.locator("h1")).to_have_text("Clôtures – décembre 2025")
+    expect(page.get_by_test_id("shop-row")).to_have_count(2)
+    assert page.locator("[data-testid=shop-row]:first-of-type td.c a").count() == 4
+    page.click("text=Ouaga Centre")
+    page.wait_for_url("**/ui/shops/**")
+    expect(page.get_by_test_id("closure-row")).to_have_count(4)
+    expect(page.get_by_test_id("finding-gap")).to_contain_text("Z 3 manque")
+    page.click("text=Z 4")
+    expect(page.get_by_test_id("total-ttc")).to_have_text("32\u202f000 F\u202fCFA")
+    expect(page.get_by_test_id("proof")).to_have_text("l'empreinte est celle des chiffres")
+    expect(page.locator("pre")).to_contain_text('"z_number":4')
+
+
+def test_english_on_a_phone(open_page):
+    """The browser's language, and the person's choice over it; nothing is wider than a phone but what scrolls by itself."""
+    page = open_page(locale="en-GB", viewport={"width": 360, "height": 740})
+    page.goto(f"/ui/totals?month={MONTH}")
+    expect(page.locator("h1")).to_have_text("Totals – December 2025")
+    expect(page.get_by_test_id("month-total")).to_have_text("216\u202f000 F\u202fCFA")
+    wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 360 && !e.closest('.wide'))"
+    assert page.evaluate(f"{wide}.map(e => e.outerHTML.slice(0, 80))") == []
+    page.click("text=fr")
+    expect(page.locator("h1")).to_have_text("Totaux – décembre 2025")
+
+
+def test_a_finding_is_seen_and_solved(hq, open_page):
+    """An accountant says that it was seen, and what became of it; a reader has no such button."""
+    page = open_page("Ali")
+    page.goto("/ui/findings")
+    expect(page.get_by_test_id("finding-tax-server")).to_contain_text("6 jours")
+    expect(page.get_by_test_id("solve")).to_have_count(0)
+    page = open_page("Issa")
+    page.goto("/ui/findings")
+    row = page.get_by_test_id("finding-tax-server")
+    row.get_by_test_id("see").click()
+    expect(row).to_contain_text("Issa")
+    row.locator("input[name=note]").fill("réseau en panne")
+    row.get_by_test_id("solve").click()
+    expect(page.get_by_test_id("finding-tax-server")).to_have_count(0)
+    page.click("text=Avec les résolus")
+    expect(page.get_by_test_id("finding-tax-server")).to_contain_text("réseau en panne")
+
+
+def test_boxes(open_page):
+    """Each box with its own last word, and those that have never said any."""
+    page = open_page()
+    page.goto("/ui/boxes")
+    expect(page.get_by_test_id("box-row")).to_have_count(2)
+    expect(page.get_by_test_id("boxes")).to_contain_text("connectée")
+    expect(page.get_by_test_id("boxes")).to_contain_text("jamais")
+
+
+def test_people(hq, open_page):
+    """An admin adds somebody, who can log in, and disables him, who is out at once."""
+    page = open_page("Awa")
+    page.goto("/ui/people")
+    page.fill("main input[name=name]", "Fatou")
+    page.fill("main input[name=password]", PASSWORD)
+    page.select_option("select[name=role]", "reader")
+    page.click("[data-testid=add-person]")
+    expect(page.get_by_test_id("people")).to_contain_text("Fatou")
+    fatou = open_page("Fatou")
+    page.locator("tr", has_text="Fatou").get_by_role("button").click()
+    expect(page.locator("tr", has_text="Fatou")).to_contain_text("désactivé")
+    fatou.goto("/ui/totals")
+    expect(fatou.locator("h1")).to_have_text("Se connecter")
+
+
+def download(page):
+    page.goto("/ui/exports")
+    with page.expect_download() as waiting:
+        page.evaluate(f"location.href = '/ui/exports/closures.csv?month={MONTH}'")
+    return waiting.value.path()
+
+
+def test_export_for_accountants(open_page, tmp_path):
+    """One file a month: a line for each closure, amounts that add up, nothing that a spreadsheet would run as a formula."""
+    content = download(open_page()).read_bytes()
+    assert content.startswith(b"\xef\xbb\xbf")
+    rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig")), delimiter=";"))
+    assert sum(int(row["Total TTC"]) for row in rows) == 216_000
+    assert sum(int(row["Espèces"]) for row in rows) == 216_000
+    assert {row["Magasin"] for row in rows} == {"Ouaga Centre", "'=Bobo"}
+    assert (rows[0]["Jour"], rows[0]["Z"], rows[0]["TTC B"]) == ("06/12/2025", "1", "8000")
+
+
+def test_export_in_libreoffice(open_page, tmp_path):
+    """LibreOffice reads the file with French settings and gives the same numbers back."""
+    office = shutil.which("soffice")
+    if office is None:
+        pytest.skip("needs Debian's package libreoffice-calc-nogui")
+    source = tmp_path / "clotures.csv"
+    source.write_bytes(download(open_page()).read_bytes())
+    command = [office, "--headless", f"-env:UserInstallation=file://{tmp_path}/profile", "--infilter=CSV:59,34,76,1"]
+    command += [
+        "--convert-to",
+        "csv:Text - txt - csv (StarCalc):44,34,76",
+        "--outdir",
+        str(tmp_path / "out"),
+        str(source),
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=180)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "clotures.csv").read_text("utf-8-sig"))))
+    assert sum(int(row["Total TTC"]) for row in rows) == 216_000
+
+
+@contextlib.contextmanager
+def logged_in(hq, name):
+    with httpx.Client(base_url=hq.base, trust_env=False, timeout=30) as client:
+        assert client.post("/ui/login", data={"name": name, "password": PASSWORD}).status_code == 303
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "status"),
+    [
+        ("Ali", "/ui/exports/closures.csv", 403),
+        ("Ali", "/ui/people", 403),
+        ("Issa", "/ui/people", 403),
+        ("Issa", "/ui/exports/closures.csv", 200),
+        ("Awa", "/ui/people", 200),
+        ("Ali", "/ui/shops/EL99999999-1", 404),
+        ("Ali", "/ui/?month=2025-13", 404),
+        ("Ali", "/ui/closures/EL02000015/x", 404),
+    ],
+)
+def test_who_may_see_what(hq, name, path, status):
+    """Each role sees what it may; what is not there is a page of ours."""
+    with logged_in(hq, name) as client:
+        answer = client.get(path)
+        assert answer.status_code == status
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+
+
+def test_another_site_changes_nothing(hq):
+    """A form on another site that a logged-in person is lured to: refused, also where a browser tells the origin alone."""
+    with logged_in(hq, "Awa") as client:
+        for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}, {}):
+            answer = client.post("/ui/people/Ali/disable", headers=headers)
+            assert answer.status_code == 403
+        assert client.post("/v1/findings/1/solve", json={}).status_code == 401
+    assert all(not person.disabled for person in hq.store.people.listed() if person.name == "Ali")
+
+
+def test_guessing_is_throttled(hq):
+    """Five wrong passwords and that name waits; the others do not."""
+    with httpx.Client(base_url=hq.base, trust_env=False, timeout=30) as client:
+        data = {"name": "Nobody", "password": "wrong password"}
+        statuses = [client.post("/ui/login", data=data).status_code for _ in range(6)]
+        assert statuses == [401] * 5 + [429]
+    with logged_in(hq, "Ali") as client:
+        assert client.get("/ui/").status_code == 200
+
+
+def test_cookie(hq):
+    """The session is out of reach of scripts and of other sites."""
+    with httpx.Client(base_url=hq.base, trust_env=False, timeout=30) as client:
+        cookie = client.post("/ui/login", data={"name": "Ali", "password": PASSWORD}).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie

@@ -1,0 +1,63 @@
+"""The configuration: the example holds every key, and what is wrong is one line that names the key."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.hq.running import COMMAND
+
+from headquarters.app.settings import BadSettings, Settings, load
+
+EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"
+
+
+def uncommented(text):
+    """With what stands behind `# ` in force."""
+    return re.sub(r"(?m)^# ((?:\[|\w+ = ).*)$", r"\1", text)
+
+
+def test_example(tmp_path):
+    """As it is it holds the defaults; with every line in force it has each key that there is."""
+    assert load(EXAMPLE) == Settings()
+    whole = tmp_path / "hq.toml"
+    whole.write_text(uncommented(EXAMPLE.read_text()))
+    settings = load(whole)
+    sections = (settings.server, settings.storage, settings.nats, settings.findings, settings.reports)
+    named = {f"{name}" for section in sections for name in section.__struct_fields__}
+    written = set(re.findall(r"(?m)^(\w+) = ", whole.read_text())) | {"webhook", "mail"}
+    assert named <= written
+    assert settings.findings.mail.to == ("compta@chaine.example",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[server]\nport = 99999\n", "server.port"),
+        ("[server]\ntls_cert = '/x'\n", "server.tls_cert"),
+        ("[serve]\n", "serve"),
+        ("[reports]\ntimezone = 'Mars/Base'\n", "reports.timezone"),
+        ("[nats]\ndurable = 'x'\n", "url"),
+        ("nonsense", "key/value"),
+    ],
+)
+def test_wrong(tmp_path, text, said):
+    file = tmp_path / "hq.toml"
+    file.write_text(text)
+    with pytest.raises(BadSettings) as error:
+        load(file)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_command_line(tmp_path):
+    """Exit code 2 and one line, without a trace."""
+    file = tmp_path / "hq.toml"
+    file.write_text("[storage]\nurl = 'mysql://root:secret@x/y'\n")
+    done = subprocess.run([COMMAND, "keys", "list", "--config", str(file)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "storage.url" in done.stderr
+    assert "secret" not in done.stderr

@@ -1,0 +1,318 @@
+"""One contract for both databases: each closure once, in its order, together with what it shows."""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import event, select, text
+from support.hq.paper_box import PaperBox
+from support.hq.store import NOW, UTC, received, take
+
+from exchange.closure import Counters
+from headquarters.core.reception import Message, receive
+from headquarters.store import tables
+from headquarters.store.closures import Outcome, StaleRing
+from headquarters.store.database import BadUrl, Database, StoreError, parse_url
+from headquarters.store.register import Ring
+from headquarters.store.store import Store
+
+
+@pytest.fixture
+def box(store):
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=NOW)
+    return box
+
+
+def open_findings(store):
+    return sorted((finding.kind, *finding.facts.values()) for finding in store.findings.listed(is_open=True))
+
+
+def test_migrations_make_the_tables(store):
+    """After all migrations the database is what `tables.py` says, and to migrate again changes nothing."""
+    store.open()
+    with store.database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
+
+
+def test_two_instances_migrate_at_once(new_url):
+    """Both open a new database in the same moment; both can use it."""
+    stores = [Store(new_url) for _ in range(2)]
+    threads = [threading.Thread(target=store.open) for store in stores]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert stores[0].register.identity() == stores[1].register.identity()
+    finally:
+        for store in stores:
+            store.close()
+
+
+def test_once_by_id(store, box):
+    """A closure that comes twice, in one batch or another, is one row; the second time it is known."""
+    closure = box.close()
+    assert take(store, box, closure, closure) == [Outcome.STORED, Outcome.KNOWN]
+    assert take(store, box, closure) == [Outcome.KNOWN]
+    assert store.figures.count() == 1
+    assert open_findings(store) == []
+
+
+def test_kept_with_its_proof(store, box):
+    """What came is kept byte for byte with its headers, and its figures beside it."""
+    closure = box.close(3)
+    headers, body = box.sent(closure)
+    message = Message(via="nats", headers=headers, body=body, nim=box.nim, stream_seq=7)
+    store.closures.take([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
+    whole = store.figures.whole("EL02000015", closure.report_id)
+    assert (whole.headers, whole.body, whole.via, whole.key_id) == (headers, body, "nats", box.key.id)
+    line = whole.line
+    assert (line.z, line.certs, line.ttc, line.day, line.proven) == (1, 3, 24000, "2025-12-06", True)
+    assert (line.groups, line.payments) == ((("B", 20340, 3660, 24000),), (("Espèces", 24000),))
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3, 4, 5), (5, 4, 3, 2, 1), (2, 5, 1, 4, 3)])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_any_order_ends_the_same(store, box, order, size):
+    """Closures in any order, in batches of any size: all kept, and no finding is left open."""
+    closures = [box.close() for _ in range(5)]
+    ordered = [closures[n - 1] for n in order]
+    for start in range(0, 5, size):
+        take(store, box, *ordered[start : start + size])
+    assert [line.z for line in store.figures.lines()] == [1, 2, 3, 4, 5]
+    assert open_findings(store) == []
+
+
+def test_gap_opens_shrinks_and_solves_itself(store, box):
+    """What is missing is a finding for each range; it shrinks as closures come, and is solved by itself."""
+    closures = [box.close() for _ in range(9)]
+    take(store, box, closures[0], closures[4], closures[8])
+    assert open_findings(store) == [("gap", 2, 4), ("gap", 6, 8)]
+    take(store, box, closures[2])
+    assert open_findings(store) == [("gap", 2, 2), ("gap", 4, 4), ("gap", 6, 8)]
+    take(store, box, closures[1], closures[3], *closures[5:8])
+    assert open_findings(store) == []
+    solved = store.findings.listed(is_open=False)
+    assert {finding.solved_by for finding in solved} == {""}
+    assert {finding.solved_at for finding in solved} == {NOW}
+
+
+def test_gap_before_the_first(store, box):
+    """A shop whose first closure here is Z 3 lacks two."""
+    closures = [box.close() for _ in range(3)]
+    take(store, box, closures[2])
+    assert open_findings(store) == [("gap", 1, 2)]
+
+
+def test_same_number_twice_is_a_fork(store, box):
+    """A ledger that was put back closes Z 3 again: the second is evidence, not in the table, and is not said to be delivered."""
+    take(store, box, *(box.close() for _ in range(3)))
+    box.forget(2)
+    assert take(store, box, box.close(5)) == [Outcome.FORK]
+    assert [line.certs for line in store.figures.lines()] == [2, 2, 2]
+    assert [kind for kind, *_ in open_findings(store)] == ["fork"]
+    [sample] = store.evidence.samples()
+    assert (sample.reason, sample.nim) == ("fork", box.nim)
+    assert b'"certs_count":5' in store.evidence.content(sample.id)
+
+
+def test_fork_in_one_batch(store, box):
+    """Two closures with one number in the same batch: the first one stays."""
+    first = box.close()
+    box.forget(0)
+    assert take(store, box, first, box.close(7)) == [Outcome.STORED, Outcome.FORK]
+
+
+def test_same_id_with_other_figures_is_a_fork(store, box):
+    """An id that is known with other figures in it was altered."""
+    closure = box.close()
+    take(store, box, closure)
+    assert take(store, box, msgspec.structs.replace(closure, body="", total_ttc=1)) == [Outcome.FORK]
+    assert store.figures.lines()[0].ttc == 16000
+
+
+def test_replay_by_a_later_version_is_no_fork(store, box):
+    """The same closure from a box that got another label, key and version is known."""
+    closure = box.close()
+    take(store, box, closure)
+    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [Outcome.KNOWN]
+
+
+def test_two_that_follow_the_same_one_are_a_fork(store, box):
+    """A box that was put back and goes on with a new number, as decision 30 wants, still shows by whom it follows."""
+    take(store, box, *(box.close() for _ in range(4)))
+    fourth = box.closures[3]
+    box.forget(2)
+    again = box.close(z_number=5)
+    assert take(store, box, again) == [Outcome.STORED]
+    assert again.previous_report_id != fourth.report_id
+    assert open_findings(store) == [("counters", 5, "down", "TC, FVC"), ("fork", 5, "previous", 3)]
+
+
+def test_chain_that_does_not_continue(store, box):
+    """A closure that names another head than the one before it has, whichever of the two comes first."""
+    first, second = box.close(), box.close(previous_chain_head="ab" * 32)
+    take(store, box, second)
+    take(store, box, first)
+    assert [kind for kind, *_ in open_findings(store)] == ["chain"]
+
+
+def test_head_that_is_not_its_own(store, box):
+    """A closure whose head is not the hash of its figures is kept, and found."""
+    closure = box.close()
+    assert take(store, box, msgspec.structs.replace(closure, chain_head="cd" * 32)) == [Outcome.STORED]
+    assert open_findings(store) == [("chain", 1, "head", "cd" * 8)]
+    assert store.figures.lines()[0].proven is False
+
+
+def test_counters(store, box):
+    """Counters that went down, that do not add up, and FVC ranges that do not join."""
+    box.close()
+    box.close(mcf_counters=Counters(tc=3, fvc=3, frc=0), opening_counters=None)
+    box.close(opening_counters=None, fvc_start=40, fvc_end=41)
+    box.close(unexplained=2)
+    take(store, box, *box.closures)
+    found = open_findings(store)
+    assert ("counters", 2, "down", "TC, FVC") in found
+    assert ("counters", 3, "fvc", 40, 14) in found
+    assert ("unexplained", 4, 2) in found
+    assert ("counters", 4, "sum", 2, 4) in found
+
+
+def test_another_shop_cannot_take_an_id(store, box):
+    """A shop that sends the id of another's closure first does not keep that closure out."""
+    thief = PaperBox("EL02000099-1")
+    store.register.add(thief.nim, thief.key.public, now=NOW)
+    closure = box.close()
+    stolen = thief.close(report_id=closure.report_id)
+    assert take(store, thief, stolen) == [Outcome.STORED]
+    assert take(store, box, closure) == [Outcome.STORED]
+
+
+def test_revoked_between_look_and_commit(store, box):
+    """Signatures that were looked at with keys of yesterday are looked at again."""
+    closure = box.close()
+    ring = store.register.ring()
+    one = received(box, closure, store)
+    assert store.register.revoke("EL02000015", box.key.id, NOW)
+    with pytest.raises(StaleRing):
+        store.closures.take([one], now=NOW, revision=ring.revision)
+    assert store.figures.count() == 0
+    assert isinstance(store.register.ring(), Ring)
+    assert store.register.ring().keys_of("EL02000015") == ()
+
+
+def test_a_batch_is_all_or_nothing(store, box):
+    """A transaction that ends before its commit leaves no closure, no finding, no position; then it is made again."""
+    closures = [box.close() for _ in range(3)]
+    batch = [received(box, closure, store) for closure in (closures[0], closures[2])]
+
+    class Cut(Exception):
+        pass
+
+    def cut(connection):
+        raise Cut
+
+    event.listen(store.database.engine, "commit", cut)
+    with pytest.raises(Cut):
+        store.closures.take(batch, now=NOW, position=("CLOSURES", 9))
+    event.remove(store.database.engine, "commit", cut)
+    assert (store.figures.count(), open_findings(store), store.closures.position("CLOSURES")) == (0, [], 0)
+    assert store.closures.take(batch, now=NOW, position=("CLOSURES", 9)) == [Outcome.STORED] * 2
+    assert (open_findings(store), store.closures.position("CLOSURES")) == ([("gap", 2, 2)], 9)
+
+
+def test_two_instances_with_closures_of_one_shop(store, box):
+    """Each takes every second closure of one shop, at the same time, in batches: all are kept and no gap is left."""
+    closures = [box.close() for _ in range(40)]
+    other = Store(store.url)
+    batches = [[received(box, closure, store) for closure in closures[half::2]] for half in range(2)]
+    errors = []
+
+    def run(store, batch):
+        try:
+            for start in range(0, len(batch), 3):
+                store.closures.take(batch[start : start + 3], now=NOW)
+        except StoreError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=pair) for pair in zip((store, other), batches, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    other.close()
+    assert errors == []
+    assert store.figures.count() == 40
+    assert open_findings(store) == []
+
+
+def test_position_never_goes_back(store):
+    """A batch that was late says nothing of those that came after it."""
+    store.closures.move("CLOSURES", 9)
+    store.closures.move("CLOSURES", 4)
+    assert store.closures.position("CLOSURES") == 9
+
+
+def test_findings_are_told_once_and_once_more(store, box):
+    """One instance tells it, another does not; a claim that was never told goes to the next; and once more when it is solved."""
+    closures = [box.close() for _ in range(3)]
+    take(store, box, closures[0], closures[2])
+    claim = store.findings.claim_untold
+    assert claim(older_than=NOW - 1, now=NOW, lease=1000) == []
+    [mine] = claim(older_than=NOW, now=NOW, lease=1000)
+    assert claim(older_than=NOW, now=NOW, lease=1000) == []
+    [mine] = claim(older_than=NOW, now=NOW + 1000, lease=1000)
+    store.findings.told([mine])
+    assert claim(older_than=NOW, now=NOW + 5000, lease=1000) == []
+    take(store, box, closures[1])
+    [solved] = claim(older_than=NOW, now=NOW + 6000, lease=1000)
+    assert solved.solved_at == NOW
+    store.findings.told([solved])
+    assert claim(older_than=NOW, now=NOW + 60_000, lease=1000) == []
+
+
+def test_gap_that_was_short_is_never_told(store, box):
+    """Two closures that came in the wrong order are nobody's news."""
+    closures = [box.close() for _ in range(3)]
+    take(store, box, closures[0], closures[2])
+    take(store, box, closures[1])
+    assert store.findings.claim_untold(older_than=NOW + 1000, now=NOW + 1000, lease=1) == []
+
+
+def test_a_person_sees_and_solves(store, box):
+    """A finding is seen by one person and solved by another with a note; it does not come again when the closure does."""
+    closure = box.close(unexplained=1)
+    take(store, box, closure)
+    [finding] = store.findings.listed(is_open=True)
+    assert store.findings.see(finding.id, "Awa", NOW)
+    assert not store.findings.see(finding.id, "Issa", NOW)
+    assert store.findings.solve(finding.id, "Issa", "a test invoice", NOW + 5)
+    take(store, box, closure)
+    [solved] = store.findings.listed()
+    assert (solved.seen_by, solved.solved_by, solved.note) == ("Awa", "Issa", "a test invoice")
+
+
+def test_database_that_is_away(store, box, monkeypatch):
+    """An error of the database comes out as StoreError, without SQL in it."""
+    with store.database.write() as connection:
+        connection.execute(text("DROP TABLE book"))
+    with pytest.raises(StoreError) as error:
+        take(store, box, box.close())
+    assert "SELECT" not in str(error.value)
+    with store.database.read() as connection:
+        assert connection.scalar(select(tables.closure.c.id)) is None
+
+
+@pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://", "sqlite:///:memory:", "nonsense"])
+def test_bad_urls(url):
+    """Only what headquarters can use, and a reason that shows no password."""
+    with pytest.raises(BadUrl):
+        parse_url(url)
+    assert parse_url("postgresql://u:p@h/d").drivername == "postgresql+psycopg"
+    assert isinstance(Database, type)

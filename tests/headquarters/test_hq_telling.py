@@ -1,0 +1,116 @@
+"""Webhook and mail: once when a finding is there, once when it is solved, again while nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+
+import pytest
+from standardwebhooks import Webhook
+from support.hq.paper_box import PaperBox
+from support.hq.store import NOW, UTC, take
+
+from headquarters.findings.tell import MailTeller, WebhookTeller
+from headquarters.findings.watch import LEASE_MILLIS, Pace, Watch
+
+
+class Listener:
+    """A socket that talks one protocol, line by line, and keeps what it was told."""
+
+    def __init__(self, talk):
+        self.heard = []
+        self._talk = talk
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._one, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _one(self, reader, writer):
+        try:
+            await self._talk(self, reader, writer)
+        finally:
+            writer.close()
+
+
+def http(status):
+    async def talk(listener, reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+        names = {
+            line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in head.split("\r\n")[1:] if ": " in line
+        }
+        listener.heard.append((names, await reader.readexactly(int(headers["content-length"]))))
+        writer.write(f"HTTP/1.1 {status()} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+        await writer.drain()
+
+    return talk
+
+
+async def smtp(listener, reader, writer):
+    writer.write(b"220 here\r\n")
+    text = []
+    while line := await reader.readline():
+        if line.upper().startswith(b"DATA"):
+            writer.write(b"354 go on\r\n")
+            while (part := await reader.readline()) != b".\r\n":
+                text.append(part)
+            listener.heard.append(b"".join(text).decode())
+        writer.write(b"221 bye\r\n" if line.upper().startswith(b"QUIT") else b"250 ok\r\n")
+        await writer.drain()
+        if line.upper().startswith(b"QUIT"):
+            return
+
+
+@pytest.fixture
+def gap(store):
+    """A shop that lacks Z 2; the closure that solves it."""
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=NOW)
+    closures = [box.close() for _ in range(3)]
+    take(store, box, closures[0], closures[2])
+    return lambda: take(store, box, closures[1], now=NOW + 1000)
+
+
+async def test_webhook(store, gap, tmp_path):
+    """Signed with the shared secret, after its time; again while nobody takes it; and once more when it is solved."""
+    secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
+    (tmp_path / "secret").write_text(secret)
+    status = iter([500, 200, 200])
+    async with Listener(http(lambda: next(status))) as listener:
+        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
+        watch = Watch(store, UTC, Pace(every=1, tell_after=60), [teller])
+        await watch.tell(NOW + 59_000)
+        assert listener.heard == []
+        for now in (NOW + 60_000, NOW + 61_000, NOW + 60_000 + LEASE_MILLIS, NOW + 70_000 + LEASE_MILLIS):
+            await watch.tell(now)
+        gap()
+        await watch.tell(NOW + 80_000 + LEASE_MILLIS)
+        await watch.tell(NOW + 90_000 + 3 * LEASE_MILLIS)
+    events = [Webhook(secret).verify(body, headers) for headers, body in listener.heard]
+    assert [event["type"] for event in events] == ["finding.opened", "finding.opened", "finding.solved"]
+    assert events[0]["data"]["detail"] == "Z 2 is missing"
+    assert len({headers["webhook-id"] for headers, _ in listener.heard}) == 2
+    assert json.loads(listener.heard[0][1]) == events[0]
+
+
+async def test_mail(store, gap):
+    """One mail in the configured language; when the server is away it goes later."""
+    async with Listener(smtp) as listener:
+        mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
+        rest = {"user": "", "password_file": None, "language": "fr"}
+        away = Watch(store, UTC, Pace(every=1, tell_after=0), [MailTeller(**mail, port=1, **rest)])
+        await away.tell(NOW)
+        watch = Watch(store, UTC, Pace(every=1, tell_after=0), [MailTeller(**mail, port=listener.port, **rest)])
+        await watch.tell(NOW + LEASE_MILLIS)
+        await watch.tell(NOW + 2 * LEASE_MILLIS)
+    [text] = listener.heard
+    assert "Z 2 manque" in text
+    assert "To: compta@chaine.example" in text
+    gap()

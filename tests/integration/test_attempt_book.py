@@ -1,0 +1,108 @@
+"""A machine that is activated anew: the same taxpayer goes on in the same book, another one begins another (decision 33)."""
+
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+
+from daemon.core.errors import CreditExceedsOriginal
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.store.maintenance.verify import verify
+from daemon.usecases.reports.journal import credits_of
+from simulator.line.session import Session
+from simulator.machine.fiscal_memory import Snapshot
+
+SECOND = "EL02000015-2"
+
+
+def activated(session: Session, *, reset: bool, ifu: str = "", nim: str = SECOND) -> None:
+    """What an authorised technician does: the counter goes up; a reset erases the memory."""
+    session.cut_power(0.0, 0.0)
+    session.machine.change(nim=nim, **({"ifu": ifu} if ifu else {}))
+    if reset:
+        session.machine.restore(Snapshot())
+
+
+async def first_activation(path: Path) -> Session:
+    """Two sales, a Z, a sale."""
+    async with MemoryShop(path) as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        await shop.certify("B", 2000)
+        await shop.close_period()
+        await shop.certify("C", 3000)
+    return shop.session
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_new_suffix_does_not_begin_another_book(tmp_path: Path, reset: bool) -> None:
+    """A number of before is a duplicate, Z numbers go on, answers carry the machine's name of now, and `verify` finds nothing."""
+    session = await first_activation(tmp_path / "ledger")
+    activated(session, reset=reset)
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
+        with pytest.raises(DuplicateInvoice):
+            await shop.certify("A", 1000)
+        await shop.certify("D", 4000)
+        closure = (await shop.close_period()).value
+        assert (closure.z_number, closure.certs_count, closure.unexplained) == (2, 2, 0)
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert (await shop.store.ledger.state(shop.worker.book)).epoch == 2
+        assert not shop.worker.attention
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_a_credit_note_finds_its_original_in_its_own_epoch(tmp_path: Path) -> None:
+    """FVC 1 of the first activation was 1000, that of the second 4000: each name has its own, and each sale shows its own notes."""
+    session = await first_activation(tmp_path / "ledger")
+    activated(session, reset=True)
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        await shop.certify("D", 4000)
+        await shop.certify("K-1", 4000, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-1")
+        with pytest.raises(CreditExceedsOriginal):
+            await shop.certify("K-2", 1, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-1")
+        with pytest.raises(CreditExceedsOriginal):
+            await shop.certify("K-3", 1001, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1-1")
+        await shop.certify("K-4", 1000, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1-1")
+        sales = [record for record in await shop.certified() if record.number in ("A", "D")]
+        assert [sale.counters.fvc for sale in sales if sale.counters] == [1, 1]
+        listed = {sale.number: [note.number for note in await credits_of(shop.worker, sale)] for sale in sales}
+        assert listed == {"A": ["K-4"], "D": ["K-1"]}
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
+    """Its numbers, periods and Z begin anew, and keys of the first one do not work on it; the first one's book stays as it was."""
+    session = await first_activation(tmp_path / "ledger")
+    activated(session, reset=True, ifu="00099999X")
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        old = shop.worker.book
+        key = await shop.store.api_keys.create("EL02000015-1", "live", "till", at=1)
+        await shop.connected()
+        assert shop.worker.book.id != old.id
+        assert not shop.worker.attention
+        await shop.certify("A", 500)
+        assert (await shop.close_period()).value.z_number == 1
+        assert shop.store.key_ring.find(key) is None
+        new = await shop.store.api_keys.create(SECOND, "live", "till", at=1)
+        assert shop.store.key_ring.find(new) is not None
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert shop.worker.book.id != old.id
+        assert (await shop.store.ledger.state(old)).last_seq == 3
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_a_machine_that_does_not_tell_its_suffix_has_the_configured_one(tmp_path: Path) -> None:
+    """The configuration goes from -1 to -2, the firmware tells neither: the same book."""
+    session = await first_activation(tmp_path / "ledger")
+    session.machine.change(short_nim=True)
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        shop.worker.configured_nim = SECOND
+        await shop.connected()
+        assert shop.worker.book.nim == SECOND
+        with pytest.raises(DuplicateInvoice):
+            await shop.certify("A", 1000)

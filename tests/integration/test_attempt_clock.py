@@ -1,0 +1,93 @@
+"""Clocks that are wrong, on either side, while a shop sells (decision 21)."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+
+from daemon.core.clock import DAY, HOUR, millis
+from daemon.core.errors import MachineAttention
+from daemon.store.maintenance.verify import verify
+
+YEAR = 365 * DAY
+MINUTE = 60_000
+
+
+def now() -> int:
+    return millis(datetime.now(UTC))
+
+
+@pytest.mark.parametrize("wrong", [timedelta(days=3653), timedelta(days=-3653), timedelta(hours=1)])
+async def test_a_machine_with_a_wrong_clock_does_not_move_the_book(tmp_path: Path, wrong: timedelta) -> None:
+    """Ten years ahead or behind, or in another zone: certifications and Z carry the box's time, before and after a restart."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        shop.clock.offset = wrong
+        await shop.connected()
+        record = (await shop.certify("A")).value
+        closure = (await shop.close_period()).value
+        assert abs(record.ended_at - now()) < MINUTE
+        assert abs(closure.created_at - now()) < MINUTE
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        assert abs((await shop.certify("B")).value.ended_at - now()) < MINUTE
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_box_that_wakes_up_in_1970_takes_the_machines_time(tmp_path: Path) -> None:
+    """As long as nobody vouches for its own."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        shop.box_offset = -now()
+        await shop.connected()
+        assert abs((await shop.certify("A")).value.ended_at - now()) < MINUTE
+
+
+async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> None:
+    """Box and machine two years after the book: nothing is certified until an operator has said that this is right, and then it goes on
+    by itself."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        shop.box_offset = 2 * YEAR
+        shop.session.machine.clock.offset = timedelta(milliseconds=2 * YEAR)
+        await shop.connected()
+        for ask in (lambda: shop.certify("B"), shop.close_period):
+            with pytest.raises(MachineAttention, match="mcfd time accept"):
+                await ask()
+        await shop.store.decisions.accept_time(now() + 2 * YEAR + DAY)
+        await shop.until(lambda: not shop.worker.obstacle, "service")
+        assert abs((await shop.certify("B")).value.ended_at - now() - 2 * YEAR) < MINUTE
+        assert len(shop.on_machine) == 2
+
+
+async def test_a_synchronised_box_is_asked_nothing_after_two_years(tmp_path: Path) -> None:
+    """Somebody vouches for it."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        shop.synchronised = True
+        shop.box_offset = 2 * YEAR
+        assert abs((await shop.certify("B")).value.ended_at - now() - 2 * YEAR) < MINUTE
+
+
+async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(tmp_path: Path) -> None:
+    """Retention goes by the book's time: a jump of ten years drops no key that is minutes old, and the same Z is not closed twice."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        first = await shop.close_period("z")
+        await shop.store.retention.prune(now() + 10 * YEAR)
+        again = await shop.close_period("z")
+        assert (again.replayed, again.value.z_number) == (True, first.value.z_number)
+
+
+async def test_a_step_of_the_box_is_not_taken_for_time(tmp_path: Path) -> None:
+    """Five hours ahead and back while the daemon runs: the machine's time meanwhile."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        shop.box_offset = 5 * HOUR
+        assert abs((await shop.certify("B")).value.ended_at - now()) < MINUTE
+        shop.box_offset = 0
+        assert abs((await shop.certify("C")).value.ended_at - now()) < MINUTE

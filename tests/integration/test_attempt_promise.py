@@ -1,0 +1,273 @@
+"""Ways in which an invoice that the machine certified got lost, or was certified twice; each was reproduced once (docs/reliability.md)."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+from support.shop import NIM
+
+from daemon.core.audit import Actor
+from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
+from daemon.store.ledger import Ledger
+from daemon.usecases.certification.call import Call
+from daemon.usecases.reports import inspect
+from simulator.machine.fiscal_memory import LastInvoice
+from simulator.machine.working_state import Stage
+
+LAST = 6
+"""38h of an invoice with one item, counted from C3h."""
+
+
+async def test_a_stop_during_disk_trouble_lets_nothing_past_an_outcome_that_is_not_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A is certified and the disk does not take it; its till asks again, B waits before its 38h, and the daemon is stopped: B is not
+    certified over A, so the next start finds A as the machine's last invoice."""
+    monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_PATIENCE", 0.1)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        first = asyncio.ensure_future(shop.certify("A", key="a"))
+        await shop.held_at(LAST)
+        second = asyncio.ensure_future(shop.certify("B", key="b"))
+        await shop.intents(2)
+        await shop.disk(writable=False)
+        shop.resume()
+        with pytest.raises(OutcomeNotStored):
+            await first
+        again = asyncio.ensure_future(shop.certify("A", key="a"))
+        await shop.until(lambda: shop.session.machine.stage is Stage.PAID, "B ready to be closed")
+        await asyncio.sleep(0.05)
+        await shop.worker.close(0.3)
+        await asyncio.gather(again, second, return_exceptions=True)
+        await shop.disk(writable=True)
+    assert [entry.number for entry in shop.on_machine] == ["A"]
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        assert [record.number for record in await shop.certified()] == ["A"]
+        answered = await shop.certify("A", key="a")
+        assert (answered.value.code, answered.replayed) == (shop.on_machine[0].code, True)
+        await shop.certify("B", key="b")
+    assert [entry.number for entry in shop.on_machine] == ["A", "B"]
+
+
+async def test_an_intent_that_is_being_committed_is_no_concern_of_recover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line is found again in the moment between the commit of an intent and the news of it: the attempt is certified, and is not
+    abandoned in the ledger."""
+    committed, told = asyncio.Event(), asyncio.Event()
+    real = Ledger.begin
+
+    async def begin(store: Ledger, *arguments: object) -> int:
+        attempt_id = await real(store, *arguments)
+        committed.set()
+        await told.wait()
+        return attempt_id
+
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        first = asyncio.ensure_future(shop.certify("A", key="a"))
+        await shop.held_at(3)
+        monkeypatch.setattr(Ledger, "begin", begin)
+        second = asyncio.ensure_future(shop.certify("B", key="b"))
+        await committed.wait()
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.resume()
+        await shop.until(lambda: len(shop.ports) > 1 and shop.worker.connected, "a new connection")
+        await asyncio.sleep(0.05)
+        told.set()
+        with pytest.raises(LineLost, match="nothing was certified"):
+            await first
+        assert (await second).value.code == shop.on_machine[0].code
+        assert [record.number for record in await shop.certified()] == ["B"]
+        assert [entry.number for entry in shop.on_machine] == ["B"]
+
+
+@pytest.mark.parametrize("kind", ["EV", "ET"])
+async def test_a_machine_that_counts_only_fv_and_ft_in_fvc_has_certified_all_the_same(
+    tmp_path: Path, kind: str
+) -> None:
+    """An export sale moves TC alone there; its answer is lost. The machine's last invoice is ours and TC moved by one: certified, and the
+    retry gets it."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A", key="a", invoiceType=kind))
+        await shop.held_at(LAST, "after")
+        shop.session.machine.fiscal.fvc -= 1
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.resume()
+        record = (await sale).value
+        assert record.code == shop.on_machine[0].code
+        assert len(shop.on_machine) == 1
+
+
+async def test_a_sale_that_the_counters_do_not_show_is_disputed(tmp_path: Path) -> None:
+    """An FV counts in FVC everywhere: the machine's last invoice is ours and FVC did not move. Nobody guesses, and above all it is not
+    called "not certified"."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A", key="a"))
+        await shop.held_at(LAST, "after")
+        shop.session.machine.fiscal.fvc -= 1
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.resume()
+        with pytest.raises(MachineAttention, match="no known outcome"):
+            await sale
+
+
+async def test_a_machine_that_says_number_already_certified_is_believed(tmp_path: Path) -> None:
+    """The ledger holds the first attempt as abandoned, wrongly; the machine refuses the second because it has certified the number. Its
+    last invoice is that one, with our total and type: that certification is the answer, and nothing is certified under another number."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("lose-invoice@31#1")
+        with pytest.raises(Exception, match="nothing was certified"):
+            await shop.certify("A", key="a")
+        await shop.connected()
+        entry = shop.session.machine.certify_foreign(number="A", total=15000)
+        answered = await shop.certify("A", key="a")
+        assert answered.value.code == entry.code
+        assert len(shop.on_machine) == 1
+        assert [record.number for record in await shop.certified()] == ["A"]
+
+
+async def test_fc_of_38h_that_did_not_move_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """38h is answered with a TC that moved and an FC below the known one: C1h is asked before anything is entered."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("F-1")
+        fiscal = shop.session.machine.fiscal
+        real = type(fiscal).counter_of
+        monkeypatch.setattr(type(fiscal), "counter_of", lambda self, kind: real(self, kind) - 1)
+        record = (await shop.certify("F-2")).value
+        assert record.counters is not None
+        assert record.counters.fvc == 2
+
+
+async def test_somebody_elses_invoice_seen_by_the_heartbeat_is_known_from_then_on(tmp_path: Path) -> None:
+    """A look at the idle machine finds it: a doubt afterwards is decided by the counters, a restart is no attention, and the next Z says
+    that there was one."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("F-1")
+        shop.session.machine.certify_foreign(number="X-1", total=500)
+        await shop.until(lambda: shop.worker.known.fvc == 2, "the look")
+        sale = asyncio.ensure_future(shop.certify("F-2", key="k"))
+        await shop.held_at(LAST, "after")
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.resume()
+        assert (await sale).value.code == shop.on_machine[-1].code
+        shop.session.machine.certify_foreign(number="X-2", total=500)
+        await shop.until(lambda: shop.worker.known.fvc == 4, "the look")
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        assert not shop.worker.attention
+        assert (await shop.close_period()).value.unexplained == 2
+
+
+async def test_an_invoice_that_somebody_left_open_is_cancelled_once(tmp_path: Path) -> None:
+    """C0h is refused because an invoice is open: it is cancelled, ours is entered, and the till hears nothing of it."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        machine = shop.session.machine
+        machine.execute(0xC0, f"1,Caisse 1,{machine.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
+        assert machine.stage is Stage.OPEN
+        assert (await shop.certify("A")).value.code == shop.on_machine[0].code
+
+
+async def test_who_cancelled_an_open_invoice_is_in_the_audit_log(tmp_path: Path) -> None:
+    """Once, with key and address; asking again when nothing is open is no act and no entry."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        machine = shop.session.machine
+        machine.execute(0xC0, f"1,Caisse 1,{machine.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
+        asked = Call("r-1", key="k-1", fingerprint=b"cancel", by=Actor("key:3", "192.168.1.20"))
+        first = await inspect.cancel_pending(shop.worker, asked)
+        again = await inspect.cancel_pending(shop.worker, asked)
+        nothing = await inspect.cancel_pending(shop.worker, Call("r-2", by=Actor("key:4")))
+        assert [b'"wasPending":true' in done.value for done in (first, again, nothing)] == [True, True, False]
+        found = [entry for entry in await shop.store.audit.newest() if entry.action == "pending.cancelled"]
+        told = [(entry.actor, entry.address, entry.subject) for entry in found]
+        assert told == [("key:3", "192.168.1.20", f"{shop.worker.book.nim} live")]
+        assert await shop.store.audit.broken_entry() is None
+
+
+@pytest.mark.parametrize(("number", "code", "kind"), [("X,1", "", "FV"), ("X-1", "", "FV"), ("X-1", "C" * 24, "ZZ")])
+async def test_a_strangers_last_invoice_does_not_make_the_machine_unreadable(
+    tmp_path: Path, number: str, code: str, kind: str
+) -> None:
+    """A comma in its number, no code, a type that we do not know: C1h is read all the same, and our invoices go on."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        fiscal = shop.session.machine.fiscal
+        fiscal.last = LastInvoice(number, code, "20260101000000", kind, 500)
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.port.pump()
+        await shop.until(lambda: len(shop.ports) > 1 and shop.worker.connected, "a new connection")
+        assert (await shop.certify("A")).value.code == shop.on_machine[0].code
+
+
+async def test_a_last_invoice_of_an_unknown_type_can_be_adopted(tmp_path: Path) -> None:
+    """Its number is entered, and the journal, the numbers and `mcfd verify` can be read afterwards."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("F-1")
+    shop.session.machine.certify_foreign(number="X-1", invoice_type="ZZ", total=500)
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        evidence = await shop.store.decisions.evidence(shop.worker.book)
+        assert evidence is not None
+        await shop.store.decisions.adopted(shop.worker.book, evidence.state, unexplained=1, reason="seen", at=1)
+        await shop.until(lambda: not shop.worker.attention, "service")
+        found = await shop.store.ledger.find_number(shop.worker.book, "X-1")
+        assert found is not None
+        assert (found.type, found.total_ttc) == ("ZZ", 500)
+        await shop.certify("F-2")
+
+
+async def test_intents_that_were_never_sent_are_not_counted_as_incomplete(tmp_path: Path) -> None:
+    """A crash with one invoice on the line and two waiting: one incomplete sale at most stands in the next Z."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
+        await shop.held_at(LAST)
+        await shop.intents(3)
+        await shop.disk(writable=False)  # as a power cut would: nothing more is written down
+    await asyncio.gather(*sales, return_exceptions=True)
+    shop.session.cut_power(0.0, 0.0)
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        closed = (await shop.store.ledger.aggregate(shop.worker.book)).running
+        assert closed == {"incomplete": 1}
+
+
+async def test_a_credit_reference_beyond_any_counter_is_not_checked(tmp_path: Path) -> None:
+    """A reference above 2^63 names no invoice of this machine: the machine is asked, and refuses it."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("F-1")
+        with pytest.raises(MachineRefused):
+            await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-{1 << 64}")
+
+
+async def test_the_intent_is_durable_before_38h_and_nothing_waits_for_it_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 29: C3h to 35h go out while the disk is still at the intent; 38h does not, until it is durable."""
+    durable = asyncio.Event()
+    real = Ledger.begin
+
+    async def begin(store: Ledger, *arguments: object) -> int:
+        await durable.wait()
+        return await real(store, *arguments)
+
+    monkeypatch.setattr(Ledger, "begin", begin)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A"))
+        await shop.until(lambda: shop.session.machine.stage is Stage.PAID, "everything but 38h")
+        await asyncio.sleep(0.05)
+        assert not shop.on_machine
+        durable.set()
+        assert (await sale).value.code == shop.on_machine[0].code

@@ -1,0 +1,85 @@
+"""All habits on all paths (first-contact.md): one day at a machine with each pair of habits. Exactly once holds in each."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.habit_flow import Day, options_of
+from support.pairwise import pairwise
+
+from simulator.machine.habits import Habits
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "vat": ("half-up", "up", "down", "cents"),
+    "numbers": ("plain", "decimals", "comma", "spaces", "zeros", "empty"),
+    "texts": ("plain", "padded", "capitals"),
+    "times": ("digits", "dated"),
+    "fields": ("known", "fewer", "more"),
+    "code_page": ("utf-8", "cp1252"),
+    "name_most": (0, 24),
+    "halves": (0.0, 0.02),
+    "wake": (0.0, 0.02),
+    "clock_offset": (0.0, 3600.0, 315_360_000.0),
+    "credit_style": ("pending", "silent", "syn"),
+    "credit_check": (0.0, 0.02),
+}
+PARAMETERS = {name: CHOICES.get(name, (False, True)) for name in (*Habits.__struct_fields__, *CHOICES)}
+COMBINATIONS = pairwise(PARAMETERS)
+TOGETHER = 4
+
+
+def differing(row: dict[str, Any]) -> str:
+    return " ".join(
+        name if value is True else f"{name}={value}" for name, value in row.items() if value != PARAMETERS[name][0]
+    )
+
+
+def test_every_pair_of_habits_is_tried(record_property: Any) -> None:
+    """Each habit of the simulator has at least two values here, and each two values of two habits meet in a combination."""
+    assert set(Habits.__struct_fields__) <= set(PARAMETERS)
+    met = {
+        (one, row[one], other, row[other])
+        for row in COMBINATIONS
+        for one in PARAMETERS
+        for other in PARAMETERS
+        if one < other
+    }
+    wanted = {
+        (one, a, other, b)
+        for one in PARAMETERS
+        for other in PARAMETERS
+        if one < other
+        for a in PARAMETERS[one]
+        for b in PARAMETERS[other]
+    }
+    assert met == wanted
+    record_property("habits", f"{len(PARAMETERS)} habits, {len(wanted)} pairs, {len(COMBINATIONS)} combinations")
+
+
+@pytest.mark.parametrize("first", range(0, len(COMBINATIONS), TOGETHER))
+async def test_a_day_at_machines_with_these_habits(tmp_path: Path, first: int) -> None:
+    """Sales of each type, credit notes, Z, a refusal, lost answers, a kill, a stranger's invoice and an operator: every invoice is on the
+    machine once and in the ledger once, with the machine's VAT, and `verify` finds nothing wrong. A few shops at a time: they mostly wait."""
+    rows = COMBINATIONS[first : first + TOGETHER]
+    ends = await asyncio.gather(*(day(tmp_path / str(at), row) for at, row in enumerate(rows)), return_exceptions=True)
+    failed = [end for end in ends if isinstance(end, Exception)]
+    if failed:
+        raise ExceptionGroup("habits that do not work together", failed)
+
+
+async def day(path: Path, row: dict[str, Any]) -> None:
+    try:
+        await Day(path, options_of(row)).run()
+    except Exception as error:
+        error.add_note(f"habits: {differing(row)}")
+        raise
+
+
+def test_the_defaults_come_first() -> None:
+    """What `differing` names is what differs from the protocol page."""
+    usual = msgspec.structs.asdict(Habits())
+    assert {name: PARAMETERS[name][0] for name in usual} == usual

@@ -1,0 +1,174 @@
+"""A ledger file that is gone while the file of its Z numbers is still there: what it gave is not given again, and an operator is asked."""
+
+import asyncio
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from support.memory_shop import MemoryShop
+from support.shop import NIM
+
+from daemon.core.errors import MachineAttention, StorageFull
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.high_water import HighWater, book_name
+from simulator.line.session import Session
+from simulator.machine.fiscal_memory import Snapshot
+
+
+async def three_days(path: Path) -> Session:
+    """Three sales and three Z, and a sale in the fourth period; then the ledger vanishes, and what SQLite keeps beside it."""
+    async with MemoryShop(path) as shop:
+        await shop.connected()
+        for day in range(1, 4):
+            await shop.certify(f"F-{day}")
+            assert (await shop.close_period()).value.z_number == day
+        await shop.certify("F-4")
+    vanish(path)
+    return shop.session
+
+
+def vanish(path: Path) -> None:
+    for left in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", ".lock"))):
+        left.unlink(missing_ok=True)
+
+
+async def adopt(shop: MemoryShop) -> None:
+    """What `mcfd machine settle --decision adopt` writes; the worker takes it up by itself."""
+    book = shop.worker.book
+    evidence = await shop.store.decisions.evidence(book)
+    assert evidence is not None
+    await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="the disk was lost", at=evidence.at)
+    await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")
+
+
+async def test_a_vanished_ledger_waits_for_an_operator_and_goes_on_after_its_numbers(tmp_path: Path) -> None:
+    """In the process that first meets the machine: nothing is certified or closed before somebody has looked; then the machine's last
+    invoice is a duplicate, the next Z is 4, and `verify` finds nothing."""
+    session = await three_days(tmp_path / "ledger")
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert "restore" in shop.worker.attention
+        assert "'F-4'" in shop.worker.attention
+        with pytest.raises(MachineAttention):
+            await shop.certify("F-5")
+        with pytest.raises(MachineAttention):
+            await shop.close_period()
+        await adopt(shop)
+        with pytest.raises(DuplicateInvoice):
+            await shop.certify("F-4")
+        await shop.certify("F-5")
+        assert (await shop.close_period()).value.z_number == 4
+    assert verify(tmp_path / "ledger").problems == ()
+    assert [entry.number for entry in session.machine.fiscal.log] == ["F-1", "F-2", "F-3", "F-4", "F-5"]
+
+
+async def test_the_attention_of_a_vanished_ledger_is_there_after_a_restart(tmp_path: Path) -> None:
+    """Asked, not decided: the next process asks again, and so does one that found no machine in between."""
+    session = await three_days(tmp_path / "ledger")
+    session.unplug(0.0, 0.0)
+    async with MemoryShop(tmp_path / "ledger"):
+        pass
+    for _ in range(2):
+        async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+            await shop.until(lambda: shop.worker.attention, "attention")
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        await adopt(shop)
+        assert (await shop.close_period()).value.z_number == 4
+
+
+async def test_a_machine_with_nothing_on_it_goes_on_after_the_numbers_without_a_question(tmp_path: Path) -> None:
+    """Its memory was erased with the ledger: there is no invoice that the ledger could lack, but a Z number is still given once."""
+    session = await three_days(tmp_path / "ledger")
+    session.machine.restore(Snapshot())
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert not shop.worker.attention
+        assert (await shop.close_period()).value.z_number == 4
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_a_ledger_that_vanished_before_its_first_z_is_noticed(tmp_path: Path) -> None:
+    """The first process that met the machine has left its name, durable."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("F-1")
+    vanish(tmp_path / "ledger")
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.until(lambda: shop.worker.attention, "attention")
+        with pytest.raises(MachineAttention):
+            await shop.certify("F-1")
+
+
+async def test_a_number_that_a_vanished_ledger_had_reserved_is_not_given(tmp_path: Path) -> None:
+    """Whether that Z was told to anybody is known to the vanished ledger alone."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        ifu = shop.worker.ifu
+    vanish(tmp_path / "ledger")
+    HighWater(tmp_path / "ledger").reserve(book_name(NIM, "live", ifu), 1)
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        assert (await shop.close_period()).value.z_number == 2
+
+
+async def test_a_new_installation_on_a_used_machine_works(tmp_path: Path) -> None:
+    """Nothing remembers a ledger here, also after a start at which the machine was not there: no question, and Z 1."""
+    session = await three_days(tmp_path / "elsewhere")
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        shop.line.cancel()
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert not shop.worker.attention
+        await shop.certify("F-5")
+        assert (await shop.close_period()).value.z_number == 1
+
+
+async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name reaches the file after the ledger has met the machine, not before: a used machine is not asked about for nothing."""
+    session = await three_days(tmp_path / "elsewhere")
+    tried = asyncio.Event()
+
+    def cut(*_: object) -> NoReturn:
+        tried.set()
+        raise StorageFull("the power went")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("daemon.store.tables.books.reconcile", cut)
+        async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+            await shop.until(tried.is_set, "a try")
+            assert not shop.worker.connected
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert not shop.worker.attention
+
+
+async def test_the_second_taxpayer_of_a_vanished_ledger_has_its_own_numbers(tmp_path: Path) -> None:
+    """After the loss each taxpayer's book goes on after its own last Z, at whichever moment the machine becomes its own again."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        first = shop.worker.ifu
+        await shop.certify("F-1")
+        await shop.close_period()
+    session = shop.session
+    session.cut_power(0.0, 0.0)
+    session.machine.change(ifu="00099999X")
+    session.machine.restore(Snapshot())
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert (await shop.close_period()).value.z_number == 1
+        assert (await shop.close_period()).value.z_number == 2
+    vanish(tmp_path / "ledger")
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert (await shop.close_period()).value.z_number == 3
+        session.machine.change(ifu=first)
+        session.machine.restore(Snapshot())
+        session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.port.pump()
+        await shop.until(lambda: shop.worker.ifu == first and shop.worker.connected, "the first taxpayer")
+        assert (await shop.close_period()).value.z_number == 2
+    assert verify(tmp_path / "ledger").problems == ()

@@ -1,0 +1,194 @@
+"""Our own apt repository on a box that sells: from a stick and over HTTP, what spoils it, and upgrades at night."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.box.debian import debian, need_debian
+from support.box.package import built, other_version, own_arch
+from support.box.repository import publish, secret_key
+from support.box.shop import Shop
+
+STICK = "/media/stick"
+SOURCES = "/etc/apt/sources.list.d/mcfd.sources"
+DAY = 86_400
+APT = ("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold")
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    need_debian()
+    with debian() as box:
+        box.boot()
+        shop = Shop(box, built())
+        shop.open()
+        yield shop
+
+
+@pytest.fixture(scope="module")
+def stick(shop: Shop) -> Path:
+    """A repository on a stick in the box, with a version 9.0, and the box told of it."""
+    secret_key()
+    folder = shop.box.path(STICK)
+    folder.mkdir()
+    publish(folder, other_version(shop.package, "9.0"), url=f"file:{STICK}")
+    shop.box.run("cp", f"{STICK}/mcfd.sources", SOURCES)
+    return folder
+
+
+def offered(shop: Shop) -> str:
+    """The version that apt would install."""
+    said = shop.box.run("apt-cache", "policy", "mcfd").stdout
+    return next(line.split()[1] for line in said.splitlines() if "Candidate:" in line)
+
+
+def test_an_upgrade_from_a_stick(shop: Shop, stick: Path) -> None:
+    """`apt update && apt upgrade` with a stick in the box: signed, checked, and the shop sells on with everything it had."""
+    shop.sell()
+    assert shop.box.run("apt-get", "update", "--error-on=any").returncode == 0
+    assert offered(shop) == "9.0"
+    shop.box.run(*APT, "upgrade")
+    assert shop.version() == "9.0"
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def test_a_stick_pulled_out_in_the_middle(shop: Shop, stick: Path) -> None:
+    """While dpkg lays out the new files the package ends: dpkg puts the old ones back, the daemon serves, and with the stick in its
+    place again the upgrade goes through."""
+    shop.sell()
+    package = other_version(shop.package, "9.1")
+    publish(stick, package, url=f"file:{STICK}")
+    shop.box.run("apt-get", "update", "--error-on=any")
+    inside = f"{STICK}/pool/{package.name}"
+    # After apt has compared the hash, before dpkg reads the file.
+    cut = ("-o", f"DPkg::Pre-Invoke::=truncate --size=4M {inside}")
+    failed = shop.box.run(*APT, *cut, "upgrade", check=False)
+    assert failed.returncode != 0
+    assert "unexpected end of file" in failed.stdout + failed.stderr
+    assert shop.version() == "9.0"
+    assert shop.unit("ActiveState") == "active"
+    shop.sell()
+    shop.assert_nothing_is_lost()
+    shop.box.path(inside).write_bytes(package.read_bytes())
+    shop.box.run(*APT, "upgrade")
+    assert shop.version() == "9.1"
+    shop.assert_nothing_is_lost()
+
+
+@pytest.fixture
+def online(shop: Shop, stick: Path) -> Iterator[str]:
+    """The same repository over HTTP, from a server in the box."""
+    shop.box.run("systemd-run", "--unit=web", "python3", "-m", "http.server", "-d", STICK, "-b", "127.0.0.1", "8088")
+    url = "http://127.0.0.1:8088"
+    sources = shop.box.path(SOURCES)
+    before = sources.read_text()
+    sources.write_text(before.replace(f"file:{STICK}", url))
+    wait = "import socket, time\nwhile socket.socket().connect_ex(('127.0.0.1', 8088)): time.sleep(0.05)"
+    shop.box.run("timeout", "20", "python3", "-c", wait)
+    yield url
+    sources.write_text(before)
+    shop.box.run("systemctl", "stop", "web.service")
+
+
+def test_a_tampered_index_is_refused(shop: Shop, stick: Path, online: str) -> None:
+    """One byte of the index, of what is signed, or another's key: apt says so, and nothing of it is offered or installed."""
+    publish(stick, other_version(shop.package, "9.2"), url=online)
+    release = stick / "dists/stable/InRelease"
+    good = release.read_bytes()
+    release.write_bytes(good.replace(b"Origin: mcfd", b"Origin: mcfe"))
+    assert_refused(shop, "signature", "9.1")
+
+    publish(stick, url=online, key=secret_key("stranger"))
+    assert_refused(shop, "signature", "9.1")
+
+    release.write_bytes(good)
+    index = stick / f"dists/stable/main/binary-{own_arch()}"
+    for path in [*index.glob("Packages*"), *(index / "by-hash/SHA256").iterdir()]:
+        path.write_bytes(path.read_bytes().replace(b"9.2", b"9.9")[:-1] + b" ")
+    assert_refused(shop, "hash sum mismatch", "9.1")
+
+    publish(stick, url=online)
+    shop.box.run("apt-get", "update", "--error-on=any")
+    assert offered(shop) == "9.2"
+
+
+def assert_refused(shop: Shop, reason: str, version: str) -> None:
+    done = shop.box.run("apt-get", "update", "--error-on=any", check=False)
+    assert done.returncode != 0
+    said = (done.stdout + done.stderr).lower()
+    assert reason in said or "not signed" in said, said
+    assert (offered(shop), shop.version()) == (version, version)
+
+
+def test_a_box_whose_clock_is_behind(shop: Shop, stick: Path, online: str) -> None:
+    """The index is from the box's future (ten days ahead here): an ordinary source is "not valid yet", ours is taken. Its signature is
+    as old as the key, because Debian 13 takes none from the future."""
+    publish(stick, url=online, at=int(time.time()) + 10 * DAY)
+    sources = shop.box.path(SOURCES)
+    ours = sources.read_text()
+    sources.write_text(ours.replace("Check-Date: no\n", ""))
+    done = shop.box.run("apt-get", "update", "--error-on=any", check=False)
+    sources.write_text(ours)
+    assert done.returncode != 0
+    assert "not valid yet" in (done.stdout + done.stderr).lower(), done.stdout + done.stderr
+    again = shop.box.run("apt-get", "update", "--error-on=any", check=False)
+    assert again.returncode == 0, again.stdout + again.stderr
+    publish(stick, url=online)
+
+
+def test_at_night_it_upgrades_by_itself_unless_the_shop_sells(shop: Shop, stick: Path) -> None:
+    """The timer waits for the closed hours and does not make up for a night. Its job, run now: while somebody sells it leaves the box
+    alone and says so; when nobody does, the new version is in."""
+    timer = shop.box.run("systemctl", "show", "upgrade-mcfd.timer", "--property=ActiveState,Persistent").stdout
+    assert set(timer.split()) == {"ActiveState=active", "Persistent=no"}
+    publish(stick, other_version(shop.package, "9.3"), url=f"file:{STICK}")
+    drop_in = "/run/systemd/system/upgrade-mcfd.service.d"
+    seconds = "[Service]\\nEnvironment=MCFD_UPGRADE_QUIET_SECONDS=3\\n"
+    shop.box.run(
+        "sh", "-c", f"mkdir -p {drop_in} && printf '{seconds}' > {drop_in}/soon.conf && systemctl daemon-reload"
+    )
+    before = shop.version()
+    job = threading.Thread(target=shop.box.run, args=("systemctl", "start", "upgrade-mcfd.service"))
+    job.start()
+    while job.is_alive():
+        shop.sell()
+        time.sleep(0.2)
+    job.join()
+    assert shop.version() == before
+    said = shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
+    assert "the shop is selling" in said
+
+    shop.box.run("systemctl", "start", "upgrade-mcfd.service")
+    assert shop.version() == "9.3", shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def test_an_invoice_on_the_line_is_ended_before_the_daemon_stops(shop: Shop, stick: Path) -> None:
+    """On a line where an invoice takes seconds, an upgrade that begins in its middle waits: the till has its certification, and the
+    new version has it in its ledger."""
+    box = shop.box
+    unit = box.path("/etc/systemd/system/machine.service")
+    unit.write_text(unit.read_text().replace("--baud 0", "--baud 1200"))
+    box.run("systemctl", "daemon-reload")
+    box.run("systemctl", "restart", "machine.service")
+    shop.sell()
+    publish(stick, other_version(shop.package, "9.4"), url=f"file:{STICK}")
+    box.run("apt-get", "update", "--error-on=any")
+    answers: list[tuple[int, dict[str, object]]] = []
+    till = threading.Thread(target=lambda: answers.append(shop.certify("FV-LAST")))
+    begun = time.monotonic()
+    till.start()
+    time.sleep(1.0)  # the first frames are out; the invoice takes longer than that, which is asserted below
+    box.run(*APT, "upgrade")
+    till.join()
+    assert time.monotonic() - begun > 2.0
+    assert answers[0][0] == 200, answers
+    assert shop.version() == "9.4"
+    shop.sold.append("FV-LAST")
+    shop.assert_nothing_is_lost()

@@ -1,0 +1,158 @@
+"""Upgrades of a box that sells: what is kept, what a power cut leaves, and how a bad version goes back by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.box.debian import debian, need_debian
+from support.box.package import LIB, built, other_version
+from support.box.shop import LEDGER, Shop
+
+KEPT = "/usr/lib/mcfd.previous"
+BACKUPS = "/var/lib/mcfd/backups"
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    need_debian()
+    with debian() as box:
+        box.boot()
+        shop = Shop(box, built())
+        shop.open()
+        yield shop
+
+
+def test_an_upgrade_keeps_ledger_and_configuration(shop: Shop) -> None:
+    """The new version serves with the same key and the same ledger; a copy from before is there, the old program is gone."""
+    shop.sell()
+    configuration = shop.configuration.read_text()
+    shop.box.install(other_version(shop.package, "9.1"))
+    assert shop.version() == "9.1"
+    assert shop.configuration.read_text() == configuration
+    assert shop.box.path("/var/lib/mcfd/backups/before-upgrade.sqlite3").exists()
+    assert not shop.box.path(KEPT).exists()
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def test_a_power_cut_in_the_middle_of_an_upgrade_leaves_a_shop_that_sells(shop: Shop) -> None:
+    """The files of the new version are there and dpkg had not gone on: the box comes up with the version before, and dpkg ends its
+    work later without losing what was sold in between."""
+    shop.sell()
+    before = shop.version()
+    shop.box.run("dpkg", "--unpack", shop.box.bring(other_version(shop.package, "9.1.1")))
+    assert shop.version() == before
+    shop.box.run("systemctl", "start", "mcfd.service")
+    shop.sell()
+    shop.box.run("dpkg", "--configure", "mcfd")
+    assert shop.version() == "9.1.1"
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def damage(root: Path) -> None:
+    """A release with a migration that changes the past."""
+    schema = root / LIB / "daemon/store/schema"
+    number = len(list(schema.glob("*.sql"))) + 1
+    (schema / f"{number:04}_mistake.sql").write_text("UPDATE certification SET total_ttc = total_ttc + 1;\n")
+
+
+def test_a_failed_migration_is_taken_back_and_the_shop_goes_on_selling(shop: Shop) -> None:
+    """What the migration did is undone, the version before it serves, dpkg is told no, and trying again later loses no sale."""
+    shop.sell()
+    good = shop.version()
+    refused = shop.box.install(other_version(shop.package, "9.2", damage), check=False)
+    assert refused.returncode != 0
+    assert "il a été remis comme avant" in refused.stdout + refused.stderr
+    assert shop.version() == good
+    shop.sell()
+    again = shop.box.run("dpkg", "--configure", "mcfd", check=False)
+    assert again.returncode != 0
+    assert shop.version() == good
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+    shop.box.install(other_version(shop.package, "9.3"))
+    assert shop.version() == "9.3"
+    assert not shop.box.path(KEPT).exists()
+    shop.assert_nothing_is_lost()
+
+
+def impatient(root: Path) -> None:
+    """Six seconds for a minute, so that a test ends."""
+    script = root / "DEBIAN/postinst"
+    assert "patience=60" in script.read_text()
+    script.write_text(script.read_text().replace("patience=60", "patience=6"))
+
+
+def breaks_at_the_start(root: Path) -> None:
+    impatient(root)
+    (root / LIB / "daemon/cli/commands/run.py").write_text("raise SystemExit('a library is missing')\n")
+
+
+def hangs_at_the_start(root: Path) -> None:
+    impatient(root)
+    (root / LIB / "daemon/cli/commands/run.py").write_text("import time\ntime.sleep(3600)\n")
+
+
+@pytest.mark.parametrize(("change", "number"), [(breaks_at_the_start, "9.4"), (hangs_at_the_start, "9.5")])
+def test_a_version_that_does_not_come_up_goes_back_by_itself(
+    shop: Shop, change: Callable[[Path], None], number: str
+) -> None:
+    """It takes the ledger over, and then ends at once or never serves: the version before it is selling again when dpkg is through,
+    with everything that was sold, and a later version installs as if nothing had been."""
+    shop.sell()
+    good = shop.version()
+    refused = shop.box.install(other_version(shop.package, number, change), check=False, LANG="en_GB.UTF-8")
+    assert refused.returncode != 0
+    assert "was not ready within a minute; the ledger was put back as it was" in refused.stdout + refused.stderr
+    assert shop.version() == good
+    assert shop.unit("ActiveState") == "active"
+    shop.sell()
+    shop.assert_nothing_is_lost()
+    shop.box.install(other_version(shop.package, f"{number}.1"))
+    assert shop.version() == f"{number}.1"
+    assert not shop.box.path(KEPT).exists()
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def test_a_daemon_that_did_not_run_is_not_waited_for(shop: Shop) -> None:
+    """Stopped by a person before the upgrade, it says nothing about the new version: the upgrade is through at once."""
+    shop.box.run("systemctl", "stop", "mcfd.service")
+    shop.box.install(other_version(shop.package, "9.6", impatient))
+    assert shop.version() == "9.6"
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def test_links_of_the_daemons_user_lead_nowhere(shop: Shop) -> None:
+    """The daemon's user plants links where the scripts of an upgrade and of its way back will write as root: nothing outside the
+    ledger's folder changes its owner, its mode or a byte, and nothing of root's can be read there afterwards."""
+    box = shop.box
+    box.run("sh", "-c", "mkdir -p /root/own && echo secret > /root/own/file && chmod 600 /root/own/file")
+    targets = ["/root/own", "/root/own/file", "/etc/shadow", "/etc/passwd", "/etc/mcfd/mcfd.toml"]
+    look = 'for f; do stat -c "%n %U %G %a %s %Y" "$f"; done; find /root/own; cat /root/own/file; sha256sum /etc/shadow /etc/passwd'
+    before = box.run("sh", "-c", look, "look", *targets).stdout
+    plant = " && ".join(
+        f"ln -sfT {target} {name}"
+        for name, target in {
+            f"{BACKUPS}/before-upgrade.sqlite3": "/root/own",
+            f"{BACKUPS}/before-upgrade.sqlite3.new": "/root/own/file",
+            f"{LEDGER}.restored": "/etc/shadow",
+            "/var/lib/mcfd/link": "/etc",
+        }.items()
+    )
+    box.run("runuser", "-u", "mcfd", "--", "sh", "-c", f"rm -f {BACKUPS}/before-upgrade.sqlite3 && {plant}")
+    good = shop.version()
+    assert box.install(other_version(shop.package, "9.7", breaks_at_the_start), check=False).returncode != 0
+    assert box.run("sh", "-c", look, "look", *targets).stdout == before
+    assert shop.version() == good
+    box.install(other_version(shop.package, "9.8"))
+    assert box.run("sh", "-c", look, "look", *targets).stdout == before
+    found = box.run("grep", "-rsl", "root:", "/var/lib/mcfd", check=False).stdout
+    assert found == ""
+    shop.sell()
+    shop.assert_nothing_is_lost()

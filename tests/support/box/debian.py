@@ -1,0 +1,197 @@
+"""A Debian of our own: made by mmdebstrap once and kept, laid out fresh for each use, entered or booted."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.tools import cannot, need
+
+BOOKWORM, TRIXIE, SID = "bookworm", "trixie", "sid"
+PACKAGES = "python3,systemd,udev,umockdev"
+# A distribution in the making: its index is old wherever a mirror is a snapshot, and nothing of it reaches a shop.
+LENIENT = ['--aptopt=Acquire::Check-Valid-Until "false"']
+KEPT = Path("/var/cache/mcfd-tests")
+BOOT_SECONDS = 60.0
+
+
+def need_debian() -> None:
+    if os.geteuid() != 0:
+        cannot("a Debian tree is made and entered by root only")
+    need("mmdebstrap", "systemd-nspawn", "dpkg-deb", "apt-get", "unshare", "nsenter", "tar")
+
+
+def mirror() -> str:
+    """Where this machine's own apt gets Debian from."""
+    targets = _output("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages")
+    found = [line.split()[-1] for line in targets.splitlines() if line.startswith("Debian ")]
+    if not found:
+        cannot("apt of this machine knows no mirror of Debian")
+    return found[0]
+
+
+@contextlib.contextmanager
+def keep(name: str) -> Iterator[tuple[Path, Path | None]]:
+    """A file that is made once: where it is, and where to make it if it is not there yet. One process at a time."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (KEPT / name).exists():
+            yield KEPT / name, None
+            return
+        with tempfile.TemporaryDirectory(prefix="half-", dir=KEPT) as scratch:
+            half = Path(scratch, name)
+            yield KEPT / name, half
+            if half.exists():
+                half.rename(KEPT / name)
+
+
+def base(suite: str) -> Path:
+    """The archive every tree is laid out from. Made within a minute where it is not there, from where apt gets its own packages."""
+    arch = _output("dpkg", "--print-architecture")
+    wanted = hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]
+    with keep(f"{suite}-{arch}-{wanted}.tar") as (archive, half):
+        if half is not None:
+            options = LENIENT if suite == SID else []
+            command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", *options, suite, half, mirror()]
+            try:
+                _quietly(*command)
+            except AssertionError as error:
+                cannot(f"no Debian tree can be made here: {error}")
+    return archive
+
+
+@contextlib.contextmanager
+def debian(suite: str = TRIXIE) -> Iterator[Debian]:
+    """A fresh tree, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="mcfd-debian-") as scratch:
+        tree = Path(scratch) / "tree"
+        tree.mkdir()
+        _quietly("tar", "-C", tree, "-xf", base(suite))
+        # Without an fsync for each of three thousand files.
+        (tree / "etc/dpkg/dpkg.cfg.d/quick").write_text("force-unsafe-io\n")
+        # No apt of the box looks for a network by itself; a test that wants a repository says which.
+        (tree / "etc/apt/sources.list").write_text("")
+        box = Debian(tree)
+        try:
+            yield box
+        finally:
+            box.switch_off()
+
+
+def dist_upgrade(box: Debian, suite: str) -> None:
+    """`apt dist-upgrade` to `suite`, from what was fetched for that once; the box itself has no network."""
+    with keep(f"{BOOKWORM}-to-{suite}-{_output('dpkg', '--print-architecture')}.tar") as (archive, half):
+        if half is not None:
+            _fetch_upgrade(suite, half)
+    _quietly("tar", "-C", box.tree, "-xf", archive)
+    box.run("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold", "--no-download", "dist-upgrade")
+
+
+def _fetch_upgrade(suite: str, archive: Path) -> None:
+    """apt's lists and all packages that a plain tree is upgraded with."""
+    with debian(BOOKWORM) as tree:
+        shutil.copy("/etc/resolv.conf", tree.path("/etc/resolv.conf"))
+        tree.path("/etc/apt/sources.list").write_text(f"deb {mirror()} {suite} main\n")
+        tree.run("apt-get", "update")
+        tree.run("apt-get", "-y", "--download-only", "dist-upgrade")
+        kept = ["etc/apt/sources.list", "var/lib/apt/lists", "var/cache/apt/archives"]
+        _quietly("tar", "-C", tree.tree, "-cf", archive, *kept)
+
+
+@dataclass
+class Debian:
+    tree: Path
+    _nspawn: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _init: int = 0
+
+    def run(self, *command: str | Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        """`command` as root in the box: beside its own systemd if it is booted, in a plain chroot if not."""
+        words = [str(word) for word in command]
+        enter = ["nsenter", "-t", str(self._init), "-a", "--"] if self._init else self._chroot()
+        clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+        # The box's own paths, but the tools that lead into it are the host's.
+        line = [shutil.which(enter[0]) or enter[0], *enter[1:], *words]
+        done = subprocess.run(
+            line, env=clean | environment, text=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        assert not check or done.returncode == 0, f"{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def _chroot(self) -> list[str]:
+        mount = 'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && exec chroot "$0" "$@"'
+        return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", mount, str(self.tree)]
+
+    def install(self, package: Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        """`apt install ./package`, without a network: what the package depends on is part of the tree."""
+        return self.run(
+            "apt-get", "install", "-y", "--allow-downgrades", self.bring(package), check=check, **environment
+        )
+
+    def bring(self, package: Path) -> str:
+        """On a stick, as it were; where it is in the box."""
+        shutil.copy(package, self.path("/root") / package.name)
+        return f"/root/{package.name}"
+
+    def path(self, inside: str) -> Path:
+        """Where a file of the box is on the host."""
+        return self.tree / inside.lstrip("/")
+
+    def boot(self) -> None:
+        """With its own systemd, process numbers and network: nothing of it is reached from outside."""
+        self._nspawn = subprocess.Popen(
+            # A run that is killed takes its box with it: on SIGTERM, systemd-nspawn switches the box off.
+            ["setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--register=no",
+             "--keep-unit", "--private-network", "--console=pipe", "--boot", f"--directory={self.tree}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + BOOT_SECONDS
+        while not self._running():
+            assert time.monotonic() < deadline, "the box did not boot"
+            if self._nspawn.poll() is not None:
+                cannot("systemd-nspawn cannot boot a Debian here (it needs root's full rights)")
+            time.sleep(0.1)
+
+    def _running(self) -> bool:
+        assert self._nspawn
+        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
+        if not children:
+            return False
+        self._init = int(children[0])
+        if Path(f"/proc/{self._init}/comm").read_text() != "systemd\n":
+            return False
+        return self.run("systemctl", "is-system-running", check=False).stdout.strip() in {"running", "degraded"}
+
+    def switch_off(self) -> None:
+        """As by pulling the plug. The end of its first process is the end of all of them, and only then is the tree still."""
+        if self._nspawn is None:
+            return
+        if self._init:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._init, signal.SIGKILL)
+            self._nspawn.wait(BOOT_SECONDS)
+        else:
+            self._nspawn.kill()
+            self._nspawn.wait()
+        self._nspawn, self._init = None, 0
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+
+def _quietly(*command: str | Path) -> None:
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, (
+        f"{command[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    )

@@ -1,0 +1,135 @@
+"""A shop on a box that boots: the package, a simulated machine on a line, a till that asks from inside.
+
+The box has a network of its own, so everything is asked for from inside."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.box.debian import Debian
+
+NIM = "EL02000015-1"
+LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
+PATIENCE_SECONDS = 30.0
+# The simulated machine, which keeps its counters while it is away.
+MACHINE = f"""\
+[Service]
+User=mcfd
+RuntimeDirectory=machine
+RuntimeDirectoryPreserve=yes
+StateDirectory=machine
+ExecStart=/usr/bin/python3 -IS -c "import sys; sys.path[:0] = ['/usr/lib/mcfd', '/opt/mcfd/lib']; from simulator.process.serve import main; main()" \
+  --nim {NIM} --ifu 00084440Y --link /run/machine/line --state /var/lib/machine/state --baud 0
+"""
+CALL = """
+import sys, urllib.error, urllib.request
+method, path, key, body = sys.argv[1:]
+headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+request = urllib.request.Request("http://127.0.0.1:8480" + path, body.encode() or None, headers, method=method)
+try:
+    answer = urllib.request.urlopen(request, timeout=30)
+except urllib.error.HTTPError as error:
+    answer = error
+except OSError as error:  # nobody listens: the daemon is down or on its way
+    sys.exit(f'0\\n{{"refused": "{error}"}}')
+print(answer.status)
+print(answer.read().decode())
+"""
+UPSTREAM = """
+[upstream]
+kind = "https"
+url = "https://127.0.0.1:1/closures"
+secret_file = "/etc/mcfd/credentials/upstream.secret"
+"""
+
+
+@dataclass
+class Shop:
+    box: Debian
+    package: Path
+    key: str = ""
+    sold: list[str] = field(default_factory=list)
+
+    def call(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
+        text = json.dumps(body) if body is not None else ""
+        done = self.box.run("python3", "-c", CALL, method, f"/v1/mcf/{NIM}{path}", self.key, text, check=False)
+        status, _, answer = (done.stdout or done.stderr).partition("\n")
+        return int(status), json.loads(answer)
+
+    def certify(self, number: str) -> tuple[int, dict[str, object]]:
+        invoice = {
+            "invoiceNumber": number,
+            "invoiceType": "FV",
+            "items": [{"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 1}],
+            "payments": [{"method": "E", "amount": 15000}],
+        }
+        return self.call("POST", "/certify", invoice)
+
+    def sell(self) -> dict[str, object]:
+        """Sells one more; the till tries again while the daemon starts, as tills do."""
+        number = f"FV-{len(self.sold) + 1:04}"
+        status, answer = self.until(lambda: self.certify(number), lambda found: found[0] not in {0, 503})
+        assert status == 200, answer
+        self.sold.append(number)
+        return answer
+
+    def until(
+        self, look: Callable[[], tuple[int, dict[str, object]]], good: Callable[[tuple[int, dict[str, object]]], bool]
+    ) -> tuple[int, dict[str, object]]:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not good(found := look()):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return found
+
+    def assert_nothing_is_lost(self) -> None:
+        """Every sale is in the ledger: it is answered as a duplicate, with the certification it had. The ledger verifies."""
+        for number in self.sold:
+            status, answer = self.certify(number)
+            assert (status, answer["code"]) == (409, "DUPLICATE_INVOICE"), number
+        self.box.run("mcfd", "verify")
+
+    def open(self) -> None:
+        """The package goes in, the machine is plugged in, `mcfd setup` finds it, and the daemon runs."""
+        self.box.install(self.package)
+        self.box.path("/etc/systemd/system/machine.service").write_text(MACHINE)
+        self.box.run("systemctl", "daemon-reload")
+        self.plug_in()
+        self.set_up()
+        with self.configuration.open("a") as file:
+            file.write(UPSTREAM)
+        self.box.path("/etc/mcfd/credentials/upstream.secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+        self.box.run("mcfd", "config", "check")
+        self.box.run("systemctl", "start", "mcfd.service", check=False)
+        assert self.unit("ActiveState") == "active", self.journal()
+
+    def version(self) -> str:
+        """The one in use."""
+        return self.box.run("mcfd", "--version").stdout.removeprefix("mcfd ").strip()
+
+    @property
+    def configuration(self) -> Path:
+        return self.box.path("/etc/mcfd/mcfd.toml")
+
+    def set_up(self) -> None:
+        """`mcfd setup` unattended, as a script would."""
+        said = self.box.run("mcfd", "setup", "--yes", "--json", "--port", "/run/machine/line").stdout
+        (found,) = json.loads(said)["machines"]
+        assert (found["nim"], found["ifu"], found["port"]) == (NIM, "00084440Y", "/run/machine/line")
+        self.key = found["key"]
+
+    def plug_in(self) -> None:
+        self.box.run("systemctl", "start", "machine.service")
+
+    def unplug(self) -> None:
+        self.box.run("systemctl", "stop", "machine.service")
+
+    def unit(self, name: str) -> str:
+        return self.box.run("systemctl", "show", "--value", f"--property={name}", "mcfd.service").stdout.strip()
+
+    def journal(self) -> str:
+        return self.box.run("journalctl", "--no-pager", "--unit=mcfd.service", "--lines=50").stdout

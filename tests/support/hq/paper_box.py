@@ -1,0 +1,150 @@
+"""A box without a machine: closures as the exchange wants them, chained and signed, and presences."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from typing import Any
+
+import msgspec
+
+from exchange.chain import GENESIS, closure_head
+from exchange.closure import (
+    TYPES,
+    Closure,
+    ClosureEvent,
+    Counters,
+    GroupTotal,
+    PaymentTotal,
+    TypeTotal,
+    encode_closure,
+    link_of,
+)
+from exchange.instants import instant_text
+from exchange.keys import PrivateKey
+from exchange.presence import TYPE, Presence, encode_presence
+from exchange.signing import sign
+
+EVENING = 1_765_044_000_000  # 2025-12-06T18:00:00Z
+DAY = 86_400_000
+BODY = (
+    *("kind", "nim", "certs_count", "total_ttc", "total_ht", "total_tva", "by_group", "by_type", "by_payment"),
+    *("credit_notes", "incomplete", "period_start", "period_end", "fvc_start", "fvc_end", "z_number", "report_id"),
+    *("created_at", "mcf_counters", "unexplained", "chain_previous"),
+)
+
+
+class PaperBox:
+    """`close` makes the next closure; `forget` puts its ledger back to an earlier one."""
+
+    def __init__(self, nim: str = "EL02000015-1", key: PrivateKey | None = None, seed: str = "") -> None:
+        self.nim = nim
+        self.seed = seed or nim
+        self.key = key or PrivateKey(hashlib.sha256(self.seed.encode()).digest())
+        self.ledger = self._id("ledger")
+        self.epoch = 0
+        self.closures: list[Closure] = []
+        self.made: dict[int, bytes] = {}
+
+    def _id(self, name: str) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.seed}/{name}"))
+
+    def close(self, sales: int = 2, at: int | None = None, **changes: Any) -> Closure:
+        last = self.closures[-1] if self.closures else None
+        z = last.z_number + 1 if last else 1
+        if at is None:
+            at = EVENING + (z - 1) * DAY
+        fvc = last.mcf_counters.fvc if last else 10
+        seq = last.last_seq if last else 0
+        name = f"z{z}" if not self.epoch else f"z{z}.{self.epoch}"
+        entry = hashlib.sha256(f"{self.seed}{name}".encode()).hexdigest()
+        before = last.chain_head if last else GENESIS.hex()
+        closure = Closure(
+            kind="Z",
+            nim=self.nim,
+            period_start=instant_text(at - DAY),
+            period_end=instant_text(at),
+            certs_count=sales,
+            total_ttc=8000 * sales,
+            total_ht=6780 * sales,
+            total_tva=1220 * sales,
+            by_group=(GroupTotal(group="B", ht=6780 * sales, tva=1220 * sales, ttc=8000 * sales),) if sales else (),
+            by_type=(TypeTotal(invoice_type="FV", count=sales, total_ttc=8000 * sales),) if sales else (),
+            by_payment=(PaymentTotal(method="E", label="Espèces", amount=8000 * sales),) if sales else (),
+            fvc_start=fvc + 1 if sales else fvc,
+            fvc_end=fvc + sales,
+            z_number=z,
+            report_id=self._id(name),
+            created_at=instant_text(at),
+            mcf_counters=Counters(tc=fvc + sales, fvc=fvc + sales, frc=0),
+            mode="live",
+            box="caisse-1",
+            chain_previous=entry if sales else before,
+            ledger_id=self.ledger,
+            epoch=self.epoch,
+            previous_report_id=last.report_id if last else None,
+            previous_chain_head=before,
+            first_seq=seq + 1,
+            last_seq=seq + sales,
+            opening_counters=Counters(tc=fvc, fvc=fvc, frc=0) if last else None,
+            key_id=self.key.id,
+        )
+        closure = proven(msgspec.structs.replace(closure, **changes))
+        self.closures.append(closure)
+        return closure
+
+    def forget(self, z: int) -> None:
+        """The ledger is put back to that Z, from a backup."""
+        self.closures = [closure for closure in self.closures if closure.z_number <= z]
+        self.epoch += 1
+
+    def sent(
+        self, closure: Closure, now: int | None = None, key: PrivateKey | None = None
+    ) -> tuple[dict[str, str], bytes]:
+        """Headers and body, as they go."""
+        body = encode_closure(event_of(closure))
+        return sign([key or self.key], closure.report_id, int(now or time.time()), body), body
+
+    def presence(self, at: int | None = None, **changes: Any) -> Presence:
+        last = self.closures[-1] if self.closures else None
+        known: dict[str, Any] = (
+            {"z": last.z_number, "z_head": last.chain_head[:16], "seq": last.last_seq} if last else {}
+        )
+        return Presence(
+            type=TYPE,
+            nim=self.nim,
+            at=instant_text(at if at is not None else time.time_ns() // 1_000_000),
+            ledger=self.ledger,
+            boot="0badcafe",
+            version="1.0.0",
+            key=self.key.id,
+            epoch=self.epoch,
+            **{"connected": True, "tax_days": 0, "disk": 9000, **known, **changes},
+        )
+
+    def sent_presence(self, presence: Presence, now: int | None = None) -> tuple[dict[str, str], bytes]:
+        body = encode_presence(presence)
+        return sign([self.key], str(uuid.uuid4()), int(now or time.time()), body), body
+
+
+def proven(closure: Closure) -> Closure:
+    """With its body as stored, and the head over it."""
+    plain = msgspec.to_builtins(closure)
+    body = msgspec.json.encode({name: plain[name] for name in BODY}).decode()
+    closure = msgspec.structs.replace(closure, body=body)
+    head = closure_head(bytes.fromhex(closure.chain_previous), link_of(closure)).hex()
+    return msgspec.structs.replace(closure, chain_head=head)
+
+
+def event_of(closure: Closure) -> ClosureEvent:
+    return ClosureEvent(
+        specversion="1.0",
+        id=closure.report_id,
+        source=f"/mcf/{closure.nim}",
+        type=TYPES[closure.mode],
+        subject=str(closure.z_number),
+        time=closure.created_at,
+        datacontenttype="application/json",
+        data=closure,
+    )

@@ -1,0 +1,87 @@
+"""A PostgreSQL cluster that is thrown away: Debian's own server in a directory of the tests, reached by its socket alone."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import psycopg
+
+DEBIAN = "postgresql"
+"""The package that a skip names."""
+
+
+def binaries() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    return found[-1].parent if found else None
+
+
+class Cluster:
+    def __init__(self) -> None:
+        bin_directory = binaries()
+        assert bin_directory, f"Debian's package {DEBIAN} is missing"
+        self._bin = bin_directory
+        # Not under pytest's directory: a socket's path has at most 107 bytes.
+        self.directory = Path(tempfile.mkdtemp(prefix="hq-pg-"))
+        self._user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+        if self._user:
+            os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
+        self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _as_owner(self) -> dict[str, int]:
+        # PostgreSQL does not run as root.
+        return {"user": self._user.pw_uid, "group": self._user.pw_gid} if self._user else {}
+
+    def _run(self, name: str, *arguments: str) -> None:
+        command = [str(self._bin / name), *arguments]
+        subprocess.run(command, cwd=self.directory, check=True, capture_output=True, timeout=120, **self._as_owner())
+
+    def start(self) -> None:
+        options = ["-D", "data", "-k", str(self.directory), "-c", "listen_addresses=", "-c", "max_connections=60"]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._bin / "postgres"), *options], cwd=self.directory, stdout=log, stderr=log, **self._as_owner()
+            )
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.dsn("postgres"), connect_timeout=2).close()
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
+                time.sleep(0.05)
+            else:
+                return
+
+    def dsn(self, database: str) -> str:
+        return f"postgresql://postgres@/{database}?host={self.directory}"
+
+    def database(self) -> str:
+        """The URL of a new, empty one."""
+        name = f"hq_{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.dsn(name)
+
+    def drop(self, url: str) -> None:
+        name = url.partition("?")[0].rpartition("/")[2]
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def kill(self) -> None:
+        """As a power cut: no checkpoint, no goodbye to anybody."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(60)
+            self._process = None
+
+    def remove(self) -> None:
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,100 @@
+"""`mcfd-hq run` as a process of its own, with its command line beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+TESTS = Path(__file__).parents[2]
+COMMAND = str(Path(sys.executable).parent / "mcfd-hq")
+
+
+class RunningHq:
+    def __init__(self, directory: Path, url: str, extra: str = "") -> None:
+        directory.mkdir(exist_ok=True)
+        self.url = url
+        self.config = directory / "hq.toml"
+        self.config.write_text(
+            f'[server]\nport = 0\n[storage]\nurl = {json.dumps(url)}\nregister_copy = "{directory}/register.json"\n{extra}'
+        )
+        self._log = directory / "hq.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.base = ""
+
+    def cli(self, *arguments: str, stdin: str = "") -> str:
+        done = self.tried(*arguments, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def tried(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = [COMMAND, *arguments, "--config", str(self.config)]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+
+    def start(self, dies_at: tuple[str, int] | None = None) -> None:
+        before = self._log.stat().st_size if self._log.exists() else 0
+        command = [COMMAND, "run"]
+        if dies_at is not None:
+            command = [sys.executable, "-m", "support.hq.killed", dies_at[0], str(dies_at[1])]
+        path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--config", str(self.config)], stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": path}
+            )
+        self.base = self._address(before)
+
+    def wait_until_dead(self) -> None:
+        assert self._process.wait(60) == -signal.SIGKILL
+
+    def _address(self, before: int) -> str:
+        deadline = time.monotonic() + 60
+        while True:
+            text = self._log.read_text()[before:]
+            if found := re.search(r"event=started .*address=(\S+)", text):
+                return found[1]
+            assert self._process.poll() is None, text[-3000:]
+            assert time.monotonic() < deadline, text[-3000:]
+            time.sleep(0.02)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> int:
+        if self._process is None:
+            return 0
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        code = self._process.wait(60)
+        self._process = None
+        return code
+
+    def post(self, path: str, sent: tuple[dict[str, str], bytes]) -> httpx.Response:
+        return httpx.post(f"{self.base}{path}", headers=sent[0], content=sent[1], timeout=30, trust_env=False)
+
+    def key(self, role: str = "accountant") -> str:
+        return self.cli("keys", "create", "--role", role)
+
+    def get(self, path: str, key: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.get(f"{self.base}{path}", headers=headers, timeout=30, trust_env=False)

@@ -1,0 +1,166 @@
+"""A real ledger in a file, and a till that drives it the way the use cases do, with a machine made of three counters."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from daemon.core.clock import zone
+from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.ledger.attempt import Attempt, Record
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.closure import Closure
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
+from daemon.store import Store
+
+NIM = "EL02000015-1"
+IFU = "00084440Y"
+ZONE = zone("Africa/Ouagadougou")
+START = 1_765_000_000_000
+MINUTE = 60_000
+RATES = {"A": 0, "B": 1800, "C": 1000}
+
+
+@contextlib.asynccontextmanager
+async def opened(path: Path, **options: object) -> AsyncIterator[Store]:
+    async with await Store.open(path, **{"timezone": ZONE, "reserve_bytes": 0, **options}) as store:
+        yield store
+
+
+def invoice(
+    number: str = "F-1",
+    *,
+    type_: str = "FV",
+    amounts: Sequence[tuple[str, int]] = (("B", 15000),),
+    method: str = "E",
+    reference: str = "",
+) -> Invoice:
+    """One line for each (group, amount); VAT by group, rounded half up."""
+    items = tuple(
+        Item(f"Article {at}", group, RATES[group], amount * 100, 1000, amount, amount)
+        for at, (group, amount) in enumerate(amounts)
+    )
+    total = sum(amount for _, amount in amounts)
+    return Invoice(
+        number=number,
+        type=type_,
+        price_mode="TTC",
+        operator_id="1",
+        operator_name="Caisse 1",
+        isf="1",
+        customer=Customer(),
+        items=items,
+        payments=(Payment(method, total),),
+        taxes=taxes(amounts),
+        total_ttc=total,
+        nature="COR" if type_ in CREDITS else "",
+        reference=reference,
+    )
+
+
+def taxes(amounts: Sequence[tuple[str, int]]) -> tuple[TaxLine, ...]:
+    sums: dict[str, int] = {}
+    for group, amount in amounts:
+        sums[group] = sums.get(group, 0) + amount
+    lines = []
+    for group, ttc in sorted(sums.items()):
+        ht = (2 * ttc * 10000 + 10000 + RATES[group]) // (2 * (10000 + RATES[group]))
+        lines.append(TaxLine(group, RATES[group], ht, ttc - ht, ttc))
+    return tuple(lines)
+
+
+def code_of(number: str) -> str:
+    return hashlib.sha256(number.encode()).hexdigest()[:24].upper()
+
+
+@dataclass
+class Till:
+    """`at` is the time of the next thing, a minute after the one before; `counters` are the machine's."""
+
+    store: Store
+    book: Book
+    at: int = START
+    counters: FiscalCounters = field(default_factory=lambda: FiscalCounters(0, 0, 0))
+    sold: int = 0
+
+    @classmethod
+    async def of(cls, store: Store, nim: str = NIM, mode: str = "live") -> Till:
+        book = await store.ledger.open_book(nim, mode)
+        state = await store.ledger.state(book)
+        return cls(store, book, max(state.last_at, START), state.known or FiscalCounters(0, 0, 0), state.last_seq)
+
+    def moved(self, invoice: Invoice) -> FiscalCounters:
+        tc, fvc, frc = self.counters.tc, self.counters.fvc, self.counters.frc
+        return FiscalCounters(tc + 1, fvc, frc + 1) if invoice.is_credit else FiscalCounters(tc + 1, fvc + 1, frc)
+
+    def word(self, invoice: Invoice) -> Certified:
+        """What the machine says when it certifies; its counters move."""
+        self.counters = self.moved(invoice)
+        return Certified(code_of(invoice.number), "20251206100000", IFU, self.counters)
+
+    async def begin(self, sale: Invoice, key: bytes = b"", body: bytes = b"") -> int:
+        self.at += MINUTE
+        attempt = Attempt(sale, self.counters, self.at, f"request-{sale.number}", key, body)
+        return await self.store.ledger.begin(self.book, attempt)
+
+    async def finish(self, attempt_id: int, sale: Invoice) -> Record:
+        self.at += 50
+        return await self.store.ledger.certify(
+            self.book,
+            attempt_id,
+            self.word(sale),
+            invoice=sale,
+            total_ttc=sale.total_ttc,
+            at=self.at,
+            line_ms=40,
+            duration_ms=50,
+        )
+
+    async def certify(self, sale: Invoice, key: bytes = b"", body: bytes = b"") -> Record:
+        return await self.finish(await self.begin(sale, key, body), sale)
+
+    async def sell(self, total: int = 15000, group: str = "B") -> Record:
+        """A sale with a number of its own."""
+        self.sold += 1
+        return await self.certify(invoice(f"S-{self.sold}", amounts=((group, total),)))
+
+    async def fail(
+        self, sale: Invoice, state: str = "refused", reason: str = "E:No amount!", key: bytes = b""
+    ) -> Record:
+        attempt_id = await self.begin(sale, key, b"body")
+        self.at += 50
+        return await self.store.ledger.end(self.book, attempt_id, state, reason, at=self.at)
+
+    async def close(self, *, unexplained: int = 0, key: bytes = b"", body: bytes = b"") -> Closure:
+        self.at += MINUTE
+        return await self.store.ledger.close_period(
+            self.book,
+            counters=self.counters,
+            unexplained=unexplained,
+            at=self.at,
+            key_hash=key,
+            fingerprint=body,
+        )
+
+    def state(self, last: Invoice | None = None) -> MachineState:
+        """C1h."""
+        told = None
+        if last is not None:
+            told = LastInvoice(last.number, code_of(last.number), "20251206100000", last.type, last.total_ttc)
+        return MachineState(NIM, IFU, "20251206100000", self.counters, RATES, told)
+
+
+def query(path: Path, sql: str, *values: object) -> list[tuple]:
+    """What is in the file, seen from outside."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql, values).fetchall()
+
+
+def tamper(path: Path, sql: str, *values: object) -> None:
+    """A change behind the ledger's back."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(sql, values).rowcount != 0

@@ -1,0 +1,44 @@
+"""A probe of simulated machines in memory: many at once, since most of a probe is waiting for a clock to tick."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from daemon.probe import meeting
+from daemon.probe.run import Result, probe
+from simulator.line.memory_port import MemoryPort
+from simulator.line.session import Session
+from simulator.machine.machine import Machine
+from simulator.machine.options import MachineClock, Options
+
+
+class Probed:
+    """Machines behind addresses of their own, in the place of `open_line`."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.sessions: dict[str, Session] = {}
+        monkeypatch.setattr(meeting, "open_line", self._open)
+
+    def add(self, options: Mapping[str, Any]) -> str:
+        place = f"tcp://machine-{len(self.sessions)}:1"
+        self.sessions[place] = Session(Machine(Options(**options), MachineClock()))
+        return place
+
+    async def probe(self, options: Mapping[str, Any], **how: Any) -> Result:
+        return await probe(self.add(options), **how)
+
+    async def probe_each(self, options: Mapping[str, Mapping[str, Any]], **how: Any) -> dict[str, Result]:
+        results = await asyncio.gather(*(self.probe(each, **how) for each in options.values()))
+        return dict(zip(options, results, strict=True))
+
+    async def probe_places(self, places: Sequence[str], **how: Any) -> list[Result]:
+        return await asyncio.gather(*(probe(place, **how) for place in places))
+
+    async def _open(self, place: str, _: int) -> MemoryPort:
+        return MemoryPort(self.sessions[place])
+
+
+def contradicted(result: Result) -> set[str]:
+    return {finding.check for finding in result.findings if finding.verdict == "contradicted"}

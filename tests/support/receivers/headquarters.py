@@ -1,0 +1,195 @@
+"""Headquarters of each kind, real ones: they come up, are killed, come back, and show what they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import nats.errors
+from support.receivers.nats_server import NatsServer, NatsSite, add_stream, read_events
+
+from daemon.upstream.options import Options
+from daemon.upstream.signing import generate
+
+RECEIVER = Path(__file__).with_name("receiver.py")
+
+
+class Headquarters(Protocol):
+    kind: str
+
+    @property
+    def options(self) -> Options: ...
+    async def up(self) -> None: ...
+    def kill(self) -> None:
+        """SIGKILL; what it took stays taken."""
+        ...
+
+    async def events(self) -> list[dict]:
+        """What arrived, in order, each id once."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Keys:
+    """`v1`: a shared secret; `v1a`: a key pair as `mcfd upstream keygen` makes it."""
+
+    def __init__(self, directory: Path, version: str) -> None:
+        self.setting = {"v1": "secret_file", "v1a": "key_file"}[version]
+        self.file = directory / f"upstream-{version}.key"
+        if version == "v1":
+            self.public = "whsec_" + base64.b64encode(os.urandom(32)).decode()
+            self.file.write_text(self.public + "\n")
+        else:
+            self.public = generate(self.file)
+
+
+class HttpHeadquarters:
+    kind = "https"
+
+    def __init__(self, directory: Path, version: str = "v1", cert: Path | None = None, **options) -> None:
+        self.keys = Keys(directory, version)
+        self._book = directory / "headquarters.jsonl"
+        self._cert = cert
+        self._port = 0
+        self._options = options
+        self._process: subprocess.Popen | None = None
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._cert else 'http'}://127.0.0.1:{self._port}/closures"
+
+    @property
+    def options(self) -> Options:
+        return Options(**({"url": self.url, "key_files": (self.keys.file,), "timeout": 2.0} | self._options))
+
+    async def up(self) -> None:
+        self._start()
+        line = await asyncio.to_thread(self._process.stdout.readline)
+        assert line.startswith(b"ready "), line
+        self._port = int(line.split()[1])
+
+    def _start(self) -> None:
+        command = [sys.executable, str(RECEIVER), "--port", str(self._port), "--book", str(self._book)]
+        command += ["--key", self.keys.public]
+        if self._cert:
+            command += ["--cert", str(self._cert)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process.stdout.close()
+
+    async def script(self, *steps: dict) -> None:
+        """What it does with the next requests, one step each (receiver.py)."""
+        async with httpx.AsyncClient(trust_env=False) as client:
+            answer = await client.post(self.url.replace("/closures", "/_next"), json=steps)
+            assert answer.status_code == 204
+
+    def attempts(self) -> list[dict]:
+        """Every request: id, status, at, headers, body, and whether it was kept as new."""
+        if not self._book.exists():
+            return []
+        # A kill may leave half a line at the end: that request was never answered.
+        return [json.loads(line) for line in self._book.read_text().splitlines() if line.endswith("}")]
+
+    async def events(self) -> list[dict]:
+        return [json.loads(attempt["body"]) for attempt in self.attempts() if attempt["kept"]]
+
+    async def close(self) -> None:
+        self.kill()
+
+
+class NatsHeadquarters:
+    kind = "nats"
+
+    def __init__(self, directory: Path, **options) -> None:
+        self.site = NatsSite(directory / "nats")
+        self.server = NatsServer(self.site)
+        self._options = options
+        self._has_stream = False
+
+    @property
+    def options(self) -> Options:
+        own = {"url": self.server.url, "credentials_file": self.site.shop, "tls_ca": self.site.authority.path}
+        return Options(**(own | {"timeout": 2.0} | self._options))
+
+    async def up(self) -> None:
+        await self.server.up()
+        if not self._has_stream:
+            async with self.reading() as client:
+                await add_stream(client, "closures-one.json")
+                await add_stream(client, "presence-one.json")
+            self._has_stream = True
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    @contextlib.asynccontextmanager
+    async def reading(self):
+        client = await self.site.connect(self.server.url)
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    async def events(self) -> list[dict]:
+        try:
+            async with self.reading() as client:
+                return await read_events(client)
+        except (OSError, nats.errors.Error):  # just killed or just up: it shows nothing for the moment
+            return []
+
+    async def close(self) -> None:
+        self.kill()
+
+
+KINDS: dict[str, Callable[[Path], Headquarters]] = {
+    "https-v1": lambda directory: HttpHeadquarters(directory, "v1"),
+    "https-v1a": lambda directory: HttpHeadquarters(directory, "v1a"),
+    "nats": NatsHeadquarters,
+}
+
+
+def upstream_section(headquarters: Headquarters, **settings) -> str:
+    """The `[upstream]` of a configuration file that sends there; `settings` go on top, as `retry_max=0.2`."""
+    options = headquarters.options
+    values = {"kind": headquarters.kind, "url": options.url}
+    if isinstance(headquarters, HttpHeadquarters):
+        values[headquarters.keys.setting] = str(headquarters.keys.file)
+    if options.credentials_file:
+        values["credentials_file"] = str(options.credentials_file)
+    if options.tls_ca:
+        values["tls_ca"] = str(options.tls_ca)
+    return "\n".join(["[upstream]", *(f"{name} = {json.dumps(value)}" for name, value in (values | settings).items())])
+
+
+def z_numbers(events: list[dict], nim: str) -> list[int]:
+    """The Z of one machine, in order of arrival."""
+    return [int(event["subject"]) for event in events if event["source"] == f"/mcf/{nim}"]
+
+
+async def until(condition, deadline: float = 30.0, every: float = 0.02) -> None:
+    """Wait for what `condition()` says; it may be a coroutine function."""
+    end = time.monotonic() + deadline
+    while True:
+        value = condition()
+        if asyncio.iscoroutine(value):
+            value = await value
+        if value:
+            return
+        assert time.monotonic() < end, f"not within {deadline:g} s"
+        await asyncio.sleep(every)

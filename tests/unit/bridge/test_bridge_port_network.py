@@ -1,0 +1,183 @@
+"""A port over the network: what reaches the machine, what never does after the end, and how each failure is told."""
+
+import asyncio
+import os
+import socket
+import struct
+
+import pytest
+from support.line.network import Relay, free_port, ser2net
+from support.line.states import raw_terminal
+from support.shop import Machine
+
+from bridge import port_network
+from bridge.errors import LinkEnded, PortUnavailable, PortVanished
+from bridge.link import Link
+from bridge.machine import handshake
+from bridge.port_network import is_network, open_line
+
+
+@pytest.fixture
+def machine(tmp_path):
+    machine = Machine(tmp_path).start()
+    yield machine
+    machine.kill()
+
+
+class Ears:
+    """What a port delivered."""
+
+    def __init__(self, port):
+        self.data = b""
+        self.lost = asyncio.get_running_loop().create_future()
+        port.attach(self._hear, self.lost.set_result)
+
+    def _hear(self, data):
+        self.data += data
+
+
+@pytest.fixture
+def server():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        yield server
+
+
+def read_to_the_end(connection, received):
+    while data := connection.recv(65536):
+        received += data
+
+
+def place(server):
+    return f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(("scheme", "telnet"), [("tcp", False), ("rfc2217", True)])
+async def test_a_machine_behind_ser2net_answers(tmp_path, machine, scheme, telnet):
+    """Through a real device server, raw and by RFC 2217, the machine tells its state; and again after a new connection."""
+    with ser2net(tmp_path, machine.link, telnet=telnet) as port:
+        for _ in range(2):
+            for _ in range(50):  # ser2net frees its tty a moment after a client has gone
+                link = Link(await open_line(f"{scheme}://127.0.0.1:{port}"))
+                try:
+                    state = await handshake(link)
+                    break
+                except LinkEnded:
+                    await asyncio.sleep(0.1)
+                finally:
+                    link.close()
+            assert state.nim == machine.nim
+
+
+async def test_bytes_that_telnet_would_take_for_its_own_pass(tmp_path):
+    """FFh is an escape of telnet: it arrives once, as itself, in both directions."""
+    with raw_terminal(tmp_path / "far") as far, ser2net(tmp_path, tmp_path / "far", telnet=True) as port:
+        line = await open_line(f"rfc2217://127.0.0.1:{port}")
+        ears = Ears(line)
+        line.write(b"\xff\x01\xff\xff\x03")
+        sent = b""
+        while len(sent) < 5:
+            sent += await asyncio.to_thread(os.read, far, 100)
+        os.write(far, b"\x16\xff\xff\x03")
+        for _ in range(1000):
+            await asyncio.sleep(0.01)
+            if len(ears.data) >= 4:
+                break
+        line.close()
+        assert (sent, ears.data) == (b"\xff\x01\xff\xff\x03", b"\x16\xff\xff\x03")
+
+
+async def test_what_was_not_delivered_dies_with_the_connection(server):
+    """A 38h that waits in the system's buffers when the link is given up never reaches the machine: the other end, however late it
+    reads, finds a reset, not the rest."""
+    line = await open_line(place(server))
+    Ears(line)
+    near, _ = server.accept()
+    with near:
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.write(b"x" * 20_000_000)
+        line.write(b"the 38h")
+        line.close()
+        await asyncio.sleep(0.2)
+        received = bytearray()
+        with pytest.raises(ConnectionResetError):
+            read_to_the_end(near, received)
+        assert b"38h" not in received
+
+
+async def test_a_server_that_hangs_up_is_a_loss(server):
+    """A connection that was taken over, politely or not, is a port that vanished; told once."""
+    for linger in (None, struct.pack("ii", 1, 0)):
+        line = await open_line(place(server))
+        ears = Ears(line)
+        near, _ = server.accept()
+        if linger:
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        near.close()
+        assert isinstance(await asyncio.wait_for(ears.lost, 10), PortVanished)
+        line.close()
+
+
+async def test_nothing_is_delivered_after_close(server):
+    line = await open_line(place(server))
+    ears = Ears(line)
+    near, _ = server.accept()
+    with near:
+        line.close()
+        line.close()
+        await asyncio.sleep(0.05)
+        assert ears.data == b""
+        assert not ears.lost.done()
+        line.write(b"ignored")
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "rfc2217"])
+async def test_nobody_listens(scheme):
+    with pytest.raises(PortUnavailable, match="nobody listens") as caught:
+        await open_line(f"{scheme}://127.0.0.1:{free_port()}")
+    assert caught.value.why == "missing"
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "rfc2217"])
+async def test_a_name_that_nobody_knows(scheme):
+    with pytest.raises(PortUnavailable, match="nobody knows that name"):
+        await open_line(f"{scheme}://no-such-machine.invalid:4001")
+
+
+async def test_a_server_that_never_takes_us(monkeypatch):
+    """A backlog that is full, as an address that swallows everything: told after a while, and the loop goes on meanwhile."""
+    monkeypatch.setattr(port_network, "CONNECT_SECONDS", 0.3)
+    with socket.socket() as deaf, socket.socket() as one, socket.socket() as two:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for filling in (one, two):
+            filling.setblocking(False)
+            filling.connect_ex(deaf.getsockname())
+        with pytest.raises(PortUnavailable, match="does not answer"):
+            await open_line(f"tcp://127.0.0.1:{deaf.getsockname()[1]}")
+
+
+async def test_a_raw_server_is_no_rfc2217(tmp_path, machine):
+    """The wrong word in the configuration is said to be that, and costs bounded time."""
+    with ser2net(tmp_path, machine.link) as port, pytest.raises(PortUnavailable, match="RFC2217"):
+        await open_line(f"rfc2217://127.0.0.1:{port}")
+
+
+async def test_a_line_that_splits_every_byte(tmp_path, machine):
+    """Each byte in a packet of its own, with a pause: the answer is put together."""
+    with ser2net(tmp_path, machine.link) as port, Relay(port) as relay:
+        relay.piece, relay.gap = 1, 0.001
+        link = Link(await open_line(f"tcp://127.0.0.1:{relay.port}"))
+        try:
+            assert (await handshake(link)).nim == machine.nim
+        finally:
+            link.close()
+
+
+def test_which_places_are_of_the_network():
+    assert [is_network(place) for place in ("tcp://a:1", "rfc2217://a:1", "/dev/ttyS0", "http://a:1")] == [
+        True,
+        True,
+        False,
+        False,
+    ]

@@ -1,0 +1,129 @@
+"""People who log in: wrong passwords, sessions that end, cookies, and pages of other sites."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from support.ledgers.ledger import START, opened
+
+from daemon.api.access import login
+from daemon.api.access.login import IDLE_MS, Logins, is_from_here, session_cookie, token_of
+from daemon.api.refusals import TooManyRequests, WrongPassword
+from daemon.core.passwords import hash_password
+
+PASSWORD = "mil et sorgho"  # noqa: S105  of nobody
+HERE = "192.168.1.7"
+
+
+class Clock:
+    now = START
+
+    def __call__(self) -> int:
+        return self.now
+
+
+async def test_a_session_from_login_to_logout(tmp_path: Path) -> None:
+    """The right password opens one, every request finds it, logout ends it; the cookie's content is nowhere in the file."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        await store.people.create("awa", "manager", hash_password(PASSWORD), at=START)
+        logins = Logins(store.people, Clock())
+        token = await logins.log_in("awa", PASSWORD, HERE)
+        name, value = session_cookie(token, tls=True)
+        assert name == b"set-cookie"
+        assert {b"HttpOnly", b"SameSite=Strict", b"Secure", b"Path=/"} <= set(value.split(b"; "))
+        session = logins.who_of([(b"cookie", b"lang=fr; " + value.partition(b";")[0])])
+        assert session is not None
+        assert (session.name, session.role) == ("awa", "manager")
+        await logins.log_out(token, HERE)
+        assert logins.who(token) is None
+        entries = [(entry.action, entry.actor, entry.address) for entry in await store.audit.newest(2)]
+        assert entries == [("user.logged_out", "user:awa", HERE), ("user.logged_in", "user:awa", HERE)]
+        everything = b"".join(file.read_bytes() for file in tmp_path.iterdir())  # noqa: ASYNC240  local files
+        assert token.encode() not in everything
+
+
+async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
+    """12 hours after its last request, whatever was written down of it so far."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        await store.people.create("awa", "manager", hash_password(PASSWORD), at=START)
+        clock = Clock()
+        logins = Logins(store.people, clock)
+        token = await logins.log_in("awa", PASSWORD, HERE)
+        clock.now = START + IDLE_MS
+        assert logins.who(token) is not None
+        clock.now += IDLE_MS
+        assert logins.who(token) is not None
+        clock.now += IDLE_MS + 1
+        assert logins.who(token) is None
+
+
+async def test_wrong_names_and_wrong_passwords_are_one(tmp_path: Path) -> None:
+    """Neither the answer nor its log tells whether there is such a person; after five a minute that address has to wait,
+    and another one does not."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        await store.people.create("awa", "manager", hash_password(PASSWORD), at=START)
+        await store.people.create("old", "manager", hash_password(PASSWORD), at=START)
+        await store.people.disable("old", at=START)
+        logins = Logins(store.people, Clock())
+        told = set()
+        with capture_logs() as logs:
+            for name, password in (("awa", "x"), ("nobody", PASSWORD), ("old", PASSWORD), ("awa", ""), ("", "")):
+                with pytest.raises(WrongPassword) as refused:
+                    await logins.log_in(name, password, HERE)
+                told.add(str(refused.value))
+        assert told == {"the name or the password is wrong"}
+        assert [entry["event"] for entry in logs] == ["login.failed"] * 5
+        with pytest.raises(TooManyRequests):
+            await logins.log_in("awa", PASSWORD, HERE)
+        assert await logins.log_in("awa", PASSWORD, "192.168.1.8")
+
+
+async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One password is tried at a time, four may wait, the rest are told to come back: no flood costs more than one core."""
+    running, most = 0, 0
+
+    async def try_slowly(*_: object) -> bool:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return False
+
+    monkeypatch.setattr(login.asyncio, "to_thread", try_slowly)
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        logins = Logins(store.people, Clock())
+        results = await asyncio.gather(
+            *(logins.log_in("awa", "x", f"10.0.0.{number}") for number in range(20)), return_exceptions=True
+        )
+    kinds = [type(result).__name__ for result in results]
+    assert most == 1
+    assert (kinds.count("WrongPassword"), kinds.count("TooManyRequests")) == (4, 16)
+
+
+@pytest.mark.parametrize(
+    ("headers", "ours"),
+    [
+        ({"sec-fetch-site": "same-origin"}, True),
+        ({"sec-fetch-site": "none"}, True),
+        ({"sec-fetch-site": "cross-site", "origin": "http://box", "host": "box"}, False),
+        ({"sec-fetch-site": "same-site"}, False),
+        ({"origin": "http://box:8480", "host": "box:8480"}, True),
+        ({"origin": "http://evil:8480", "host": "box:8480"}, False),
+        ({"origin": "null", "host": "box"}, False),
+        ({"host": "box"}, False),
+    ],
+)
+def test_a_change_comes_from_a_page_of_the_box(headers: dict[str, str], ours: bool) -> None:
+    """Another site in the same browser has the cookie sent by no modern browser, and is refused besides."""
+    assert is_from_here([(name.encode(), value.encode()) for name, value in headers.items()]) is ours
+
+
+@pytest.mark.parametrize("cookie", ["", "mcfd_session", "x=1", 'mcfd_session="', "mcfd_session=\xff; ;;=", "a" * 9000])
+def test_cookies_that_are_none(cookie: str) -> None:
+    """Whatever a browser sends there, it is no session and no error."""
+    assert token_of([(b"cookie", cookie.encode("latin-1"))]) in {"", '"', "\xff"}

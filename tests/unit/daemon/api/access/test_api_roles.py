@@ -1,0 +1,93 @@
+"""Every role against every endpoint (decision 28): this table is what the API does."""
+
+from __future__ import annotations
+
+import pytest
+from support.api import ENDED_KEY, INVOICE, NIM, ROLE_KEYS, Served, UseCases
+
+from daemon.api.document.describe import Doc
+from daemon.api.service import KEY_ROUTES, MACHINE_ROUTES
+from daemon.core.roles import ROLES, may
+
+LOOK, CERTIFY, REPORT, CLOSE = "look", "certify", "report", "close"
+NEEDED = {
+    ("GET", "/v1/me"): LOOK,
+    ("GET", "/info"): LOOK,
+    ("GET", "/certifications"): LOOK,
+    ("GET", "/certifications/{code:str}"): LOOK,
+    ("GET", "/certifications/{code:str}/qr.svg"): LOOK,
+    ("GET", "/certifications/{code:str}/qr.png"): LOOK,
+    ("POST", "/certify"): CERTIFY,
+    ("POST", "/credit-note"): CERTIFY,
+    ("GET", "/events"): REPORT,
+    ("GET", "/reports"): REPORT,
+    ("GET", "/reports/x"): REPORT,
+    ("GET", "/reports/a"): REPORT,
+    ("GET", "/reports/articles"): REPORT,
+    ("GET", "/reports/z/{z:str}"): REPORT,
+    **{
+        (method, f"/certifications/{{code:str}}/{verb}"): LOOK
+        for method, verb in (("GET", "ticket"), ("POST", "print"))
+    },
+    **{
+        (method, f"/reports/{report}/{verb}"): REPORT
+        for report in ("x", "z/{z:str}", "a", "articles")
+        for method, verb in (("GET", "ticket"), ("POST", "print"))
+    },
+    ("POST", "/reports/z"): CLOSE,
+    ("POST", "/cancel-pending"): CLOSE,
+}
+
+
+def test_the_table_names_every_endpoint() -> None:
+    """And nothing that is not there: a new endpoint gets its line here, or nobody but a technician may use it."""
+    found = {}
+    for handler in (*MACHINE_ROUTES, *KEY_ROUTES):
+        doc = handler.opt["doc"]
+        assert isinstance(doc, Doc)
+        found.update({(method, path): doc.right for method in handler.http_methods for path in handler.paths})
+    assert found == NEEDED
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(
+    ("endpoint", "right"), NEEDED.items(), ids=lambda value: " ".join(value) if len(value) == 2 else ""
+)
+async def test_who_may_what(
+    served: Served, usecases: UseCases, role: str, endpoint: tuple[str, str], right: str
+) -> None:
+    """403 ROLE_NOT_ALLOWED, naming the roles that may, before anything is done; nobody else is refused for their role."""
+    method, path = endpoint
+    url = path if path.startswith("/v1") else f"/v1/mcf/{NIM}{path.replace('{code:str}', 'X').replace('{z:str}', '1')}"
+    headers = {"authorization": f"Bearer {ROLE_KEYS[role]}", "content-type": "application/json"}
+    if may(role, right):
+        if path in {"/certify", "/reports/z", "/cancel-pending", "/reports/x", "/v1/me"}:
+            answer = await served.client.request(
+                method, url, headers=headers, json=INVOICE if method == "POST" else None
+            )
+            assert answer.status_code in {200, 201}
+        return
+    answer = await served.client.request(method, url, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (403, "ROLE_NOT_ALLOWED")
+    assert role in answer.json()["detail"]
+    assert usecases.calls == []
+
+
+async def test_a_seller_gets_no_files(served: Served) -> None:
+    """The journal's page is a seller's, as far as the period is open; the whole of it as a file is not."""
+    answer = await served.get("certifications", key=ROLE_KEYS["seller"], params={"format": "csv"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "ROLE_NOT_ALLOWED")
+
+
+async def test_a_key_that_has_come_to_its_end(served: Served, usecases: UseCases) -> None:
+    """401 from that moment on, saying why."""
+    answer = await served.post(json=INVOICE, key=ENDED_KEY)
+    assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+    assert "come to its end" in answer.json()["detail"]
+    assert usecases.calls == []
+
+
+async def test_a_key_knows_its_role(served: Served) -> None:
+    """`/v1/me` tells a till what it may."""
+    me = (await served.get("/v1/me", key=ROLE_KEYS["reader"])).json()
+    assert (me["role"], me["expiresAt"]) == ("reader", None)

@@ -1,0 +1,61 @@
+"""The sandbox beside live tills: a share of the time, a few requests at once, and everything while nobody sells."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from daemon.api.access import sandbox_share
+from daemon.api.access.sandbox_share import AT_ONCE, CREDIT, LIVE_FOR, SHARE, SandboxShare
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The processor time of this thread, as the test sets it."""
+    time = [0.0]
+    monkeypatch.setattr(sandbox_share.time, "thread_time", lambda: time[0])
+    return time
+
+
+async def use(share: SandboxShare, busy: list[float], seconds: float) -> None:
+    leave = await share.enter()
+    busy[0] += seconds
+    leave()
+
+
+async def test_while_tills_sell_it_waits_for_what_it_took(busy: list[float]) -> None:
+    """After a second of work the next request waits until that was its share; a minute after the last sale it waits no more."""
+    clock = Clock()
+    share = SandboxShare(clock)
+    share.note_live()
+    await use(share, busy, 1.0)
+    waiting = asyncio.ensure_future(share.enter())
+    done, _ = await asyncio.wait([waiting], timeout=0.05)
+    assert not done
+    waiting.cancel()
+    clock.now += 1.0 / SHARE - CREDIT
+    (await share.enter())()
+    await use(share, busy, 100.0)
+    clock.now += LIVE_FOR
+    (await share.enter())()
+
+
+async def test_alone_it_has_the_box_to_itself(busy: list[float]) -> None:
+    """But never more than a few requests at once, and who breaks off gives its place back."""
+    share = SandboxShare(Clock())
+    await use(share, busy, 1000.0)
+    leaves = [await share.enter() for _ in range(AT_ONCE)]
+    late = asyncio.ensure_future(share.enter())
+    assert not (await asyncio.wait([late], timeout=0.05))[0]
+    late.cancel()
+    leaves.pop()()
+    async with asyncio.timeout(1):
+        (await share.enter())()

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+import schemathesis
+from litestar.routes import HTTPRoute
+from support.api import INVOICE, NIM, Ring, Served, record
+
+from daemon.api.access.context import ApiDeps
+from daemon.api.document import docs
+from daemon.api.document.shapes import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
+from daemon.api.document.wording import FIELDS
+from daemon.api.problems import KINDS, problem_answer
+from daemon.api.service import create_api
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.report.receipt import receipt
+from daemon.usecases.worker.machine_worker import MachineWorkers
+
+OUTSIDE = re.compile(rb"(?:https?:)?//[\w.-]+\.[a-z]{2,}", re.IGNORECASE)
+
+
+@pytest.fixture
+def document(workers: MachineWorkers) -> dict[str, Any]:
+    app = create_api(ApiDeps(workers=workers, keyring=Ring(), timezone="UTC", clock=lambda: 0, version="1.2"))
+    found: dict[str, Any] = msgspec.json.decode(app.state["openapi"])
+    return found
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def walk(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+        for below in node.values():
+            yield from walk(below)
+    elif isinstance(node, list):
+        for below in node:
+            yield from walk(below)
+
+
+def resolver(document: dict[str, Any], name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(
+        {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    )
+
+
+def test_the_document_is_openapi(document: dict[str, Any]) -> None:
+    """Read and checked by schemathesis; every schema is one, every reference leads somewhere."""
+    schemathesis.openapi.from_dict(document)
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    for node in walk(document):
+        if "$ref" in node:
+            target: Any = document
+            for step in node["$ref"].removeprefix("#/").split("/"):
+                target = target[step]
+            assert target
+
+
+def test_every_route_is_in_the_document(workers: MachineWorkers) -> None:
+    """All under /v1 and /health; nothing else."""
+    app = create_api(ApiDeps(workers=workers, keyring=Ring(), timezone="UTC", clock=lambda: 0))
+    routes = {
+        (route.path_format, method.lower())
+        for route in app.routes
+        if isinstance(route, HTTPRoute) and not route.path.startswith("/schema")
+        for handler in route.route_handlers
+        for method in handler.http_methods
+        if method != "OPTIONS"
+    }
+    found = {(path, method) for path, method, _ in operations(msgspec.json.decode(app.state["openapi"]))}
+    assert found == routes
+
+
+def test_every_response_is_described(document: dict[str, Any]) -> None:
+    """Each operation says what may come: a description, the request's id, a schema; problems with their codes."""
+    for path, method, operation in operations(document):
+        assert operation["summary"]
+        assert operation["description"]
+        for status, response in operation["responses"].items():
+            where = (path, method, status)
+            assert response["description"], where
+            assert "X-Request-ID" in response["headers"], where
+            kind, content = next(iter(response["content"].items()))
+            if kind == "application/problem+json":
+                assert content["schema"]["allOf"][1]["properties"]["code"]["enum"], where
+            elif kind == "application/json":
+                assert content["schema"]["$ref"], where
+            else:
+                assert content["schema"]["type"] == "string", where
+
+
+def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
+    """So is each header that goes with it."""
+    told = repr(document["paths"])
+    here = {kind.code for kind in KINDS.values()} - {"WRONG_PASSWORD"}  # the shop's page alone takes passwords
+    assert here <= set(re.findall(r"[A-Z_]{6,}", told))
+    certify = document["paths"]["/v1/mcf/{nim}/certify"]["post"]["responses"]
+    assert {int(status) for status in certify} == {
+        200, 400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 431, 500, 502, 503, 507,
+    }  # fmt: skip
+    assert "WWW-Authenticate" in certify["401"]["headers"]
+    assert "Retry-After" in certify["429"]["headers"]
+    assert "Retry-After" in certify["503"]["headers"]
+    assert "Idempotency-Replayed" in certify["200"]["headers"]
+
+
+def test_every_field_is_explained(document: dict[str, Any]) -> None:
+    """In requests and answers alike; and no explanation is of a field that is gone."""
+    schemas = document["components"]["schemas"]
+    for name, schema in schemas.items():
+        if name != "EmptyBody":
+            assert set(FIELDS.get(name, {})) == set(schema["properties"]), name
+            assert all("description" in field for field in schema["properties"].values()), name
+    assert set(FIELDS) == set(schemas) - {"EmptyBody"}
+
+
+def test_keys_are_asked_for_where_they_are(document: dict[str, Any]) -> None:
+    """Bearer everywhere but for /health; /metrics takes one from elsewhere than this box."""
+    asked: dict[str, list[Any]] = {"/health/live": [], "/health/ready": [], "/metrics": [{}, {"key": []}]}
+    for path, _, operation in operations(document):
+        assert operation["security"] == asked.get(path, [{"key": []}])
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+
+
+def test_the_examples_fit(document: dict[str, Any]) -> None:
+    """Of requests, and what is really answered: a receipt, problems with all their members."""
+    resolver(document, "CertifyBody").validate(INVOICE_EXAMPLE)
+    resolver(document, "CertifyBody").validate(INVOICE)
+    resolver(document, "CreditNoteBody").validate(CREDIT_NOTE_EXAMPLE)
+    resolver(document, "Receipt").validate(json.loads(msgspec.json.encode(receipt(record(), NIM))))
+    for trouble in (DuplicateInvoice(record()), InvalidRequest([FieldError("a", "b")])):
+        resolver(document, "Problem").validate(msgspec.json.decode(problem_answer(trouble, "r", NIM).body))
+
+
+async def test_the_page_works_without_internet(served: Served) -> None:
+    """It names no address outside, everything it names is here, and its policy allows nothing else."""
+    page = await served.client.get("/schema")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert not OUTSIDE.search(policy.encode())
+    named = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(named) >= 5
+    for address in named:
+        answer = await served.client.get(address)
+        assert answer.status_code == 200, address
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert not OUTSIDE.search(page.content)
+    assert not OUTSIDE.search((await served.client.get("/schema/start.js")).content)
+    assert not OUTSIDE.search((await served.client.get("/schema/page.css")).content)
+    assert 'lang="fr"' in page.text
+    assert (await served.client.get("/schema/openapi.json")).json()["openapi"] == "3.1.0"
+
+
+async def test_an_unchanged_asset_is_not_sent_twice(served: Served) -> None:
+    """By its ETag."""
+    first = await served.client.get("/schema/swagger-ui.css")
+    again = await served.client.get("/schema/swagger-ui.css", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("name", ["README.md", "page.html", "..%2f..%2fservice.py", "%2e%2e", "swagger-ui.css.map"])
+async def test_only_the_page_s_own_files_are_given(served: Served, name: str) -> None:
+    """Nothing else of the directory, nothing above it."""
+    assert (await served.client.get(f"/schema/{name}")).status_code == 404
+
+
+def test_the_vendored_files_are_the_ones_named() -> None:
+    """Unchanged since they were taken over: their hashes stand beside them."""
+    told = (docs.STATIC / "README.md").read_text()
+    for name in ("swagger-ui-bundle.js", "swagger-ui.css"):
+        assert hashlib.sha256((docs.STATIC / name).read_bytes()).hexdigest() in told

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import asyncio
+import time
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
+from support.wire import BODY, BRIEF, LAST, REQUEST, WHOLE, connections, problem, statuses
+
+from daemon.api.http.admission import ConnectionLimits
+from daemon.api.http.server import bind
+
+LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+async def drip(served: Served, head: bytes, drops: bytes, pause: float) -> tuple[bytes, float]:
+    """Sends a byte now and then until the server answers; the answer, and how long that took."""
+    began = time.monotonic()
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(head)
+        answer = asyncio.ensure_future(reader.read())
+        for drop in drops:
+            if answer.done():
+                break
+            writer.write(bytes([drop]))
+            await asyncio.wait([answer], timeout=pause)
+        async with asyncio.timeout(5):
+            return await answer, time.monotonic() - began
+
+
+async def test_headers_that_never_end_meet_their_deadline(serve: Serve, usecases: UseCases) -> None:
+    """Silent after the first bytes, or one byte now and then: 408, closed, nothing asked."""
+    served = await serve(limits=BRIEF)
+    for drops, pause in ((b"", 0.0), (b"x" * 200, 0.05)):
+        raw, took = await drip(served, b"POST /v1/mcf/x HTTP/1.1\r\nX-Long: ", drops, pause)
+        assert problem(raw)["code"] == "REQUEST_TIMEOUT"
+        assert took < 3
+    assert usecases.calls == []
+
+
+async def test_a_body_that_stalls_meets_its_deadline(serve: Serve, usecases: UseCases) -> None:
+    """Half a body and then silence: 408, closed, and no use case was asked."""
+    served = await serve(limits=BRIEF)
+    raw, took = await drip(served, REQUEST + b"Content-Length: 100\r\n\r\n{", b"", 0)
+    assert problem(raw)["code"] == "REQUEST_TIMEOUT"
+    assert took < 3
+    assert usecases.calls == []
+
+
+async def test_a_body_that_drips_meets_its_deadline(serve: Serve, usecases: UseCases) -> None:
+    """A byte now and then is progress, and still not for ever."""
+    served = await serve(limits=BRIEF)
+    raw, took = await drip(served, REQUEST + b"Content-Length: 1000\r\n\r\n", b" " * 900, 0.1)
+    assert problem(raw)["code"] == "REQUEST_TIMEOUT"
+    assert 0.5 < took < 4
+    assert usecases.calls == []
+
+
+@pytest.mark.parametrize("ending", ["close", "half"])
+async def test_a_body_that_stops_half_way_touches_nothing(served: Served, usecases: UseCases, ending: str) -> None:
+    """The till hung up, or said that no more would come: the next one is served, nothing was certified."""
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(REQUEST + b"Content-Length: 1000\r\n\r\n" + BODY)
+        await writer.drain()
+        if ending == "half":
+            writer.write_eof()
+            async with asyncio.timeout(5):
+                await reader.read()
+    await until(lambda: not served.server._server.server_state.connections)
+    assert usecases.calls == []
+    assert (await served.post(json=INVOICE)).status_code == 200
+
+
+async def test_a_long_certification_is_no_slow_request(serve: Serve, usecases: UseCases) -> None:
+    """Once the request is complete no deadline of the connection counts, however long the machine takes."""
+    served = await serve(limits=BRIEF)
+    usecases.gate = asyncio.Event()
+    answer = asyncio.ensure_future(served.post(json=INVOICE))
+    await until(lambda: usecases.calls)
+    done, _ = await asyncio.wait([answer], timeout=1.0)
+    assert not done
+    usecases.gate.set()
+    assert (await answer).status_code == 200
+
+
+async def test_idle_connections_do_not_disturb_a_till(served: Served) -> None:
+    """200 of them open, some with half a head, while a till certifies."""
+    async with connections(served, 200) as opened:
+        for _, writer in opened[:100]:
+            writer.write(b"GET /health/live HT")
+        for _ in range(5):
+            assert (await served.post(json=INVOICE)).status_code == 200
+
+
+async def test_an_idle_connection_is_closed(serve: Serve) -> None:
+    """Before its first request as well as between two."""
+    served = await serve(limits=BRIEF)
+    async with connections(served, 2) as [(fresh, _), (used, writer)]:
+        writer.write(WHOLE)
+        async with asyncio.timeout(5):
+            assert await fresh.read() == b""
+            assert (await used.read()).count(b"HTTP/1.1 200") == 1
+
+
+async def test_the_newest_gets_in(serve: Serve) -> None:
+    """One connection more than an address may have: the oldest that has shown no key goes, and the till that comes is served."""
+    served = await serve(limits=ConnectionLimits(per_address=3))
+    await served.client.aclose()
+    async with connections(served, 3) as opened:
+        await until(lambda: len(served.server._server.server_state.connections) == 3)
+        assert (await served.send(LAST)).startswith(b"HTTP/1.1 200")
+        async with asyncio.timeout(5):
+            assert await opened[0][0].read() == b""
+        assert len(served.server._server.server_state.connections) == 2
+
+
+async def test_who_has_shown_a_key_stays(serve: Serve) -> None:
+    """An address full of tills at work: the next connection is refused, and says so; when one goes, there is room again."""
+    served = await serve(limits=ConnectionLimits(per_address=2))
+    await served.client.aclose()
+    with capture_logs() as lines:
+        async with connections(served, 2) as opened:
+            for reader, writer in opened:
+                writer.write(WHOLE)
+                assert b"200" in await reader.readline()
+            raw = await served.send()
+            assert raw.startswith(b"HTTP/1.1 429")
+            assert b"retry-after: 5" in raw.lower()
+            assert problem(raw)["code"] == "TOO_MANY_REQUESTS"
+            opened[0][1].close()
+            await until(lambda: len(served.server._server.server_state.connections) == 1)
+            assert (await served.send(LAST)).startswith(b"HTTP/1.1 200")
+    assert [line["event"] for line in lines].count("connections.refused") == 1
+
+
+async def test_who_sends_no_more_still_gets_the_answer(served: Served, usecases: UseCases) -> None:
+    """A till that shuts its side down once the request is out: certified, and told so."""
+    usecases.gate = asyncio.Event()
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(WHOLE)
+        writer.write_eof()
+        await until(lambda: usecases.calls)
+        usecases.gate.set()
+        async with asyncio.timeout(5):
+            raw = await reader.read()
+    assert statuses(raw) == [200]
+    assert b"connection: close" in raw
+
+
+async def test_a_request_without_a_key_waits_its_turn(serve: Serve) -> None:
+    """So many a second; what comes faster is answered later and in order, a till with its key at once; far too many are refused."""
+    served = await serve(limits=ConnectionLimits(requests=(50.0, 1.0), requests_in_all=(50.0, 1.0)))
+    began = asyncio.get_running_loop().time()
+    answers = asyncio.ensure_future(served.send(LIVE * 10 + LIVE.replace(b"Host", b"Connection: close\r\nHost")))
+    assert (await served.send(LAST)).startswith(b"HTTP/1.1 200")
+    assert not answers.done()
+    assert statuses(await answers) == [200] * 11
+    assert asyncio.get_running_loop().time() - began >= 0.18
+    slow = await serve(limits=ConnectionLimits(requests=(0.01, 1.0)))
+    assert statuses(await slow.send(LIVE * 3)) == [200, 200, 429]
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET /health/live HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nBad Header: 1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70_000, 431),
+    ],
+    ids=["tls hello", "no host", "two hosts", "bad header name", "negative length", "two lengths", "long header"],
+)
+async def test_what_is_no_http_is_a_problem_too(served: Served, raw: bytes, status: int) -> None:
+    """400, or 431 when the headers are too large, in the same shape, with a line in the log."""
+    with capture_logs() as lines:
+        answer = await served.send(raw)
+    assert int(answer.split()[1]) == status
+    assert problem(answer)["status"] == status
+    assert [line["status"] for line in lines if line["event"] == "request"] == [status]
+
+
+async def test_a_spoiled_chunked_body_is_refused(served: Served, usecases: UseCases) -> None:
+    """Garbage where a chunk's length should be: 400 while the handler waits for the body, and nothing asked."""
+    raw = await served.send(REQUEST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\nzz\r\n')
+    assert problem(raw)["code"] == "BAD_REQUEST"
+    assert usecases.calls == []
+
+
+async def test_requests_in_a_row_on_one_connection(served: Served, usecases: UseCases) -> None:
+    """Sent at once (pipelined), each gets its answer, in order."""
+    raw = await served.send(WHOLE * 3 + LAST)
+    assert raw.count(b"HTTP/1.1 200") == 4
+    assert len(usecases.calls) == 4
+
+
+async def test_a_till_that_asks_before_sending(served: Served, usecases: UseCases) -> None:
+    """`Expect: 100-continue`: it is told to go on when its key is good, and refused without its body when not."""
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(REQUEST + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY))
+        async with asyncio.timeout(5):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100")
+            writer.write(BODY)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    wrong = REQUEST.replace(LIVE_KEY.encode(), b"x") + b"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(wrong)
+        async with asyncio.timeout(5):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 401")
+    assert len(usecases.calls) == 1
+
+
+async def test_who_does_not_read_the_answer_is_cut(serve: Serve) -> None:
+    """It fills no memory and holds nothing: cut after the deadline, while others are served."""
+    served = await serve(limits=BRIEF)
+    async with connections(served, 1) as [(_, writer)]:
+        writer.write(b"GET /schema/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
+        await until(lambda: len(served.server._server.server_state.connections) == 1)
+        assert (await served.post(json=INVOICE)).status_code == 200
+        await served.client.aclose()
+        await until(lambda: not served.server._server.server_state.connections)
+
+
+async def test_at_the_stop_answers_get_out_and_nothing_new_comes_in(serve: Serve, usecases: UseCases) -> None:
+    """What is being certified is answered; idle, half-sent and new connections are not waited for."""
+    served = await serve()
+    port = served.port
+    usecases.gate = asyncio.Event()
+    answer = asyncio.ensure_future(served.post(json=INVOICE))
+    async with connections(served, 2) as [(idle, _), (half, writer)]:
+        writer.write(REQUEST + b"Content-Length: 1000\r\n\r\n{")
+        await until(lambda: usecases.calls)
+        stopping = asyncio.ensure_future(served.server.stop())
+        async with asyncio.timeout(2):
+            assert await idle.read() == b""
+            assert await half.read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        assert not stopping.done()
+        usecases.gate.set()
+        assert (await answer).status_code == 200
+        await stopping
+
+
+async def test_the_stop_does_not_wait_for_ever(serve: Serve, usecases: UseCases) -> None:
+    """After its grace (1 s here) whatever is left is cut."""
+    served = await serve()
+    usecases.gate = asyncio.Event()
+    answer = asyncio.ensure_future(served.post(json=INVOICE))
+    await until(lambda: usecases.calls)
+    async with asyncio.timeout(3):
+        await served.server.stop()
+        with pytest.raises(httpx.HTTPError):
+            await answer
+
+
+async def test_a_port_that_is_taken_is_told(serve: Serve) -> None:
+    """OSError at the start, for the composition root to put into words."""
+    served = await serve()
+    with pytest.raises(OSError, match="in use"):
+        bind("127.0.0.1", served.port)

@@ -1,0 +1,179 @@
+"""Pages of other origins: what the answers say of them, over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
+from support.wire import BRIEF, REQUEST
+
+from daemon.api.http.cross_origin import CrossOrigin
+from daemon.core.errors import MachineOffline
+
+ORIGIN = "https://till.example"
+OTHERS = [
+    "https://evil.example",
+    "http://till.example",
+    "https://till.example:8443",
+    "https://till.example.evil.example",
+    "HTTPS://TILL.EXAMPLE",
+    "https://till.example/",
+    "null",
+    "",
+]
+CERTIFY = f"/v1/mcf/{NIM}/certify"
+ASKED = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+LISTED = "Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Last-Event-ID, Accept-Language"
+
+
+@pytest.fixture
+async def allowing(serve: Serve) -> Served:
+    return await serve(cross_origin=CrossOrigin((ORIGIN, "http://127.0.0.1:5173")))
+
+
+def told(answer: httpx.Response) -> dict[str, str]:
+    """What an answer says of origins."""
+    return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
+
+
+async def preflight(served: Served, origin: str, path: str = CERTIFY, **more: str) -> httpx.Response:
+    return await served.client.request("OPTIONS", path, headers={"Origin": origin, **ASKED, **more})
+
+
+async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
+    allowing: Served, usecases: UseCases
+) -> None:
+    """A preflight carries no key: 204, the methods and headers of a till, and nothing of cookies."""
+    answer = await preflight(allowing, ORIGIN)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert "content-length" not in answer.headers
+    assert told(answer) == {
+        "access-control-allow-origin": ORIGIN,
+        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-headers": LISTED,
+        "access-control-expose-headers": "X-Request-ID, Idempotency-Replayed, Retry-After, Location",
+        "access-control-max-age": "7200",
+    }
+    assert answer.headers["vary"] == "Origin"
+    assert usecases.calls == []
+
+
+async def test_a_page_of_the_internet_may_ask_a_box_of_the_shop(allowing: Served) -> None:
+    """Browsers that ask for that (private network access) are told so, and only they."""
+    answer = await preflight(allowing, ORIGIN, **{"Access-Control-Request-Private-Network": "true"})
+    assert told(answer)["access-control-allow-private-network"] == "true"
+
+
+@pytest.mark.parametrize("origin", OTHERS)
+async def test_another_origin_is_told_nothing(allowing: Served, usecases: UseCases, origin: str) -> None:
+    """Its preflight is a request without a key; its reading of an answer is the browser's to refuse, since no header allows it."""
+    refused = await preflight(allowing, origin)
+    assert (refused.status_code, told(refused)) == (401, {})
+    answer = await allowing.get("/v1/me", headers={"Origin": origin})
+    assert (answer.status_code, told(answer)) == (200, {})
+    assert refused.headers["vary"] == answer.headers["vary"] == "Origin"
+    assert usecases.calls == []
+
+
+async def test_two_origins_in_one_request_are_none(allowing: Served) -> None:
+    """No browser sends that; who does gets no allowance."""
+    head = f"GET /health/live HTTP/1.1\r\nHost: localhost\r\nOrigin: {ORIGIN}\r\nOrigin: {ORIGIN}\r\nConnection: close\r\n\r\n"
+    raw = await allowing.send(head.encode())
+    assert raw.startswith(b"HTTP/1.1 200")
+    assert b"access-control" not in raw.lower()
+
+
+async def test_answers_may_be_read_by_the_page_that_asked(allowing: Served) -> None:
+    """Each origin is named alone, and the headers that a till reads are among what its page may see."""
+    for origin in (ORIGIN, "http://127.0.0.1:5173"):
+        answer = await allowing.post(json=INVOICE, headers={"Origin": origin})
+        assert answer.status_code == 200
+        assert told(answer) == {
+            "access-control-allow-origin": origin,
+            "access-control-expose-headers": "X-Request-ID, Idempotency-Replayed, Retry-After, Location",
+        }
+        assert answer.headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "status"),
+    [
+        ("/v1/me", "", 401),
+        ("/v1/mcf/EL09999999-1/info", LIVE_KEY, 403),
+        ("/v1/nowhere", LIVE_KEY, 404),
+        (CERTIFY, LIVE_KEY, 405),
+    ],
+    ids=["no key", "another machine", "no such path", "another method"],
+)
+async def test_errors_may_be_read_too(allowing: Served, path: str, key: str, status: int) -> None:
+    """A page that could not read a problem could not tell its till what to correct."""
+    headers = {"Origin": ORIGIN} | ({"Authorization": f"Bearer {key}"} if key else {})
+    answer = await allowing.client.get(path, headers=headers)
+    assert answer.status_code == status
+    assert told(answer)["access-control-allow-origin"] == ORIGIN
+
+
+async def test_errors_of_the_machine_may_be_read_too(allowing: Served, usecases: UseCases) -> None:
+    """With Retry-After, which tells the page when to come back."""
+    usecases.trouble = MachineOffline("away")
+    answer = await allowing.post(json=INVOICE, headers={"Origin": ORIGIN})
+    assert (answer.status_code, told(answer)["access-control-allow-origin"]) == (503, ORIGIN)
+    assert "Retry-After" in told(answer)["access-control-expose-headers"]
+    assert answer.headers["retry-after"]
+
+
+@pytest.mark.parametrize(("origin", "allowed"), [(ORIGIN, True), ("https://evil.example", False)])
+async def test_what_the_connection_itself_refuses_may_be_read_too(serve: Serve, origin: str, *, allowed: bool) -> None:
+    """A body that does not arrive in time is answered before the application knows of it."""
+    served = await serve(cross_origin=CrossOrigin((ORIGIN,)), limits=BRIEF)
+    raw = await served.send(REQUEST + f"Origin: {origin}\r\nContent-Length: 9\r\n\r\n{{".encode())
+    assert raw.startswith(b"HTTP/1.1 408")
+    assert (f"access-control-allow-origin: {ORIGIN}".encode() in raw) is allowed
+
+
+@pytest.mark.parametrize("path", ["/", "/ui/", "/ui/login", "/ui/static/page.css", "/metrics", "/nowhere"])
+async def test_only_the_api_is_for_other_origins(allowing: Served, path: str) -> None:
+    """The shop's page lives by a cookie: nothing of it is for any other page, whatever the configuration names."""
+    answer = await allowing.client.get(path, headers={"Origin": ORIGIN})
+    asked = await preflight(allowing, ORIGIN, path)
+    assert (told(answer), told(asked)) == ({}, {})
+    assert "vary" not in answer.headers
+
+
+async def test_off_by_default(served: Served) -> None:
+    """No header says anything of origins, and an OPTIONS request asks for a key like any other."""
+    answer = await served.post(json=INVOICE, headers={"Origin": ORIGIN})
+    refused = await preflight(served, ORIGIN)
+    assert (answer.status_code, refused.status_code) == (200, 401)
+    assert told(answer) == told(refused) == {}
+    assert "vary" not in answer.headers
+
+
+async def test_an_options_request_that_is_no_preflight_goes_on_to_the_router(allowing: Served) -> None:
+    """It names no method that it means to use."""
+    headers = {"Origin": ORIGIN, "Authorization": f"Bearer {LIVE_KEY}"}
+    answer = await allowing.client.request("OPTIONS", CERTIFY, headers=headers)
+    assert answer.status_code == 204
+    assert "POST" in answer.headers["allow"]
+
+
+async def test_a_foreign_name_of_the_box_is_refused_first(allowing: Served) -> None:
+    """A page that leads its own name here is not helped by an Origin: its preflight ends with 421."""
+    answer = await preflight(allowing, ORIGIN, Host="evil.example")
+    assert answer.status_code == 421
+
+
+async def test_preflights_keep_their_connection(allowing: Served) -> None:
+    """The certification that follows goes over the same one."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", allowing.port)
+    try:
+        asked = f"OPTIONS {CERTIFY} HTTP/1.1\r\nHost: localhost\r\nOrigin: {ORIGIN}\r\nAccess-Control-Request-Method: POST\r\n\r\n"
+        writer.write(asked.encode())
+        async with asyncio.timeout(5):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204")
+            writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    finally:
+        writer.close()

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from structlog.testing import capture_logs
+from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases, until
+
+SAFE = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+PATHS = ["/health/live", "/health/ready", "/v1/me", "/nowhere", "/schema/openapi.json", f"/v1/mcf/{NIM}/reports/x"]
+
+
+@pytest.fixture
+def lines() -> Iterator[list]:
+    with capture_logs() as captured:
+        yield captured
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_every_answer_carries_the_request_id_and_the_safety_headers(served: Served, path: str) -> None:
+    """Decision 7, also where nothing is, and where no key was sent."""
+    answer = await served.client.get(path, headers={"x-request-id": "till 4/77"})
+    assert answer.headers["x-request-id"] == "till 4/77"
+    assert {name: answer.headers[name] for name in SAFE} == SAFE
+    assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize("sent", [None, "", "x" * 129, "a\tb"])
+async def test_a_request_id_is_made_up_when_there_is_none_to_echo(served: Served, sent: str | None) -> None:
+    """None was sent, or one that is too long or cannot be printed; two requests never share one."""
+    headers = {} if sent is None else {"x-request-id": sent}
+    first = (await served.client.get("/health/live", headers=headers)).headers["x-request-id"]
+    second = (await served.client.get("/health/live", headers=headers)).headers["x-request-id"]
+    assert first
+    assert first != second
+    assert sent not in (first, second)
+
+
+async def test_an_error_names_the_request_in_its_body(served: Served) -> None:
+    """The same id in header and body."""
+    answer = await served.client.get("/nowhere", headers={"x-request-id": "r-5"})
+    assert answer.json()["request_id"] == answer.headers["x-request-id"] == "r-5"
+
+
+async def test_one_line_for_each_request(served: Served, lines: list) -> None:
+    """Id, method, route, status, duration, the peer's address, NIM; never the key, the query's values or the customer."""
+    body = {**INVOICE, "customer": {"clientType": "PP", "name": "Awa Sawadogo"}}
+    answer = await served.post(json=body, headers={"x-request-id": "r-6", "idempotency-key": "k-secret"})
+    assert answer.status_code == 200
+    await served.get("reports/a?from=2026-01-01&to=2026-01-02")
+    found = [line for line in lines if line["event"] == "request"]
+    assert len(found) == 2
+    first, second = found
+    assert first.pop("duration_ms") >= 0
+    assert first == {
+        "event": "request",
+        "log_level": "info",
+        "request_id": "r-6",
+        "method": "POST",
+        "route": "/v1/mcf/{nim}/certify",
+        "status": 200,
+        "address": "127.0.0.1",
+        "nim": NIM,
+        "mode": "live",
+        "key_id": 1,
+    }
+    assert second["route"] == "/v1/mcf/{nim}/reports/a"
+    told = repr(lines)
+    assert LIVE_KEY not in told
+    assert "k-secret" not in told
+    assert "Sawadogo" not in told
+    assert "2026-01-01" not in told
+
+
+async def test_a_request_that_was_not_let_in_has_its_line_too(served: Served, lines: list) -> None:
+    """Without the path's own words, which a stranger wrote."""
+    await served.client.get("/v1/mcf/STRANGE/info")
+    await served.client.get("/STRANGE")
+    found = [line for line in lines if line["event"] == "request"]
+    assert [(line["status"], line["route"]) for line in found] == [(401, "/v1/mcf/{nim}/info"), (404, "(none)")]
+    assert "STRANGE" not in repr(found)
+
+
+async def test_an_unforeseen_error_is_a_500_and_in_the_log(served: Served, usecases: UseCases, lines: list) -> None:
+    """The same id leads from the answer to the traceback."""
+    usecases.trouble = RuntimeError("secret")
+    answer = await served.post(json=INVOICE, headers={"x-request-id": "r-7"})
+    assert (answer.status_code, answer.json()["code"]) == (500, "INTERNAL_ERROR")
+    assert "secret" not in answer.text
+    failed = [line for line in lines if line["event"] == "request.failed"]
+    assert [line["request_id"] for line in failed] == ["r-7"]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8480", 200),
+        ("127.0.0.1:8480", 200),
+        ("192.168.1.50", 200),
+        ("[::1]:8480", 200),
+        ("caisse.shop.lan", 200),
+        ("Caisse.Shop.Lan.:80", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("caisse.shop.lan@evil.example", 421),
+        ("[evil]", 421),
+        ("", 421),
+        ("[", 421),
+    ],
+)
+async def test_a_foreign_host_is_refused(serve: Serve, host: str, status: int) -> None:
+    """A page on the internet that made its name lead here (DNS rebinding) gets nothing, with or without a key."""
+    served = await serve(allowed_hosts=("caisse.shop.lan",))
+    raw = await served.send(f"GET /health/live HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    assert int(raw.split()[1]) == status
+    if status == 421:
+        assert b"MISDIRECTED_REQUEST" in raw
+
+
+async def test_a_till_that_hangs_up_has_its_line(served: Served, usecases: UseCases, lines: list) -> None:
+    """The certification goes on; what would have been its answer is in the log."""
+    usecases.gate = asyncio.Event()
+    body = b"{}"
+    head = (
+        f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(head + body)
+    await until(lambda: usecases.calls)
+    writer.close()
+    await writer.wait_closed()
+    usecases.gate.set()
+    await until(lambda: [line for line in lines if line["event"] == "request"])

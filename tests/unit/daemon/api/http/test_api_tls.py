@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+from pathlib import Path
+
+import pytest
+from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served
+from support.receivers.authority import Authority
+
+from daemon.api.http import server
+from daemon.api.http.admission import ConnectionLimits
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def serial(served: Served, authority: Authority) -> int:
+    """Of the certificate that a new connection is shown."""
+    from cryptography import x509  # noqa: PLC0415  for this alone
+
+    pem = ssl.get_server_certificate(("127.0.0.1", served.port), ca_certs=str(authority.path))
+    return x509.load_pem_x509_certificate(pem.encode()).serial_number
+
+
+async def test_a_till_that_trusts_the_authority_is_served(serve: Serve, authority: Authority) -> None:
+    """HTTPS from certificate and key files, checked against their authority."""
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    context = ssl.create_default_context(cafile=authority.path)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=context)
+    writer.write(f"GET /v1/me HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n\r\n".encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    writer.close()
+    await writer.wait_closed()
+    assert (await served.post(json=INVOICE)).status_code == 200
+
+
+async def test_a_renewed_certificate_is_shown_without_a_restart(
+    serve: Serve, authority: Authority, tmp_path: Path
+) -> None:
+    """`reload_tls` after the files were replaced; the connection that is open goes on."""
+    pem = tmp_path / "box.pem"
+    shutil.copy(authority.issue(), pem)
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    before = await asyncio.to_thread(serial, served, authority)
+    assert (await served.get("/v1/me")).status_code == 200
+    shutil.copy(authority.issue(), pem)
+    served.server.reload_tls()
+    assert await asyncio.to_thread(serial, served, authority) != before
+    assert (await served.get("/v1/me")).status_code == 200
+
+
+async def test_a_handshake_that_never_ends_meets_its_deadline(
+    serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connected, and then silent: closed, while tills are served."""
+    monkeypatch.setattr(server, "TLS_HANDSHAKE_SECONDS", 0.3)
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    assert (await served.post(json=INVOICE)).status_code == 200
+    async with asyncio.timeout(3):
+        assert await reader.read() == b""
+    writer.close()
+
+
+async def test_deadlines_hold_under_tls_too(serve: Serve, authority: Authority) -> None:
+    """A body that stalls is answered 408 and closed."""
+    pem = authority.issue()
+    served = await serve(
+        limits=ConnectionLimits(stall_seconds=0.2, linger_seconds=0.2), config={"tls_cert": pem, "tls_key": pem}
+    )
+    context = ssl.create_default_context(cafile=authority.path)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=context)
+    head = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n"
+    writer.write(f"{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{".encode())
+    async with asyncio.timeout(3):
+        assert b"REQUEST_TIMEOUT" in await reader.read()
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_plain_http_to_the_tls_port_is_turned_away(serve: Serve, authority: Authority) -> None:
+    """It never reaches a handler."""
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    assert b"200" not in await served.send(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")

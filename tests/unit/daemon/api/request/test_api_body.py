@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
+from daemon.api.request.body import BEYOND, MAX_BODY, MAX_DEPTH, parse, read_bytes, read_empty, read_json
+
+JSON = [(b"content-type", b"application/json")]
+
+
+def feed(*chunks: bytes, cut: bool = False) -> Any:
+    """An ASGI `receive` that gives the chunks one by one; `cut` ends in a hang-up instead of the last chunk's end."""
+    messages = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks]
+    if cut:
+        messages.append({"type": "http.disconnect"})
+    else:
+        messages[-1]["more_body"] = False
+    waiting = iter(messages)
+
+    async def receive() -> Any:
+        return next(waiting)
+
+    return receive
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("15000", 15000),
+        ("-0", 0),
+        ("15000.0", Decimal("15000.0")),
+        ("2.5", Decimal("2.5")),
+        ("1e2", Decimal("1e2")),
+        ("9007199254740993", 9007199254740993),
+        ("0.1", Decimal("0.1")),
+    ],
+)
+def test_numbers_are_exact(text: str, value: object) -> None:
+    """A number arrives as it was written, never as a binary float."""
+    found = parse(f'{{"a": {text}}}'.encode())["a"]
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e400", "-1e400", "1e999999999", "1e-999999999", "0." + "1" * 9000, "9" * 5000, "1E+0" + "9" * 4000]
+)
+def test_a_number_nobody_can_mean_costs_nothing(text: str) -> None:
+    """It reaches the core as a number out of every bound, at once: refused where it counts, folded in a specific tax."""
+    began = time.process_time()
+    found = parse(f'{{"a": {text}}}'.encode())["a"]
+    assert isinstance(found, Decimal)
+    assert time.process_time() - began < 0.1
+
+
+def test_an_absurd_exponent_is_out_of_every_bound() -> None:
+    """The stand-in is far beyond any amount, so that no rule can take it for one."""
+    assert parse(b'{"a": 1e99999999999999999999}')["a"] == BEYOND > 10**100
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"   ",
+        b"{",
+        b'{"a": 1',
+        b'{"a": 1}}',
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b'{"a": -Infinity}',
+        b'{"a": 1_000}',
+        b'{"a": 01}',
+        b'{"a": .5}',
+        b'{"a": 1.}',
+        b'{"a": +1}',
+        b"{'a': 1}",
+        b'{"a": 1,}',
+        b'{"a": "\n"}',
+        b'{"a": "\\x"}',
+        b"[]",
+        b'"text"',
+        b"null",
+        b"\xff\xfe{\x00}\x00",
+        b'{"a": "\xff"}',
+        b'{"a": "\xed\xa0\x80"}',
+        b'{"a": "\\ud800"}',
+        b'{"\\udc00": 1}',
+        b'{"a": 1, "a": 2}',
+        b'{"b": {"a": 1, "a": 1}}',
+        '{"a": １}'.encode(),
+    ],
+)
+def test_what_is_not_our_json_is_refused(raw: bytes) -> None:
+    """Not JSON, not UTF-8, not an object, a key twice, half a character."""
+    with pytest.raises(InvalidJson):
+        parse(raw)
+
+
+@pytest.mark.parametrize("pair", ["[]", "{}"])
+def test_deep_nesting_is_refused(pair: str) -> None:
+    """At any depth beyond the limit, whether or not Python's own recursion limit is met."""
+    opening = pair[0] if pair == "[]" else '{"a":'
+    for depth in (MAX_DEPTH, 200, 900, 5_000, 100_000):
+        raw = '{"x": ' + opening * depth + ("1" if pair == "{}" else "") + pair[1] * depth + "}"
+        with pytest.raises(InvalidJson, match="deep"):
+            parse(raw.encode())
+
+
+def test_wide_is_not_deep() -> None:
+    """A thousand items in a row are an invoice."""
+    items = ",".join('{"name": "a", "n": [1]}' for _ in range(1000))
+    assert len(parse(f'{{"items": [{items}]}}'.encode())["items"]) == 1000
+
+
+def test_a_byte_order_mark_and_emoji_pass() -> None:
+    """Some tills write a mark first; an escaped pair is one character."""
+    assert parse(b'\xef\xbb\xbf{"a": "\\ud83d\\ude00"}') == {"a": "😀"}
+
+
+def test_any_bytes_give_an_object_or_a_refusal() -> None:
+    """Whatever arrives, the parser ends in one of two ways."""
+    seed = random.randrange(2**32)
+    print("seed", seed)  # noqa: T201  shown when this fails
+    dice = random.Random(seed)
+    whole = b'{"items": [{"name": "\\u00e9", "n": -1.5e3, "t": [true, false, null]}], "x": {}}'
+    for _ in range(3000):
+        raw = bytearray(whole)
+        for _ in range(dice.randrange(1, 6)):
+            raw[dice.randrange(len(raw))] = dice.randrange(256)
+        with contextlib.suppress(InvalidJson):
+            assert isinstance(parse(bytes(raw)), dict)
+
+
+async def test_a_body_in_pieces_is_put_together() -> None:
+    """However it was cut on its way."""
+    raw, value = await read_json(JSON, feed(b'{"a"', b": ", b"1}"))
+    assert (raw, value) == (b'{"a": 1}', {"a": 1})
+
+
+async def test_a_body_that_stops_half_way_is_refused() -> None:
+    """Even when what came would be whole by itself."""
+    with pytest.raises(InvalidJson):
+        await read_json(JSON, feed(b'{"a": 1}', cut=True))
+
+
+async def test_a_body_over_the_limit_is_refused_by_its_word_and_by_count() -> None:
+    """By its Content-Length before a byte is read, and by counting when it is chunked."""
+    with pytest.raises(TooLarge):
+        await read_bytes([(b"content-length", b"%d" % (MAX_BODY + 1))], feed(b""))
+    with pytest.raises(TooLarge):
+        await read_bytes([], feed(*[b" " * 65536] * 17))
+    assert len(await read_bytes([], feed(*[b" " * 65536] * 16))) == MAX_BODY
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [(b"content-type", b"text/plain")],
+        [(b"content-type", b"application/x-www-form-urlencoded")],
+        [(b"content-type", b"application/jsonp")],
+        [(b"content-type", b"application/json; charset=latin-1")],
+        [*JSON, (b"content-encoding", b"gzip")],
+    ],
+)
+async def test_what_does_not_say_that_it_is_json_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
+    """415 before a byte of the body is looked at."""
+    with pytest.raises(UnsupportedMediaType):
+        await read_json(headers, feed(b"{}"))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [b"application/json", b"Application/JSON", b"application/json; charset=utf-8", b'application/json;charset="UTF-8"'],
+)
+async def test_json_may_say_its_charset(kind: bytes) -> None:
+    """Parameters and case do not matter."""
+    assert (await read_json([(b"content-type", kind)], feed(b"{}")))[1] == {}
+
+
+@pytest.mark.parametrize("headers", [[], JSON, [(b"content-type", b"text/plain")]])
+async def test_an_empty_body_may_stand_where_none_is_needed(headers: list[tuple[bytes, bytes]]) -> None:
+    """For Z and cancel-pending, whatever the content type says."""
+    assert await read_empty(headers, feed(b"")) == b""
+
+
+async def test_a_body_where_none_is_needed_is_still_json() -> None:
+    """An object is fine; anything else is not."""
+    assert await read_empty(JSON, feed(b"{}")) == b"{}"
+    with pytest.raises(InvalidJson):
+        await read_empty(JSON, feed(b"[]"))
+    with pytest.raises(UnsupportedMediaType):
+        await read_empty([], feed(b"{}"))

@@ -1,0 +1,144 @@
+"""The stream of events over a real socket and a real ledger: its beat, and readers that do not read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.api import LIVE_KEY, NIM, Serve, Served, until
+from support.ledgers.ledger import Till, opened, tamper
+
+from daemon.api.access.concurrency_limit import ConcurrencyLimit
+from daemon.api.http.admission import ConnectionLimits
+from daemon.api.routes import events
+from daemon.core.invoice.intake import Defaults
+from daemon.usecases.delivery.events import EventNotifier, SentEvent
+from daemon.usecases.worker.book_clock import BoxClock
+from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+
+REQUEST = (
+    f"GET /v1/mcf/{NIM}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n"
+    "Last-Event-ID: 0\r\n\r\n"
+).encode()
+
+
+MANY = """INSERT INTO event (book_id, type, ref_id, at, detail)
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) SELECT ?, 'mcf.attention', 0, i, ? FROM n"""
+"""Nine megabytes of events: more than the kernel keeps for a reader."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite3"
+
+
+@pytest.fixture
+async def till(path: Path) -> AsyncIterator[Till]:
+    async with opened(path) as store:
+        yield await Till.of(store)
+
+
+@pytest.fixture
+def deps(till: Till) -> dict[str, Any]:
+    worker = MachineWorker(
+        till.book,
+        till.store.ledger,
+        till.store.journal,
+        till.store.events,
+        BoxClock(lambda: 0),
+        Defaults("1", "Caisse 1", "1", NIM),
+    )
+    return {"workers": MachineWorkers([worker]), "notifier": EventNotifier(), "event_streams": ConcurrencyLimit(1)}
+
+
+def test_a_frame() -> None:
+    """The id to come back with, the type, the data on one line, and the empty line that sends it off."""
+    event = SentEvent(7, "cert.issued", b'{"a":"b"}')
+    assert events.frame(event, 0) == b'id: 7\nevent: cert.issued\ndata: {"a":"b"}\n\n'
+    assert events.frame(event, 1_765_000_000).startswith(b"id: 1765000000-7\nevent: ")
+
+
+async def test_a_listener_from_another_ledger_is_told(serve: Serve, deps: dict[str, Any], till: Till) -> None:
+    """The first thing that a stream says which cannot go on where it was is `reset`, with the id to come back with."""
+    await till.sell()
+    served = await serve(**deps)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    try:
+        writer.write(REQUEST.replace(b"Last-Event-ID: 0", b"Last-Event-ID: 1764000000-1"))
+        async with asyncio.timeout(5):
+            await reader.readuntil(b": mcfd\n\n")
+            told = await reader.readuntil(b"\n\n")
+    finally:
+        writer.close()
+    assert b"id: 1\nevent: reset\ndata: {" in told
+    assert b'"reason":"restored"' in told
+
+
+async def test_a_quiet_stream_beats(serve: Serve, deps: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comment, so that both ends notice a dead connection, and clients need not know."""
+    monkeypatch.setattr(events, "BEAT", 0.02)
+    served = await serve(**deps)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    try:
+        writer.write(REQUEST)
+        async with asyncio.timeout(5):
+            await reader.readuntil(b": mcfd\n\n")
+            for _ in range(3):
+                await reader.readuntil(b"\n:\n\n")
+    finally:
+        writer.close()
+
+
+async def test_a_client_of_http_1_0_gets_no_chunks(
+    serve: Serve, deps: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take their lengths for text: the stream follows the head as it is, and ends with the connection."""
+    monkeypatch.setattr(events, "BEAT", 0.02)
+    served = await serve(**deps)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    try:
+        writer.write(REQUEST.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Host", b"Connection: keep-alive\r\nHost"))
+        async with asyncio.timeout(5):
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            assert b"transfer-encoding" not in head
+            assert b"connection: close" in head
+            assert (await reader.readuntil(b"\n:\n\n")).startswith(b"retry: ")
+    finally:
+        writer.close()
+
+
+async def test_what_was_written_without_ringing_is_found(
+    serve: Serve, deps: dict[str, Any], till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command of the command line writes to the ledger beside the daemon: it is told with the next beat."""
+    monkeypatch.setattr(events, "BEAT", 0.02)
+    served = await serve(**deps)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    try:
+        writer.write(REQUEST)
+        async with asyncio.timeout(5):
+            await reader.readuntil(b": mcfd\n\n")
+            await till.sell()
+            await reader.readuntil(b"event: cert.issued")
+    finally:
+        writer.close()
+
+
+async def test_a_reader_that_does_not_read_is_cut(serve: Serve, deps: dict[str, Any], till: Till, path: Path) -> None:
+    """It is not waited for: its connection ends, its place is free, and nothing has piled up for it meanwhile."""
+    tamper(path, MANY, till.book.id, "x" * 3000)
+    limits = ConnectionLimits(write_seconds=0.3)
+    served: Served = await serve(limits=limits, **deps)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1024)
+    try:
+        writer.write(REQUEST)
+        places = deps["event_streams"]
+        await until(lambda: places._taken)
+        await until(lambda: not places._taken, patience=10)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(9_000_000)
+    finally:
+        writer.close()

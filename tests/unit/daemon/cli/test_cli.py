@@ -1,0 +1,167 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from support.command import Command
+
+from daemon.cli import COMMANDS, root
+
+WALK = """
+import click
+from daemon.cli import root
+
+def walk(command, context):
+    yield command.get_help(context)
+    for name in getattr(command, "list_commands", lambda _: [])(context):
+        below = command.get_command(context, name)
+        yield from walk(below, click.Context(below, info_name=name, parent=context))
+
+print("=====".join(walk(root, click.Context(root, info_name="mcfd"))))
+"""
+HEAVY = (
+    "litestar",
+    "uvicorn",
+    "h11",
+    "httptools",
+    "httpx",
+    "nats",
+    "cryptography",
+    "serial",
+    "prometheus_client",
+    "segno",
+)
+LOOK = f"""
+import sys
+from daemon.cli import main
+sys.argv = ["mcfd", *sys.argv[1:]]
+main()
+print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def mcfd(tmp_path):
+    return Command(tmp_path)
+
+
+def python(mcfd: Command, program: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=mcfd.environ(**env))
+
+
+def test_help_of_every_command_in_both_languages(mcfd):
+    """Each command explains itself in the language of the locale, French where the locale names none, with examples."""
+    french = python(mcfd, WALK, LC_ALL="C.UTF-8").stdout.split("=====")
+    english = python(mcfd, WALK).stdout.split("=====")
+    assert len(french) == len(english) >= 20
+    assert (
+        sum("Exemples\N{NO-BREAK SPACE}:" in page for page in french)
+        == sum("Examples:" in page for page in english)
+        >= 14
+    )
+    assert all(one != other for one, other in zip(french, english, strict=True))
+    for name in COMMANDS:
+        assert f"\n  {name} " in english[0]
+
+
+def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):
+    """`mcfd keys list` imports no web server, no HTTP client, no cryptography, no serial port."""
+    mcfd.ok("keys", "create", "--nim", "EL02000015-1")
+    assert python(mcfd, LOOK, "keys", "list").stderr == "[]\n"
+
+
+def test_wrong_use_is_2(mcfd):
+    """A command, option or argument that does not exist ends with 2 and a word on how it is used."""
+    for arguments in (["nonsense"], ["keys", "list", "--nonsense"], ["keys", "revoke"], ["keys", "revoke", "x"], []):
+        done = mcfd.run(*arguments)
+        assert done.returncode == 2, arguments
+        assert "Usage: mcfd" in done.stderr + done.stdout
+
+
+def test_a_wrong_configuration_is_2(mcfd):
+    """Each command that reads the configuration stops with one line that names file, key and reason."""
+    mcfd.config.write_text("[server]\nprot = 1\n")
+    for arguments in (["run"], ["keys", "list"], ["verify"], ["machine", "list"], ["upstream", "status"]):
+        assert mcfd.refused(2, *arguments) == f"{mcfd.config}: server.prot: unknown key (did you mean port?)"
+    mcfd.config.unlink()
+    assert mcfd.refused(2, "verify") == f"{mcfd.config}: cannot be read: there is no such file"
+
+
+def test_without_a_ledger_it_is_3(mcfd):
+    """Commands that read the ledger make none: they say that there is none yet."""
+    for arguments in (["keys", "list"], ["verify"], ["upstream", "status"], ["machine", "settle"], ["backup", "x"]):
+        assert mcfd.refused(3, *arguments).startswith(f"no ledger yet at {mcfd.ledger}")
+    assert not mcfd.ledger.exists()
+
+
+def test_a_file_that_is_no_ledger_is_3(mcfd):
+    """Another program's file, or a damaged one, is left as it is."""
+    mcfd.ledger.write_bytes(b"not a database at all, but long enough to be taken for one" * 100)
+    before = mcfd.ledger.read_bytes()
+    assert str(mcfd.ledger) in mcfd.refused(3, "keys", "list")
+    assert mcfd.ledger.read_bytes() == before
+
+
+def test_versions(mcfd):
+    """`--version` for people, `version --json` for scripts."""
+    versions = mcfd.json("version")
+    assert mcfd.ok("--version") == f"mcfd {versions['mcfd']}\n"
+    assert f"python {versions['python']}" in mcfd.ok("version")
+
+
+def test_config_check(mcfd):
+    """What a start would refuse is told without starting: also a secret that cannot be read, or is none."""
+    assert mcfd.json("config", "check") == {"ok": True, "file": str(mcfd.config), "machines": ["EL02000015-1"]}
+    with mcfd.config.open("a") as file:
+        file.write('[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"\n')
+    secret = mcfd.folder / "s"
+    assert mcfd.refused(2, "config", "check").endswith(
+        f"upstream.secret_file: {secret} cannot be read: there is no such file"
+    )
+    secret.write_text("whsec_%%%\n")
+    refused = mcfd.run("config", "check", "--json")
+    assert refused.returncode == 2
+    assert '"key": "upstream"' in refused.stdout
+    assert "%%%" not in refused.stdout
+    secret.write_text("whsec_c2VjcmV0\n")
+    assert "a shared secret has 24 to 64 bytes, this one 6" in mcfd.refused(2, "config", "check")
+    secret.write_text("whsec_" + "A" * 32 + "\n")
+    assert mcfd.ok("config", "check") == f"{mcfd.config}: all is well (EL02000015-1)\n"
+
+
+def test_config_doc(mcfd):
+    """The page of the documentation comes from the command itself."""
+    assert mcfd.ok("config", "doc").startswith("# Configuration\n")
+
+
+def test_completion_comes_with_the_command(mcfd):
+    """A shell asks for its completion as click has it: `_MCFD_COMPLETE=bash_source mcfd`."""
+    done = mcfd.run(env={"_MCFD_COMPLETE": "bash_source"})
+    assert "_mcfd_completion" in done.stdout
+    words = mcfd.run(env={"_MCFD_COMPLETE": "bash_complete", "COMP_WORDS": "mcfd keys ", "COMP_CWORD": "2"})
+    assert {"plain,create", "plain,list", "plain,revoke"} <= set(words.stdout.split())
+
+
+def test_the_page_of_commands_names_them_all():
+    """docs/commands.md has a line for every command there is."""
+    page = (Path(__file__).parents[4] / "docs/commands.md").read_text()
+    for name in COMMANDS:
+        command = root.get_command(click.Context(root), name)
+        assert command is not None
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        for verb in below:
+            assert f"| `mcfd {name} {verb}".rstrip() in page
+
+
+def test_a_reader_that_has_enough(mcfd):
+    """`mcfd config doc | head -1` ends without a complaint."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable.removesuffix('python')}mcfd config doc | head -1"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=mcfd.environ(),
+    )
+    assert (done.stdout, done.stderr) == ("# Configuration\n", "")

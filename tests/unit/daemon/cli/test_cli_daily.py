@@ -1,0 +1,112 @@
+"""The command line for daily work: reports, journal and logs, as people read them."""
+
+import json
+
+import pytest
+from support.command import NIM, Command
+from support.ledgers.ledger import Till, opened
+
+
+@pytest.fixture
+async def mcfd(tmp_path):
+    """A ledger with two sales, a Z, another sale, and a refused attempt in it."""
+    command = Command(tmp_path)
+    async with opened(command.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await till.sell(600, "A")
+        await store.ledger.aggregate(till.book)
+        await till.close()
+        await till.sell()
+        await store.ledger.aggregate(till.book)
+    return command
+
+
+def plain(text):
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_report_is_shown_as_it_is_printed(mcfd):
+    """X of the open period, the last Z, a Z by number, A of a range: as paper, or as JSON for scripts."""
+    assert "DAILY X REPORT" in mcfd.ok("report", "x")
+    assert "PERIODIC X REPORT" in mcfd.ok("report", "x", "--from", "2020-01-01")
+    last, first = mcfd.ok("report", "z"), mcfd.ok("report", "z", "1")
+    assert last == first
+    assert "Z REPORT No. 1" in last
+    assert "A REPORT" in mcfd.ok("report", "a", "--from", "2020-01-01")
+    assert "RAPPORT Z N° 1" in plain(mcfd.run("report", "z", env={"LC_ALL": "C.UTF-8"}).stdout)
+    assert max(map(len, mcfd.ok("report", "x", "--width", "32").splitlines())) <= 32
+    told = mcfd.json("report", "z")
+    assert (told["kind"], told["z_number"], told["certs_count"]) == ("Z", 1, 2)
+    assert mcfd.json("report", "x")["certs_count"] == 1
+
+
+def test_a_report_closes_nothing(mcfd):
+    """However often it is asked for."""
+    for _ in range(3):
+        mcfd.ok("report", "z")
+    assert mcfd.json("verify")["closures"] == 1
+
+
+def test_the_journal(mcfd):
+    """Newest first, one line each; by number, by code, by range and by state, and as JSON whole records."""
+    entries = mcfd.json("journal", "--from", "2020-01-01")
+    assert [entry["zNumber"] for entry in entries] == [None, 1, 1]
+    code, number = entries[0]["codeSecef"], entries[0]["invoiceNumber"]
+    assert code in mcfd.ok("journal", "--number", number)
+    assert [entry["codeSecef"] for entry in mcfd.json("journal", "--code", f"{code[:4]}-{code[4:]}")] == [code]
+    assert mcfd.json("journal", "--from", "2020-01-01", "--state", "refused") == []
+    french = mcfd.run("journal", "--from", "2020-01-01", env={"LC_ALL": "C.UTF-8"}).stdout
+    assert french.startswith("HEURE")
+    assert french.count("certifiée") == 3
+
+
+def test_a_machine_is_named_short_or_not_at_all(mcfd):
+    """Where there is one it need not be named, its suffix never; a wrong one is told with those that there are."""
+    short = NIM.partition("-")[0]
+    assert mcfd.ok("report", "x", "--nim", short) != ""
+    assert (
+        mcfd.refused(1, "report", "x", "--nim", "EL99999999")
+        == f"EL99999999 is not in the configuration; there is {NIM}"
+    )
+    mcfd.ok("keys", "create", "--nim", short)
+    assert [key["nim"] for key in mcfd.json("keys", "list")] == [NIM]
+
+
+def test_logs_are_readable(mcfd):
+    """Events of the daemon become a line with the time, what it means and its values; other lines stay as they are."""
+    log = mcfd.folder / "mcfd.log"
+    event = {
+        "event": "clock.drift",
+        "level": "warning",
+        "timestamp": "2026-11-20T10:00:00Z",
+        "nim": NIM,
+        "seconds": 300,
+    }
+    log.write_text(json.dumps(event) + "\nnot ours\n{}\n")
+    first, second, third = mcfd.ok("logs", "--file", str(log)).splitlines()
+    assert first.endswith(f"WARNING  the box's clock is off  nim={NIM}  seconds=300")
+    assert (second, third) == ("not ours", "{}")
+    french = mcfd.run("logs", "--file", str(log), env={"LC_ALL": "fr_BF.UTF-8"}).stdout
+    assert "ATTENTION  l'horloge du boîtier est décalée" in french
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nonsense"], "mcfd: Pas de commande 'nonsense'."),
+        (["keys", "list", "--nonsense"], "mcfd: Pas d'option '--nonsense'."),
+        (["keys", "revoke"], "mcfd: Argument manquant 'ID'."),
+        (
+            ["report", "z", "douze"],
+            "mcfd: Valeur inadmissible pour '[NUMBER]': 'douze' n'est pas un nombre valide (integer).",
+        ),
+    ],
+)
+def test_click_speaks_french(mcfd, arguments, told):
+    """On a French terminal wrong use is told in French, its usage line first and `mcfd:` in front of the fault."""
+    done = mcfd.run(*arguments, env={"LC_ALL": "C.UTF-8"})
+    assert done.returncode == 2
+    usage, *_, last = plain(done.stderr).splitlines()
+    assert usage.startswith("Usage : mcfd")
+    assert last.replace(" :", ":") == told.replace(" :", ":")

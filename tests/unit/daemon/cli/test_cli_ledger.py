@@ -1,0 +1,159 @@
+import shutil
+
+import pytest
+from support.command import NIM, Command
+from support.ledgers.ledger import Till, opened, tamper
+
+from daemon.store.sqlite.lock import LedgerLock
+
+
+@pytest.fixture
+async def mcfd(tmp_path):
+    """A ledger with two sales, a Z and another sale in it."""
+    command = Command(tmp_path)
+    async with opened(command.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await till.sell(600, "A")
+        await store.ledger.aggregate(till.book)
+        await till.close()
+        await till.sell()
+    return command
+
+
+def test_a_sound_ledger(mcfd):
+    """Exit 0, and what was looked through."""
+    assert mcfd.json("verify") == {
+        "ok": True,
+        "ledger": str(mcfd.ledger),
+        "problems": [],
+        "books": 1,
+        "records": 3,
+        "closures": 1,
+    }
+    assert mcfd.ok("verify") == f"{mcfd.ledger}: all is right (1 book(s), 3 record(s), 1 Z closure(s))\n"
+
+
+def test_a_changed_record(mcfd):
+    """Exit 1, and the record that is not what it was."""
+    tamper(mcfd.ledger, "UPDATE certification SET total_ttc = 1 WHERE seq = 2")
+    done = mcfd.run("verify")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"mcfd: {NIM} (live): " in done.stderr
+    told = mcfd.run("verify", "--json")
+    assert told.returncode == 1
+    assert '"ok": false' in told.stdout
+
+
+def test_a_damaged_file(mcfd):
+    """A page of rubbish in the middle is found: exit 1, not a stack trace."""
+    content = bytearray(mcfd.ledger.read_bytes())
+    content[4096 * 3 : 4096 * 4] = b"\xff" * 4096
+    mcfd.ledger.write_bytes(content)
+    done = mcfd.run("verify")
+    assert done.returncode == 1
+    assert all(line.startswith("mcfd: ") for line in done.stderr.splitlines())
+
+
+def test_a_backup_is_verified_and_put_back(mcfd):
+    """What happened after the backup is gone, the ledger it replaced is kept, and both are sound."""
+    copy = mcfd.folder / "copy.sqlite3"
+    assert mcfd.ok("backup", str(copy)) == f"verified copy: {copy} (3 record(s), 1 Z closure(s))\n"
+    mcfd.ok("keys", "create", "--nim", NIM)
+    restored = mcfd.json("restore", str(copy), "--yes")
+    assert (restored["ledger"], restored["records"]) == (str(mcfd.ledger), 3)
+    assert mcfd.json("keys", "list") == []
+    assert mcfd.json("verify")["records"] == 3
+    shutil.move(restored["aside"], mcfd.ledger)
+    assert len(mcfd.json("keys", "list")) == 1
+
+
+def test_a_backup_replaces_nothing_by_mistake(mcfd):
+    """A file that exists is replaced only with --force, and the ledger itself not even then."""
+    copy = mcfd.folder / "copy.sqlite3"
+    mcfd.ok("backup", str(copy))
+    assert mcfd.refused(1, "backup", str(copy)) == f"{copy} exists already"
+    mcfd.ok("backup", str(copy), "--force")
+    before = mcfd.ledger.read_bytes()
+    assert mcfd.refused(1, "backup", str(mcfd.ledger), "--force") == f"{mcfd.ledger} exists already"
+    assert mcfd.refused(1, "restore", str(mcfd.ledger)) == f"{mcfd.ledger} is the ledger itself"
+    assert mcfd.ledger.read_bytes() == before
+
+
+def test_backups_with_a_date_are_thinned_out(mcfd):
+    """`--into` names the copy by its time; `--keep-daily` lets older ones of the same day go."""
+    folder = mcfd.folder / "backups"
+    folder.mkdir()
+    old = [folder / f"mcfd-2020010{day}T000000Z.sqlite3" for day in (1, 2, 3)]
+    for file in old:
+        file.touch()
+    made = mcfd.json("backup", "--into", str(folder), "--keep-daily", "2", "--keep-monthly", "1")
+    assert made["deleted"] == [str(file) for file in old[:2]]
+    assert {str(file) for file in folder.iterdir()} == {made["backup"], str(old[2])}
+    for arguments in ([], ["x", "--into", "y"], ["x", "--keep-daily", "1"]):
+        assert mcfd.run("backup", *arguments).returncode == 2
+
+
+def test_nothing_is_put_back_under_a_running_daemon(mcfd):
+    """Exit 3 while a daemon holds the ledger; a backup that is none is refused as well."""
+    copy = mcfd.folder / "copy.sqlite3"
+    mcfd.ok("backup", str(copy))
+    lock = LedgerLock.acquire(mcfd.ledger)
+    try:
+        assert "is in use by another mcfd" in mcfd.refused(3, "restore", str(copy), "--yes")
+    finally:
+        lock.release()
+    copy.write_text("no ledger")
+    before = mcfd.ledger.read_bytes()
+    assert str(copy) in mcfd.refused(3, "restore", str(copy), "--yes")
+    assert mcfd.refused(1, "restore", str(mcfd.folder / "none")).endswith("there is no such file")
+    assert mcfd.ledger.read_bytes() == before
+
+
+def test_at_a_terminal_it_asks_first(mcfd):
+    """An operator who says no keeps the ledger: exit 130; one who says yes, or a script, gets it replaced."""
+    copy = mcfd.folder / "copy.sqlite3"
+    mcfd.ok("backup", str(copy))
+    mcfd.ok("keys", "create", "--nim", NIM)
+    no = mcfd.at_terminal(b"n\n", "restore", str(copy))
+    assert (no.returncode, len(mcfd.json("keys", "list"))) == (130, 1)
+    yes = mcfd.at_terminal(b"y\n", "restore", str(copy))
+    assert (yes.returncode, len(mcfd.json("keys", "list"))) == (0, 0)
+    assert mcfd.at_terminal(b"", "restore", str(copy), "--yes").returncode == 0
+
+
+def test_a_copy_that_cannot_be_written(mcfd):
+    """A folder that is not there is named, and nothing is left behind."""
+    assert "nowhere" in mcfd.refused(3, "backup", str(mcfd.folder / "nowhere" / "copy.sqlite3"))
+
+
+async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
+    """`mcfd time show` names the book; `repair` is refused beside a daemon, says what it did, and the ledger verifies."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        till.at += 20 * 365 * 86_400_000
+        await till.sell()
+    assert f"mcfd time repair {NIM}" in mcfd.ok("time", "show")
+    lock = LedgerLock.acquire(mcfd.ledger)
+    refused = mcfd.run("time", "repair", "--reason", "wrong year")
+    lock.release()
+    assert (refused.returncode != 0, "stop that one first" in refused.stderr) == (True, True)
+    done = mcfd.json("time", "repair", NIM, "--reason", "wrong year")
+    assert done["from"].startswith("2045")
+    assert done["to"] < "2045"
+    again = mcfd.run("time", "repair", "--reason", "wrong year")
+    assert "nothing to repair" in again.stderr
+    assert mcfd.json("verify")["ok"]
+    assert mcfd.run("time", "repair", "--reason", "x", "--ahead", "soon").returncode == 2
+    assert mcfd.ok("time", "accept").startswith("accepted")
+
+
+def test_restore_without_a_terminal_wants_a_yes(mcfd):
+    """A script that nobody watches replaces no ledger by itself."""
+    copy = mcfd.folder / "copy.sqlite3"
+    mcfd.ok("backup", str(copy))
+    before = mcfd.ledger.read_bytes()
+    done = mcfd.run("restore", str(copy))
+    assert done.returncode == 2
+    assert "without a terminal --yes is needed" in done.stderr
+    assert mcfd.ledger.read_bytes() == before

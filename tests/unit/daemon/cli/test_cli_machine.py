@@ -1,0 +1,242 @@
+import sys
+
+import pytest
+from support.command import BIN, NIM, Command, audited
+from support.ledgers.ledger import Till, invoice, opened
+from support.shop import Machine
+
+from bridge.port import open_port
+
+OTHER = "EL02000016-1"
+
+
+@pytest.fixture
+def mcfd(tmp_path):
+    return Command(tmp_path)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """The simulator on the configured port."""
+    machine = Machine(tmp_path).start()
+    yield machine
+    machine.kill()
+
+
+async def test_the_machines_and_what_the_ledger_knows(mcfd):
+    """One line for each: configured or only in the ledger, its counters and number of Z."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await till.close()
+        await store.ledger.open_book(OTHER, "live")
+    ours, other = mcfd.json("machine", "list")
+    assert ours == {
+        "nim": NIM,
+        "port": str(mcfd.folder / f"machine-{NIM}"),
+        "condition": "known",
+        "attention": None,
+        "counters": {"tc": 1, "fvc": 1, "frc": 0},
+        "last_invoice": "S-1",
+        "z_number": 1,
+        "unexplained": 0,
+    }
+    assert (other["nim"], other["port"], other["condition"]) == (OTHER, None, "not configured")
+    head, line, _ = mcfd.ok("machine", "list").splitlines()
+    assert head.split() == ["NIM", "PORT", "STATE", "Z", "TC", "FVC", "FRC", "LAST", "INVOICE"]
+    assert line.split() == [NIM, str(mcfd.folder / f"machine-{NIM}"), "known", "1", "1", "1", "0", "S-1"]
+
+
+async def test_a_machine_in_attention_stands_out(mcfd):
+    """What was found and the command that settles it stand below the list."""
+    async with opened(mcfd.ledger) as store:
+        await store.ledger.set_attention(await store.ledger.open_book(NIM, "live"), "found this", at=1)
+    assert mcfd.json("machine", "list")[0]["attention"] == "found this"
+    assert f"{NIM}: found this\n  → mcfd machine settle {NIM}\n" in mcfd.ok("machine", "list")
+
+
+def test_a_machine_is_read_when_nobody_else_does(mcfd, machine):
+    """C1h, C2h and 2Bh in the shape of the API's `/info`; reading leaves the machine as it was."""
+    told = mcfd.json("machine", "info")
+    assert (told["source"], told["machine"]["nim"], told["machine"]["ifu"]) == ("machine", NIM, "00084440Y")
+    assert told["machine"]["counters"] == {"tc": 0, "fvc": 0, "frc": 0}
+    assert told["machine"]["taxServer"]["alert"] is False
+    assert "TRADE NAME" in mcfd.ok("machine", "info", NIM)
+    assert machine.counters == (0, 0, 0)
+    assert not mcfd.ledger.exists()
+
+
+async def test_a_line_that_is_held_is_left_alone(mcfd, machine):
+    """While another program has the port, what the ledger knows is told instead."""
+    async with opened(mcfd.ledger) as store:
+        await (await Till.of(store)).sell()
+    port = open_port(str(machine.link))
+    try:
+        told = mcfd.json("machine", "info")
+        text = mcfd.run("machine", "info")
+    finally:
+        port.close()
+    assert (told["source"], told["machine"], told["ledger"]["last_invoice"]) == ("ledger", None, "S-1")
+    assert "is held by another program" in text.stderr
+    assert "TC 1  FVC 1  FRC 0" in text.stdout
+
+
+def test_no_machine_there(mcfd):
+    """A port that does not exist is told, and is no crash; a NIM that is not configured is refused."""
+    told = mcfd.json("machine", "info")
+    assert told["source"] == "ledger"
+    assert "no such device" in told["problem"]
+    assert mcfd.refused(1, "machine", "info", OTHER) == f"{OTHER} is not in the configuration; there is {NIM}"
+
+
+def test_another_machine_on_the_port(mcfd, tmp_path):
+    """A cable in the wrong machine is seen at once."""
+    machine = Machine(tmp_path, OTHER).start()
+    try:
+        (tmp_path / f"machine-{NIM}").symlink_to(machine.link)
+        assert f"the machine on this port is {OTHER}" in mcfd.run("machine", "info").stderr
+    finally:
+        machine.kill()
+
+
+def test_ports_need_no_configuration(mcfd):
+    """The ports of the box, whether or not there is a configuration yet."""
+    mcfd.config.unlink()
+    assert isinstance(mcfd.json("machine", "ports"), list)
+    assert mcfd.ok("machine", "ports").startswith("STABLE NAME")
+
+
+# -- settling -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def disputed(mcfd):
+    """An attempt whose outcome is unknown: 38h went out, and what the machine then said fits no story. It did certify."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        sale = invoice("D-1")
+        attempt_id = await till.begin(sale)
+        await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
+        till.word(sale)
+        await store.ledger.keep_evidence(till.book, till.state(sale), at=till.at)
+    return mcfd
+
+
+async def kept(mcfd: Command, number: str):
+    async with opened(mcfd.ledger) as store:
+        book = await store.ledger.open_book(NIM, "live")
+        (settlement,) = await store.decisions.settlements(book)
+        return await store.ledger.find_number(book, number), await store.ledger.state(book), settlement
+
+
+def settlements_told(mcfd: Command) -> list[dict[str, str]]:
+    """What the audit log has of them."""
+    entries = audited(mcfd, "attempt.settled")
+    assert all(entry["subject"] == f"{NIM} live" for entry in entries)
+    return [entry["detail"] for entry in entries]
+
+
+async def test_the_machine_did_certify(disputed):
+    """`certified`: the machine's own code, time and counters enter the ledger, with the reason; work may go on."""
+    told = disputed.ok("machine", "settle", NIM, "--decision", "certified", "--reason", "seen on its journal")
+    assert "D-1 has no known outcome" in told
+    assert "code " in told
+    record, state, settlement = await kept(disputed, "D-1")
+    assert (record.state, record.counters.fvc, len(record.code)) == ("certified", 2, 24)
+    assert (state.attention, settlement.reason) == ("", "seen on its journal")
+    assert settlements_told(disputed) == [{"decision": "certified", "number": "D-1", "reason": "seen on its journal"}]
+    disputed.ok("verify")
+    assert disputed.json("machine", "settle") == {"settled": False, "attention": None}
+    assert disputed.ok("machine", "settle") == "nothing to settle: no machine is in attention\n"
+
+
+async def test_what_the_machine_has_certified_is_not_said_to_be_free(disputed):
+    """`not-certified` looks at the evidence: the machine's last invoice is this one."""
+    done = disputed.run("machine", "settle", "--decision", "not-certified", "--reason", "the receipt never came")
+    assert (done.returncode, "it did certify it" in done.stderr) == (1, True)
+
+
+async def test_the_machine_did_not_certify(disputed):
+    """`not-certified`: the number is free again, and the decision is in the ledger."""
+    async with opened(disputed.ledger) as store:
+        till = await Till.of(store)
+        await store.ledger.keep_evidence(till.book, till.state(invoice("X-1")), at=till.at)
+    arguments = ("machine", "settle", "--decision", "not-certified", "--reason", "the receipt never came")
+    assert disputed.json(*arguments)["decision"] == "not-certified"
+    record, state, settlement = await kept(disputed, "D-1")
+    assert record is None
+    assert (state.attention, settlement.decision) == ("", "abandoned")
+    assert settlements_told(disputed) == [
+        {"decision": "not-certified", "number": "D-1", "reason": "the receipt never came"}
+    ]
+    disputed.ok("verify")
+
+
+async def test_nothing_is_entered_that_the_machine_did_not_say(mcfd):
+    """When the machine's last invoice is another one, its code cannot become that of ours: exit 1, nothing written."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        attempt_id = await till.begin(invoice("D-1"))
+        await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
+        settling = ("machine", "settle", "--reason", "x", "--decision")
+        without = mcfd.run(*settling, "certified")
+        await store.ledger.keep_evidence(till.book, till.state(invoice("D-1", amounts=(("B", 999),))), at=till.at)
+        other_total = mcfd.run(*settling, "certified")
+        adopting = mcfd.run(*settling, "adopt")
+        assert (await store.ledger.state(till.book)).attention == "unknown"
+        assert not await store.decisions.settlements(till.book)
+    assert settlements_told(mcfd) == []
+    assert without.returncode == other_total.returncode == adopting.returncode == 1
+    assert "it is not known what the machine says" in without.stderr
+    assert "is not D-1 with this total" in other_total.stderr
+    assert "possible: certified | not-certified" in adopting.stderr
+
+
+async def test_a_ledger_behind_its_machine(mcfd):
+    """`adopt`: the machine's counters and last invoice's number are taken over; what is in no total, that one too, is unexplained."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        till.word(invoice("X-1"))
+        till.word(invoice("X-2"))
+        await store.ledger.set_attention(till.book, "2 invoices more", at=till.at)
+        await store.ledger.keep_evidence(till.book, till.state(invoice("X-2")), at=till.at)
+    mcfd.ok("machine", "settle", "--decision", "adopt", "--reason", "an old backup was put back")
+    record, state, settlement = await kept(mcfd, "X-2")
+    assert (record.state, record.total_ttc) == ("certified", 15000)
+    assert (state.known.fvc, state.last_number, state.unexplained) == (3, "X-2", 2)
+    assert settlement.decision == "adopted"
+    assert settlements_told(mcfd) == [{"decision": "adopt", "number": "X-2", "reason": "an old backup was put back"}]
+    mcfd.ok("verify")
+
+
+async def test_the_machine_itself_is_asked_when_it_can_be(disputed, machine):
+    """With the port free the machine's fresh word goes before the one that was kept: this one never saw D-1."""
+    done = disputed.run("machine", "settle", "--decision", "certified", "--reason", "x")
+    assert done.returncode == 1
+    assert "the machine's last invoice is not D-1" in done.stderr
+    assert machine.counters == (0, 0, 0)
+
+
+def test_without_a_terminal_nothing_is_asked(disputed):
+    """A script has to give decision and reason: exit 2, nothing written."""
+    assert "--decision is needed" in disputed.run("machine", "settle").stderr
+    done = disputed.run("machine", "settle", "--decision", "certified", "--reason", " ")
+    assert (done.returncode, "--reason is needed" in done.stderr) == (2, True)
+    assert disputed.json("machine", "list")[0]["condition"] == "attention"
+
+
+async def test_at_a_terminal_it_is_asked(disputed):
+    """An operator sees what was found, chooses, and says why."""
+    done = disputed.at_terminal(b"certified\nvu sur le journal\n", "machine", "settle", LC_ALL="fr_FR.UTF-8")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "facture sans issue connue\N{NO-BREAK SPACE}: D-1 (FV, 15000 XOF)" in done.stdout
+    assert "Décision" in done.stdout
+    record, _, settlement = await kept(disputed, "D-1")
+    assert (record.state, settlement.reason) == ("certified", "vu sur le journal")
+
+
+def test_python_is_the_one_of_the_tests():
+    """The commands under test run on the interpreter that runs the tests."""
+    assert (BIN / "mcfd").read_text().startswith(f"#!{sys.executable}")

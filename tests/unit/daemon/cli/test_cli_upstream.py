@@ -1,0 +1,109 @@
+import pytest
+from support.command import CONFIG, NIM, Command, audited
+from support.ledgers.ledger import Till, opened
+
+from daemon.upstream.signing import PrivateKey, read_keys
+
+UPSTREAM = '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"\n'
+
+
+@pytest.fixture
+async def mcfd(tmp_path):
+    """Three closures on their way: the first sent, the second parked, the third waiting."""
+    command = Command(tmp_path, CONFIG + UPSTREAM)
+    async with opened(command.ledger) as store:
+        till = await Till.of(store)
+        for _ in range(3):
+            await till.close()
+        first, second, third = await store.outbox.waiting(NIM, "live", 10)
+        await store.outbox.mark_sent(first.id, at=till.at)
+        await store.outbox.park(second.id, "HTTP 400", at=till.at)
+        await store.outbox.mark_failed(third.id, "HTTP 503", at=till.at + 1000, next_at=0)
+        test = await store.ledger.open_book(NIM, "test")
+        await Till(store, test).close()
+    return command
+
+
+def test_what_waits_and_what_is_parked(mcfd):
+    """Figures of each machine for scripts and for people; the sandbox is not on its way anywhere."""
+    told = mcfd.json("upstream", "status")
+    (machine,) = told["machines"]
+    assert told["kind"] == "https"
+    assert (machine["nim"], machine["mode"], machine["waiting"], machine["parked"]) == (NIM, "live", 1, 1)
+    assert machine["last_error"] == "HTTP 503"
+    assert machine["oldest_at"].endswith("Z")
+    assert machine["last_sent_at"].endswith("Z")
+    assert machine["oldest_age_seconds"] > 0
+    assert "HTTP 503" in mcfd.ok("upstream", "status")
+
+
+def test_the_sandbox_is_shown_where_it_is_sent(mcfd):
+    """With `include_sandbox` its closures are figures like the others."""
+    mcfd.config.write_text(mcfd.config.read_text() + "include_sandbox = true\n")
+    assert [(m["mode"], m["waiting"]) for m in mcfd.json("upstream", "status")["machines"]] == [
+        ("live", 1),
+        ("test", 1),
+    ]
+
+
+def test_parked_ones_again(mcfd):
+    """Without a number only what was parked waits again; with one, everything from there on."""
+    assert mcfd.json("upstream", "replay") == {"replayed": 1}
+    assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 2
+    assert mcfd.json("upstream", "replay", "--nim", "EL02000099-1", "--from", "1") == {"replayed": 0}
+    assert mcfd.ok("upstream", "replay", "--nim", NIM, "--from", "1") == "1 closure(s) to be sent again\n"
+    assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 3
+    assert [(entry["subject"], entry["detail"]) for entry in audited(mcfd, "outbox.replayed")] == [
+        ("upstream", {"count": "1"}),
+        ("upstream", {"count": "1", "nim": NIM, "from_z": "1"}),
+    ]
+
+
+HOOK = '[[webhook]]\nurl = "https://till.example/x"\nsecret_file = "s"\nname = "till"\n'
+
+
+async def test_a_webhook_s_lane_is_one_like_the_others(mcfd):
+    """Its figures stand beside those of the way upstream, and what is parked in it is sent again by its name."""
+    mcfd.config.write_text(mcfd.config.read_text() + HOOK)
+    async with opened(mcfd.ledger, lanes={"till": frozenset({"cert.issued"})}) as store:
+        till = await Till.of(store)
+        await till.sell()
+        (event,) = await store.outbox_for("till").waiting_events(till.book, 10)
+        await store.outbox_for("till").park(event.id, "answered 422 what is this", at=till.at)
+
+    def hook():
+        (machine,) = mcfd.json("upstream", "status")["webhooks"]["till"]
+        return machine["waiting"], machine["parked"]
+
+    assert hook() == (0, 1)
+    assert "answered 422 what is this" in mcfd.ok("upstream", "status")
+    assert mcfd.ok("upstream", "replay", "--to", "till") == "1 event(s) to be sent again\n"
+    assert hook() == (1, 0)
+    assert mcfd.json("upstream", "status")["machines"][0]["parked"] == 1  # another lane's
+    done = mcfd.run("upstream", "replay", "--to", "tell")
+    assert done.returncode != 0
+    assert "there is: till" in done.stderr
+
+
+def test_without_an_upstream_they_stay(mcfd):
+    """The outbox is shown all the same, with a note that nothing is sent; machines without closures have zeros."""
+    mcfd.config.write_text(CONFIG)
+    done = mcfd.run("upstream", "status")
+    assert (done.returncode, "closures stay in the ledger" in done.stderr) == (0, True)
+    assert mcfd.json("upstream", "status")["kind"] is None
+    mcfd.config.write_text(CONFIG + '[[machine]]\nnim = "EL02000016-1"\nport = "x"\n')
+    assert [m["waiting"] for m in mcfd.json("upstream", "status")["machines"]] == [1, 0]
+
+
+def test_a_key_of_our_own(mcfd):
+    """The public key alone on stdout, the private one in a file for its owner only, which is never replaced."""
+    file = mcfd.folder / "upstream.key"
+    done = mcfd.run("upstream", "keygen", str(file))
+    (key,) = read_keys([file])
+    assert isinstance(key, PrivateKey)
+    assert done.stdout == key.public + "\n"
+    assert f'key_file = "{file}"' in done.stderr
+    assert file.read_text().strip() not in done.stdout + done.stderr
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert mcfd.refused(1, "upstream", "keygen", str(file)) == f"{file} exists already; it is not replaced"
+    assert "cannot be written" in mcfd.refused(1, "upstream", "keygen", str(mcfd.folder / "none" / "key"))

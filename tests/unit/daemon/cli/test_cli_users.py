@@ -1,0 +1,124 @@
+"""`mcfd users`, `mcfd audit`, and what `mcfd keys` says of roles and ends."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+from contextlib import closing
+
+import pytest
+from support.command import BIN, NIM, Command
+from support.ledgers.ledger import opened
+
+from daemon.core.passwords import fits
+
+
+@pytest.fixture
+def mcfd(tmp_path):
+    return Command(tmp_path)
+
+
+async def test_a_person_from_first_to_last(mcfd):
+    """Made with a password from stdin, listed without it, given another one, disabled; and it stands in the audit log."""
+    assert (
+        mcfd.run("users", "create", "awa", "--role", "manager", "--password-stdin", stdin="mil et sorgho\n").returncode
+        == 0
+    )
+    (person,) = mcfd.json("users", "list")
+    assert (person["name"], person["role"], person["disabled_at"]) == ("awa", "manager", None)
+    again = mcfd.run("users", "create", "awa", "--role", "seller", "--password-stdin", stdin="mil et sorgho\n")
+    assert (again.returncode, again.stderr) == (1, "mcfd: awa exists already\n")
+    assert mcfd.run("users", "passwd", "awa", "--password-stdin", stdin="riz et haricots\n").returncode == 0
+    async with opened(mcfd.ledger) as store:
+        found = store.people.find("awa")
+        assert found is not None
+        assert fits("riz et haricots", found[1])
+    mcfd.ok("users", "disable", "awa")
+    assert "no user awa" in mcfd.refused(1, "users", "disable", "awa")
+    assert mcfd.json("users", "list")[0]["disabled_at"].endswith("Z")
+    log = mcfd.json("audit")
+    assert log["ok"] is True
+    assert [entry["action"] for entry in log["entries"]] == [
+        "user.created",
+        "user.password_changed",
+        "user.disabled",
+    ]
+    assert all(entry["actor"].startswith("shell:") for entry in log["entries"])
+
+
+def test_a_password_typed_twice(mcfd):
+    """At a terminal it is asked for; two that differ are asked for again, and nothing of it is shown."""
+    lines = ("mil et sorgho", "mil et riz", "mil et sorgho", "mil et sorgho")
+    shown = typed(mcfd, lines, "users", "create", "awa", "--role", "seller")
+    assert "sorgho" not in shown
+    assert "awa may log in (seller)" in shown
+    assert mcfd.json("users", "list")[0]["role"] == "seller"
+
+
+def typed(mcfd, lines, *arguments):
+    """What a terminal shows while each line is typed after a prompt that ends in a colon."""
+    leader, follower = os.openpty()
+    command = subprocess.Popen(
+        [BIN / "mcfd", *arguments], stdin=follower, stdout=follower, stderr=follower, env=mcfd.environ()
+    )
+    os.close(follower)
+    shown, waiting = "", list(lines)
+    try:
+        while True:
+            try:
+                shown += os.read(leader, 4096).decode()
+            except OSError:  # the command has ended, and its terminal with it
+                return shown
+            if shown.endswith(": ") and waiting:
+                os.write(leader, waiting.pop(0).encode() + b"\n")
+    finally:
+        command.wait(30)
+        os.close(leader)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        (("Awa", "--role", "seller", "--password-stdin"), "mil et sorgho\n"),
+        (("awa", "--role", "owner", "--password-stdin"), "mil et sorgho\n"),
+        (("awa", "--password-stdin"), "mil et sorgho\n"),
+        (("awa", "--role", "seller", "--password-stdin"), "short\n"),
+        (("awa", "--role", "seller", "--password-stdin"), ""),
+        (("awa", "--role", "seller"), "mil et sorgho\n"),
+    ],
+)
+def test_what_is_no_person(mcfd, arguments, stdin):
+    """A name, role or password that cannot be, or no way to ask for one: exit 2, nothing made."""
+    assert mcfd.run("users", "create", *arguments, stdin=stdin).returncode == 2
+    assert not mcfd.ledger.exists()
+
+
+def test_an_audit_log_that_was_changed(mcfd):
+    """Exit 1, and the entry is named; the entries are shown all the same."""
+    mcfd.ok("keys", "create", "--nim", NIM)
+    mcfd.ok("keys", "create", "--nim", NIM)
+    with closing(sqlite3.connect(mcfd.ledger)) as ledger, ledger:
+        ledger.execute("UPDATE audit SET actor = 'shell:other' WHERE id = 1")
+    done = mcfd.run("audit")
+    assert done.returncode == 1
+    assert "entry 1 does not follow" in done.stderr
+    assert "shell:other" in done.stdout
+    assert mcfd.run("verify").returncode == 1
+
+
+def test_keys_with_a_role_and_an_end(mcfd):
+    """As asked: a date counts to the end of that day in the shop's time zone."""
+    mcfd.ok("keys", "create", "--nim", NIM, "--role", "reader", "--expires", "2090-03-31")
+    mcfd.ok("keys", "create", "--nim", NIM)
+    first, second = mcfd.json("keys", "list")
+    assert (first["role"], first["expires_at"], first["used_at"]) == ("reader", "2090-04-01T00:00:00.000Z", None)
+    assert (second["role"], second["expires_at"]) == ("manager", None)
+
+
+@pytest.mark.parametrize("end", ["2020-01-01", "31.12.2090", "0d", "-3d", "d", "99999999999999d", "2200-01-01"])
+def test_ends_that_are_none(mcfd, end):
+    """Past, unreadable or beyond all reason: exit 2, no key made."""
+    done = mcfd.run("keys", "create", "--nim", NIM, f"--expires={end}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert not mcfd.ledger.exists()

@@ -1,0 +1,264 @@
+"""The door: an invoice, or every fault of a request (decisions 1 to 4)."""
+
+from decimal import Decimal
+
+import pytest
+from support.core_samples import NIM, body, credit_body, item, read
+
+from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.intake import escaped_length
+from daemon.core.invoice.invoice import Comment, Customer
+
+
+def faults(request, *, credit=False):
+    with pytest.raises(InvalidRequest) as caught:
+        read(request, credit=credit)
+    return [error.field for error in caught.value.errors]
+
+
+def test_what_a_till_leaves_out_is_filled_in():
+    """Decision 1: TTC, the configuration's operator and ISF, a walk-in customer."""
+    invoice = read(body())
+    assert (invoice.price_mode, invoice.operator_id, invoice.operator_name, invoice.isf) == (
+        "TTC",
+        "7",
+        "Caisse 7",
+        "ISF1",
+    )
+    assert invoice.customer == Customer("CC")
+    assert (invoice.comments, invoice.nature, invoice.reference, invoice.psvb) == ((), "", "", None)
+
+
+@pytest.mark.parametrize(
+    "absent", ["priceMode", "operatorId", "operatorName", "isf", "customer", "comments", "psvbGroup"]
+)
+def test_null_is_absent(absent):
+    """And so is an empty text."""
+    assert read(body(**{absent: None})) == read(body())
+
+
+def test_empty_texts_take_the_configuration():
+    """Tills send them for what they do not know."""
+    assert read(body(operatorId="", operatorName="", isf="")) == read(body())
+
+
+@pytest.mark.parametrize(("given", "kept"), [(12, "12"), (Decimal("12.0"), "12"), ("012", "012"), (0, "0"), (-1, "-1")])
+def test_the_operator_may_be_a_number(given, kept):
+    """Decision 1."""
+    assert read(body(operatorId=given)).operator_id == kept
+
+
+def test_every_fault_is_told_at_once():
+    """In the order of the request, each with its path."""
+    request = {
+        "invoiceNumber": "",
+        "invoiceType": "FX",
+        "priceMode": "ttc",
+        "operatorId": True,
+        "customer": {"clientType": "PM", "name": "x" * 201},
+        "items": [item(name=None, taxGroup="Z"), "rice", item(quantity=0)],
+        "payments": [{"method": "cash", "amount": 0}, None, {}],
+        "psvbGroup": "E",
+    }
+    assert faults(request) == [
+        "invoiceNumber",
+        "invoiceType",
+        "operatorId",
+        "customer.ifu",
+        "customer.name",
+        "priceMode",
+        "items[0].name",
+        "items[0].taxGroup",
+        "items[1]",
+        "items[2].quantity",
+        "payments[0].method",
+        "payments[0].amount",
+        "payments[1]",
+        "payments[2].method",
+        "payments[2].amount",
+        "psvbGroup",
+    ]
+
+
+@pytest.mark.parametrize("request_", [None, [], "x", 5, Decimal("1.5"), True])
+def test_a_body_is_an_object(request_):
+    """Whatever else JSON can say is refused as a whole."""
+    assert faults(request_) == ["body"]
+
+
+def test_an_empty_body_names_what_is_required():
+    """Number, type, items and payments."""
+    assert faults({}) == ["invoiceNumber", "invoiceType", "items", "payments"]
+
+
+@pytest.mark.parametrize("field", ["items", "payments"])
+@pytest.mark.parametrize("value", [None, [], {}, "x", 1])
+def test_items_and_payments_are_lists_with_something_in_them(field, value):
+    """Decision 3."""
+    assert faults(body(**{field: value})) == [field]
+
+
+def test_a_thousand_items_and_a_hundred_payments_are_the_most():
+    """One more is refused without being read."""
+    many = [item(amountTtc=1) for _ in range(1000)]
+    assert read(body(*many)).total_ttc == 1000
+    assert faults(body(*many, item())) == ["items"]
+    payments = [{"method": "E", "amount": 150}] * 100
+    assert len(read(body(payments=payments)).payments) == 100
+    assert faults(body(payments=[*payments, {}])) == ["payments"]
+
+
+@pytest.mark.parametrize("kind", ["FV", "FT", "EV", "ET"])
+def test_sales_come_by_certify(kind):
+    """And credit notes do not."""
+    assert read(body(invoiceType=kind)).type == kind
+    assert faults(credit_body(invoiceType=kind), credit=True) == ["invoiceType"]
+
+
+@pytest.mark.parametrize("kind", ["FA", "EA"])
+def test_credit_notes_come_by_themselves(kind):
+    """With a nature (COR by default) and a reference."""
+    invoice = read(credit_body(invoiceType=kind), credit=True)
+    assert (invoice.type, invoice.nature, invoice.reference) == (kind, "COR", f"{NIM}-291")
+    assert invoice.is_credit
+    assert faults(body(invoiceType=kind)) == ["invoiceType"]
+
+
+@pytest.mark.parametrize("nature", ["COR", "RAN", "RAM", "RRR"])
+def test_natures_of_a_credit_note(nature):
+    """fiscal-rules.md."""
+    assert read(credit_body(creditNoteNature=nature), credit=True).nature == nature
+
+
+@pytest.mark.parametrize("reference", ["EL02000015-1-291", "EL02000016-2-1", "EL15-1-3", "RRR", f"{NIM}-1"])
+def test_references_of_a_credit_note(reference):
+    """`<NIM>-<FVC>` in every form that existing clients send, or RRR."""
+    assert read(credit_body(creditNoteRef=reference), credit=True).reference == reference
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [None, "", "291", "EL02000015-291", "el02000015-1-291", "EL02000015-1-", "EL02000015-1-2\n", "EL02000015-1-٢", 5],
+)
+def test_other_references_are_refused(reference):
+    """Nothing is guessed; `null` is a missing reference."""
+    assert faults(credit_body(creditNoteRef=reference), credit=True) == ["creditNoteRef"]
+
+
+def test_a_sale_takes_no_notice_of_a_reference():
+    """It is an unknown field there."""
+    assert read(body(creditNoteRef="x", creditNoteNature="y")).reference == ""
+
+
+@pytest.mark.parametrize("number", ["FV-1", "A" * 40, "é" * 20, "12,3<4", "№ 7/2026", "^caret"])
+def test_numbers_the_machine_can_carry_back(number):
+    """Up to 40 characters and 40 bytes as the machine stores them."""
+    assert read(body(invoiceNumber=number)).number == number
+
+
+@pytest.mark.parametrize(
+    "number",
+    [" FV-1", "FV-1 ", "\u00a0FV-1", "A" * 41, "é" * 21, "," * 9, "A\n", "A\x7fB", "\ud83d", "A^lt;B", "A^x2c;", 5, ""],
+)
+def test_numbers_it_cannot_are_refused(number):
+    """C1h has to say it back whole: no escapes of the machine's own, no space at an end, not too long."""
+    assert faults(body(invoiceNumber=number)) == ["invoiceNumber"]
+
+
+def test_bytes_are_counted_as_the_line_carries_them():
+    """Protocol 2: `,` is five bytes, `<` and `>` four, `&` five."""
+    assert escaped_length("a,b<c>d&é") == 1 + 5 + 1 + 4 + 1 + 4 + 1 + 5 + 2
+
+
+@pytest.mark.parametrize("kind", ["PM", "PC"])
+def test_a_business_has_a_name_and_an_ifu(kind):
+    """Decision 3; a blank one is none."""
+    business = {"clientType": kind, "ifu": "00012345X", "name": "SARL"}
+    assert read(body(customer=business)).customer == Customer(kind, "00012345X", "SARL")
+    for field in ("ifu", "name"):
+        for value in (None, "", "  "):
+            assert faults(body(customer={**business, field: value})) == [f"customer.{field}"]
+
+
+@pytest.mark.parametrize("kind", ["CC", "PP", None])
+def test_a_person_needs_neither(kind):
+    """A customer without a type is a walk-in one."""
+    assert read(body(customer={"clientType": kind})).customer == Customer(kind or "CC")
+
+
+def test_a_customer_has_an_address_and_more():
+    """Issue 5 item 6."""
+    more = {"address": "Rue 1", "phone": "+226 70000000", "email": "a@b.bf", "rccm": "BF-OUA-01"}
+    assert read(body(customer={"name": "Awa", **more})).customer == Customer("CC", "", "Awa", *more.values())
+    assert faults(body(customer={"address": 5, "phone": "x" * 41, "email": "a\n", "rccm": []})) == [
+        "customer.address",
+        "customer.phone",
+        "customer.email",
+        "customer.rccm",
+    ]
+
+
+@pytest.mark.parametrize("customer", ["Awa", [], 5, True])
+def test_a_customer_is_an_object(customer):
+    """Nothing else."""
+    assert faults(body(customer=customer)) == ["customer"]
+
+
+def test_comments_take_the_next_free_label():
+    """Labelled, unlabelled and plain, as existing clients send them."""
+    comments = ["one", {"text": "two"}, {"label": "A", "text": "three"}, {"label": None, "text": "four"}]
+    assert read(body(comments=comments)).comments == (
+        Comment("B", "one"),
+        Comment("C", "two"),
+        Comment("A", "three"),
+        Comment("D", "four"),
+    )
+    assert [c.label for c in read(body(comments=["x"] * 8)).comments] == list("ABCDEFGH")
+    assert read(body(comments=[])).comments == ()
+
+
+@pytest.mark.parametrize(
+    ("comments", "field"),
+    [
+        (["x"] * 9, "comments"),
+        ("x", "comments"),
+        ([{"label": "A", "text": "x"}, {"label": "A", "text": "y"}], "comments"),
+        ([{"label": "I", "text": "x"}], "comments[0].label"),
+        (["x", {"label": "A"}], "comments[1].text"),
+        (["x", ""], "comments[1]"),
+        ([5], "comments[0]"),
+        (["a\nb"], "comments[0]"),
+        (["x" * 201], "comments[0]"),
+    ],
+)
+def test_comments_have_their_limits(comments, field):
+    """Eight, each label once, some text without control characters."""
+    assert faults(body(comments=comments)) == [field]
+
+
+def test_payments_come_to_the_total():
+    """Decision 3; several of one method may."""
+    payments = [{"method": method, "amount": 2500} for method in "EVCMBA"]
+    assert [p.method for p in read(body(payments=payments)).payments] == list("EVCMBA")
+    for paid in (14999, 15001, 1):
+        assert faults(body(pay=paid)) == ["payments"]
+
+
+@pytest.mark.parametrize("amount", [None, 0, -5, "15000", True, Decimal("1e400")])
+def test_a_payment_has_an_amount(amount):
+    """Above zero, and a number."""
+    assert faults(body(payments=[{"method": "E", "amount": amount}])) == ["payments[0].amount"]
+
+
+def test_a_payment_is_whole():
+    """XOF has no cents, also where two fractions would make a whole."""
+    halves = [{"method": "E", "amount": Decimal("7500.5")}, {"method": "M", "amount": Decimal("7499.5")}]
+    assert faults(body(payments=halves)) == ["payments[0].amount", "payments[1].amount"]
+    assert read(body(pay=Decimal("15000.0"))).payments[0].amount == 15000
+
+
+@pytest.mark.parametrize("field", ["operatorId", "operatorName", "isf"])
+def test_texts_have_their_limits(field):
+    """Length and control characters."""
+    for value in ("x" * 201, "a\x1bb", [], False):
+        assert faults(body(**{field: value})) == [field]

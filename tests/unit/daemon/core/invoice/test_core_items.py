@@ -1,0 +1,184 @@
+"""One line: from what the till sent to what the machine is told (decisions 1, 2, 3 and 24)."""
+
+from decimal import Decimal
+
+import pytest
+from support.core_samples import body, item, read
+
+from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.invoice import TaxLine
+
+PRODUCT = 100_000  # a franc in hundredths × thousandths
+
+
+def line(pay=None, mode="TTC", **fields):
+    invoice = read(body(item(**fields), pay=pay, priceMode=mode))
+    return invoice.items[0], invoice
+
+
+def faults(*items, pay=15000, mode="TTC"):
+    with pytest.raises(InvalidRequest) as caught:
+        read(body(*items, pay=pay, priceMode=mode))
+    return [error.field for error in caught.value.errors]
+
+
+def test_an_item_needs_little():
+    """Name, group and an amount: one piece of local goods at that price and the machine's rate (decision 1)."""
+    told, _ = line()
+    assert (told.price, told.quantity, told.rate, told.item_type) == (1_500_000, 1000, 1800, "LOCBIE")
+    assert (told.amount_ttc, told.line_amount) == (15000, 15000)
+
+
+def test_the_amount_is_price_times_quantity_when_left_out():
+    """Whole, or it cannot be certified."""
+    told, invoice = line(pay=250, amountTtc=None, unitPrice=Decimal("12.5"), quantity=20)
+    assert (told.price, told.quantity, told.line_amount, invoice.total_ttc) == (1250, 20_000, 250, 250)
+    assert faults(item(amountTtc=None, unitPrice=Decimal("12.5"))) == ["items[0].amountTtc"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "quantity", "price"),
+    [(1000, 3, 33333), (1000, Decimal("0.5"), 200_000), (100, 7, 1429), (1, Decimal("0.333"), 300), (1, 150, 1)],
+)
+def test_the_price_is_derived_when_left_out(amount, quantity, price):
+    """`amountTtc / quantity` to 2 decimals, within a franc of the amount at that quantity."""
+    told, _ = line(amountTtc=amount, quantity=quantity)
+    assert (told.price, told.quantity) == (price, quantity * 1000)
+    assert abs(told.price * told.quantity - amount * PRODUCT) < PRODUCT
+
+
+def test_the_amount_is_what_is_certified():
+    """Decision 2: where the till's price does not give it, one that does is sent; no refusal and no warning."""
+    told, invoice = line(amountTtc=2500, unitPrice=1000, quantity=3)
+    assert (told.price, told.quantity, told.line_amount, invoice.total_ttc) == (83333, 3000, 2500, 2500)
+    assert invoice.warnings == ()
+
+
+def test_a_price_that_gives_the_amount_is_kept():
+    """With its decimals, and so is the quantity, however large."""
+    told, _ = line(amountTtc=5001, unitPrice=Decimal("1250.25"), quantity=4)
+    assert (told.price, told.quantity) == (125_025, 4000)
+    told, invoice = line(amountTtc=777_777, unitPrice=1, quantity=777_777)
+    assert (told.price, told.quantity, invoice.warnings) == (100, 777_777_000, ())
+
+
+@pytest.mark.parametrize(("amount", "quantity"), [(1001, 30_000), (1, 1000), (999_999, 777_777)])
+def test_a_quantity_too_large_for_any_price_goes_as_one_piece(amount, quantity):
+    """No price with 2 decimals comes within a franc: quantity 1 at the whole amount, and a warning says so."""
+    told, invoice = line(amountTtc=amount, quantity=quantity)
+    assert (told.price, told.quantity, told.line_amount) == (amount * 100, 1000, amount)
+    assert [(warn.code, warn.item) for warn in invoice.warnings] == [("QUANTITY_AS_ONE", 0)]
+
+
+def test_in_ht_mode_vat_comes_on_the_groups_total():
+    """Prices and line amounts without VAT, VAT on the group, the certified total is the machine's (decision 24)."""
+    three = [item(unitPrice=Decimal("33.33"), quantity=1, amountTtc=39) for _ in range(3)]
+    invoice = read(body(*three, priceMode="HT", pay=117))
+    assert [told.line_amount for told in invoice.items] == [33, 33, 33]
+    assert [told.price for told in invoice.items] == [3333, 3333, 3333]
+    assert invoice.taxes == (TaxLine("B", 1800, 99, 18, 117),)
+    assert invoice.total_ttc == 117
+
+
+def test_in_ht_mode_vat_is_added_when_the_amount_is_left_out():
+    """`unitPrice × quantity` with VAT, rounded half up: 1 250 and 18 % is 1 475."""
+    told, invoice = line(pay=1475, mode="HT", amountTtc=None, unitPrice=Decimal("12.5"), quantity=100)
+    assert (told.amount_ttc, told.line_amount, invoice.total_ttc) == (1475, 1250, 1475)
+
+
+def test_in_ht_mode_the_price_is_derived_without_vat_when_left_out():
+    """1 180 with VAT is 1 000 without, at two pieces 500 each."""
+    told, invoice = line(mode="HT", amountTtc=1180, quantity=2)
+    assert (told.line_amount, told.price, told.quantity, invoice.total_ttc) == (1000, 50_000, 2000, 1180)
+
+
+@pytest.mark.parametrize(("paid", "codes"), [(40, ["PAYMENT_ADJUSTED"]), (35, [])])
+def test_in_ht_mode_payments_add_up_to_either(paid, codes):
+    """Ten items of 3 without VAT: 4 each for the till, 30 and VAT for the machine, which is 35."""
+    ten = [item(unitPrice=3, amountTtc=4) for _ in range(10)]
+    invoice = read(body(*ten, priceMode="HT", pay=paid))
+    assert invoice.total_ttc == 35
+    assert [payment.amount for payment in invoice.payments] == [35]
+    assert [(warn.code, warn.item) for warn in invoice.warnings] == [(code, -1) for code in codes]
+    for wrong in (34, 36, 39, 41):
+        assert faults(*ten, mode="HT", pay=wrong) == ["payments"]
+
+
+def test_in_ht_mode_fractional_prices_do_not_drift():
+    """Twenty items of 5.5 without VAT are 6.49, so 6 for the till: 5 a line, not 6, keeps the total at hand."""
+    twenty = [item(unitPrice=Decimal("5.5"), amountTtc=6) for _ in range(20)]
+    invoice = read(body(*twenty, priceMode="HT", pay=120))
+    assert {told.line_amount for told in invoice.items} == {5}
+    assert invoice.total_ttc == 118
+
+
+def test_in_ht_mode_more_than_a_franc_an_item_is_refused():
+    """Decision 24: then prices and amounts do not mean the same invoice."""
+    assert faults(item(unitPrice=1000, amountTtc=1182), mode="HT", pay=1182) == ["items"]
+    assert read(body(item(unitPrice=1000, amountTtc=1181), priceMode="HT")).total_ttc == 1180
+    assert faults(item(unitPrice=1000, amountTtc=1000), mode="HT", pay=1000) == ["items"]
+
+
+def test_in_ht_mode_a_line_of_nothing_is_refused():
+    """40 centimes with VAT round to nothing; said to be 1 franc, the line is 1 franc."""
+    cheap = item(unitPrice=Decimal("0.4"), amountTtc=None)
+    assert faults(cheap, mode="HT", pay=1) == ["items[0].amountTtc"]
+    assert read(body({**cheap, "amountTtc": 1}, priceMode="HT")).items[0].line_amount == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("name", [None, "", "   ", 5, "x" * 201, "a\tb", "a\x00", "a\u2028b", "a\x85b", "\ud800"]),
+        ("taxGroup", [None, "", "Q", "b", "AB", 1, True]),
+        ("taxRate", [17, Decimal("18.5"), "18", True, -18, Decimal("18.001"), Decimal("1e400")]),
+        ("itemType", ["", "BIEN", 1]),
+        ("quantity", [0, -1, Decimal("0.0001"), "2", True, 10**9 + 1, Decimal("1e400")]),
+        ("unitPrice", [0, -1, Decimal("0.001"), "2", True, 10**12 + 1, 2**53 + 2]),
+        ("amountTtc", [0, -1, Decimal("10.5"), "2", True, 10**12 + 1, [], Decimal("1e999999999")]),
+        ("code", [5, "x" * 41, "a\nb"]),
+        ("specificTaxDesc", [5, "x" * 101, "a\nb"]),
+    ],
+)
+def test_a_faulty_field_is_named(field, values):
+    """Decision 3: strict types, bounds, decimals and characters, with the path of the field."""
+    for value in values:
+        assert faults(item(), item(**{field: value})) == [f"items[1].{field}"], value
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"taxRate": Decimal("18.00")},
+        {"taxRate": None},
+        {"quantity": None},
+        {"itemType": None},
+        {"unitPrice": None},
+        {"code": None, "specificTaxDesc": ""},
+        {"name": "Crème brûlée, 2 < 3 & 4 > 1 – «ok» 日本", "code": "61\u00a0"},
+        {"colour": "red"},
+    ],
+)
+def test_what_is_allowed_is_allowed(fields):
+    """`null` is absent, numbers may be written with decimals, text in any script, unknown fields are ignored."""
+    line(**fields)
+
+
+def test_neither_price_nor_amount_is_refused():
+    """An item needs one of the two."""
+    assert faults(item(amountTtc=None)) == ["items[0].amountTtc"]
+
+
+def test_a_group_the_machine_has_no_rate_for_is_refused():
+    """The machine holds the rates in force, not this program."""
+    with pytest.raises(InvalidRequest, match=r"items\[0\].taxGroup"):
+        read(body(), rates={"A": 0})
+
+
+def test_the_bounds_themselves_are_fine():
+    """A thousand milliards, and a thousandth of a piece."""
+    assert line(amountTtc=10**12)[0].line_amount == 10**12
+    told, _ = line(amountTtc=10**12, unitPrice=10**12, quantity=Decimal("0.001"))
+    assert abs(told.price * told.quantity - 10**12 * PRODUCT) < PRODUCT
+    assert faults(item(amountTtc=None, unitPrice=10**12, quantity=2)) == ["items[0].amountTtc"]
+    assert faults(item(amountTtc=10**12), item(amountTtc=1), pay=10**12) == ["items", "payments"]

@@ -1,0 +1,206 @@
+"""The specific tax: certified as its own line when both invariants hold, folded otherwise, never refused (decision 4)."""
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+from support.core_samples import DEFAULTS, RATES, body, item, read
+
+from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.intake import read_invoice
+
+HOLDS = {"unitPrice": 1050, "quantity": 2, "amountTtc": 2218, "specificTax": 100, "specificTaxRate": 50}
+
+HOLDING = [
+    ("the page's own example", {}, (100, 5000)),
+    ("written as decimals", {"amountTtc": Decimal("2218.0"), "specificTaxRate": Decimal("50.00")}, (100, 5000)),
+    ("a fractional price", {"unitPrice": Decimal("1050.5"), "amountTtc": 2219}, (100, 5000)),
+    (
+        "VAT of it fractional, made whole by the price",
+        {"unitPrice": Decimal("50.05"), "amountTtc": 106, "specificTax": 5, "specificTaxRate": Decimal("2.5")},
+        (5, 250),
+    ),
+    (
+        "a fractional quantity",
+        {"unitPrice": 1000, "quantity": Decimal("2.5"), "amountTtc": 2559, "specificTax": 50, "specificTaxRate": 20},
+        (50, 2000),
+    ),
+    ("a group without VAT", {"taxGroup": "A", "amountTtc": 2200}, (100, 5000)),
+    (
+        "two decimals a unit",
+        {"quantity": 4, "amountTtc": 4259, "specificTax": 50, "specificTaxRate": Decimal("12.5")},
+        (50, 1250),
+    ),
+]
+
+FOLDING = [
+    ("the amount does not fit", {"amountTtc": 2200}),
+    ("the amount is a franc off", {"amountTtc": 2219}),
+    ("the rate does not give the tax", {"specificTaxRate": 49}),
+    ("the tax is not whole", {"specificTax": Decimal("100.5"), "specificTaxRate": Decimal("50.25")}),
+    ("only the tax", {"specificTaxRate": None}),
+    ("only the rate", {"specificTax": None}),
+    ("a negative tax", {"specificTax": -100, "specificTaxRate": -50, "amountTtc": 1982}),
+    ("a string", {"specificTax": "100"}),
+    ("true", {"specificTax": True}),
+    ("an object", {"specificTaxRate": {"a": 1}}),
+    ("a list", {"specificTax": [100], "specificTaxRate": [50]}),
+    ("beyond any exact number", {"specificTax": Decimal("1e400")}),
+    ("a huge integer", {"specificTaxRate": 10**400}),
+    ("a rate without a tax", {"specificTax": 0, "amountTtc": 2100}),
+    ("no price to check it by", {"unitPrice": None}),
+    (
+        "three decimals a unit",
+        {
+            "quantity": 8,
+            "unitPrice": Decimal("12.49"),
+            "amountTtc": 109,
+            "taxGroup": "A",
+            "specificTax": 9,
+            "specificTaxRate": Decimal("1.125"),
+        },
+    ),
+]
+
+
+def only(invoice):
+    (line,) = invoice.items
+    return line
+
+
+@pytest.mark.parametrize(("why", "changes", "tax"), HOLDING, ids=[case[0] for case in HOLDING])
+def test_a_tax_that_holds_is_certified_separately(why, changes, tax):
+    """The item goes with its own price and quantity, its tax and its tax per unit in hundredths; no warning."""
+    request = item(**{**HOLDS, **changes})
+    invoice = read(body(request, pay=int(request["amountTtc"])))
+    line = only(invoice)
+    assert (line.specific_tax, line.specific_rate) == tax
+    assert line.line_amount == line.amount_ttc == invoice.total_ttc == request["amountTtc"]
+    assert line.price == request["unitPrice"] * 100
+    assert line.quantity == request["quantity"] * 1000
+    assert invoice.warnings == ()
+    assert invoice.specific_tax == tax[0]
+
+
+@pytest.mark.parametrize(("why", "changes"), FOLDING, ids=[case[0] for case in FOLDING])
+def test_a_tax_that_does_not_hold_is_folded_and_never_refused(why, changes):
+    """Certified at `amountTtc`, the price derived from it, no specific tax, and one warning with the index."""
+    request = item(**{**HOLDS, **changes})
+    invoice = read(body(item(), request))
+    line = invoice.items[1]
+    assert (line.specific_tax, line.specific_rate, line.specific_name) == (0, 0, "")
+    assert line.line_amount == line.amount_ttc == request["amountTtc"]
+    assert abs(line.price * line.quantity - line.line_amount * 100_000) < 100_000
+    assert [(warn.code, warn.item) for warn in invoice.warnings] == [("SPECIFIC_TAX_FOLDED", 1)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"specificTax": None, "specificTaxRate": None},
+        {"specificTax": 0, "specificTaxRate": 0},
+        {"specificTax": 0},
+        {"specificTaxRate": Decimal("0.0")},
+    ],
+)
+def test_a_tax_of_nothing_is_no_tax(fields):
+    """Tills that always send the fields get no warning for zero, and no leniency for a fraction."""
+    assert read(body(item(**fields))).warnings == ()
+    with pytest.raises(InvalidRequest, match="whole"):
+        read(body(item(amountTtc=Decimal("10.5"), **fields), pay=11))
+
+
+@pytest.mark.parametrize(
+    ("amount", "certified", "paid"),
+    [
+        (Decimal("1000.5"), 1001, 1001),
+        (Decimal("1000.5"), 1001, Decimal("1000.5")),
+        (Decimal("1000.5"), 1001, 1000),
+        (Decimal("1000.4"), 1000, Decimal("1000.4")),
+        (Decimal("1000.4"), 1000, 1001),
+        (Decimal("2218.7999999999997"), 2219, Decimal("2218.8")),
+    ],
+)
+def test_an_amount_with_a_tax_that_is_not_whole_is_rounded_half_up(amount, certified, paid):
+    """The item is folded, the payments may be off by the rounding, and the largest is adjusted."""
+    tax = {"specificTax": 100, "specificTaxRate": 50}
+    invoice = read(body(item(amountTtc=amount, quantity=2, **tax), pay=paid))
+    assert (invoice.total_ttc, only(invoice).amount_ttc) == (certified, certified)
+    assert sum(payment.amount for payment in invoice.payments) == certified
+    codes = [(warn.code, warn.item) for warn in invoice.warnings]
+    assert codes == [("AMOUNT_ROUNDED", 0)] + [("PAYMENT_ADJUSTED", -1)] * (paid != certified)
+
+
+def test_a_product_that_is_not_whole_is_rounded_too_when_a_tax_is_carried():
+    """Without `amountTtc` it is `unitPrice × quantity`; 3 × 0.50 is 1.5, certified as 2."""
+    request = item(amountTtc=None, unitPrice=Decimal("0.5"), quantity=3, specificTax="?")
+    assert read(body(request, pay=2)).total_ttc == 2
+
+
+def test_payments_may_not_be_off_by_more_than_the_rounding():
+    """One franc for each rounded item."""
+    request = item(amountTtc=Decimal("1000.5"), specificTax=1)
+    for paid in (999, 1003):
+        with pytest.raises(InvalidRequest, match="payments"):
+            read(body(request, pay=paid))
+
+
+def test_the_largest_payment_is_the_one_adjusted():
+    """The others stay as they were given."""
+    payments = [{"method": "M", "amount": 100}, {"method": "E", "amount": 800}, {"method": "V", "amount": 100}]
+    invoice = read(body(item(amountTtc=Decimal("1000.5"), specificTax=1), payments=payments))
+    assert [(p.method, p.amount) for p in invoice.payments] == [("M", 100), ("E", 801), ("V", 100)]
+
+
+def test_the_name_of_the_tax_goes_with_it():
+    """`specificTaxDesc`, only where there is a tax to name."""
+    named = {**HOLDS, "specificTaxDesc": "Taxe boisson"}
+    assert only(read(body(item(**named)))).specific_name == "Taxe boisson"
+
+
+def test_in_ht_mode_the_line_excludes_vat_altogether():
+    """Literal invariants in both modes: at 18 % the till's 1 118 holds, and is 947 without VAT, tax included."""
+    request = item(unitPrice=1000, quantity=1, amountTtc=1118, specificTax=100, specificTaxRate=100)
+    invoice = read(body(request, priceMode="HT"))
+    line = only(invoice)
+    assert (line.specific_tax, line.line_amount, line.price, line.quantity) == (100, 947, 84700, 1000)
+    assert invoice.total_ttc == 947 + 170
+
+
+def test_in_ht_mode_a_group_without_vat_keeps_its_price():
+    """There both readings of the invariant are the same."""
+    request = item(taxGroup="A", unitPrice=1000, quantity=3, amountTtc=3150, specificTax=150, specificTaxRate=50)
+    line = only(read(body(request, priceMode="HT")))
+    assert (line.specific_tax, line.line_amount, line.price, line.quantity) == (150, 3150, 100_000, 3000)
+
+
+def test_in_ht_mode_a_large_quantity_goes_as_one_piece_with_its_whole_tax():
+    """No price with 2 decimals would do, and tax per unit × quantity has to stay the tax."""
+    tax = {"specificTax": 100_000, "specificTaxRate": 1}
+    request = item(unitPrice=Decimal("0.01"), quantity=100_000, amountTtc=1000 + 118_000, **tax)
+    line = only(read(body(request, priceMode="HT")))
+    assert line.quantity == 1000
+    assert line.specific_rate == line.specific_tax * 100 == 100_000 * 100
+
+
+def test_in_ht_mode_a_folded_item_is_certified_at_its_amount():
+    """What HT tills mean by 1 298 (1 000 and 100 of tax, with VAT) does not hold literally: 1 100 without VAT."""
+    request = item(unitPrice=1000, quantity=1, amountTtc=1298, specificTax=100, specificTaxRate=100)
+    invoice = read(body(request, priceMode="HT"))
+    assert (only(invoice).line_amount, only(invoice).price, invoice.total_ttc) == (1100, 110_000, 1298)
+    assert [warn.code for warn in invoice.warnings] == ["SPECIFIC_TAX_FOLDED"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "tax", "codes"), [("TTC", 100, []), ("HT", 0, ["SPECIFIC_TAX_FOLDED", "PAYMENT_ADJUSTED"])]
+)
+def test_a_machine_without_vat_on_it_in_ht_mode_gets_none_there(mode, tax, codes):
+    """Decision 31, `specific_tax_ht = "folded"`: the amount is certified all the same, and the answer says why; TTC mode is as ever."""
+    request = body(
+        item(unitPrice=1000, quantity=1, amountTtc=1118, specificTax=100, specificTaxRate=100), priceMode=mode
+    )
+    folding = msgspec.structs.replace(DEFAULTS, fold_in_ht=True)
+    invoice = read_invoice(request, defaults=folding, rates=RATES)
+    assert (only(invoice).specific_tax, [warn.code for warn in invoice.warnings]) == (tax, codes)
+    assert invoice.total_ttc == (1118 if mode == "TTC" else 1117)  # decision 24: within a franc

@@ -1,0 +1,126 @@
+"""Fields that nobody reads, anywhere in a body (decision 27)."""
+
+import copy
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.core_samples import body, credit_body, item, read, record
+
+from daemon.api.document.shapes import CommentBody, CreditNoteBody, CustomerBody, InvoiceBody, ItemBody, PaymentBody
+from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.unknown import CREDIT_FIELDS, FIELDS, LONGEST_NAME, MOST_TOLD
+from daemon.core.report.receipt import receipt
+
+WHOLE = {
+    "customer": {"clientType": "PM", "ifu": "00012345X", "name": "SARL"},
+    "comments": [{"label": "A", "text": "un"}, "deux"],
+    "psvbGroup": "A",
+}
+
+
+def sale(**fields):
+    return body(item(code="R25"), item(name="Sucre"), **copy.deepcopy(WHOLE), **fields)
+
+
+def told(request, **options):
+    """The paths of the unknown fields, with what was probably meant."""
+    found = {}
+    for each in receipt(record(request, **options), "EL02000015-1").warnings:
+        if each.code == "UNKNOWN_FIELD":
+            found[each.field] = each.message.partition("did you mean ")[2].rstrip("?")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "path", "near"),
+    [
+        ((), "price_mode", "price_mode", "priceMode"),
+        ((), "custmer", "custmer", "customer"),
+        ((), "InvoiceNumber", "InvoiceNumber", "invoiceNumber"),
+        ((), "remarque", "remarque", ""),
+        (("customer",), "type", "customer.type", "customer.clientType"),
+        (("items", 1), "prix", "items[1].prix", ""),
+        (("items", 1), "qty", "items[1].qty", "items[1].quantity"),
+        (("items", 0), "unit_price", "items[0].unit_price", "items[0].unitPrice"),
+        (("payments", 0), "amout", "payments[0].amout", "payments[0].amount"),
+        (("comments", 0), "lable", "comments[0].lable", "comments[0].label"),
+        ((), "creditNoteRef", "creditNoteRef", ""),
+    ],
+)
+def test_a_field_that_nobody_knows_is_told(place, name, path, near):
+    """At any depth, with its path, and with the field that was probably meant where one is near."""
+    request = sale()
+    at = request
+    for step in place:
+        at = at[step]
+    at[name] = "x"
+    assert told(request) == {path: near}
+
+
+def test_what_is_known_is_not_told():
+    """A body with every field there is has no such warning; the fields of a credit note are known in one."""
+    assert told(sale()) == {}
+    assert told(credit_body(creditNoteNature="COR"), credit=True) == {}
+    assert told(sale(remarque=None)) == {}  # null stands for nothing
+
+
+PLACES = [(), ("customer",), ("items", 0), ("items", 1), ("payments", 0), ("comments", 0)]
+
+
+@given(
+    place=st.sampled_from(PLACES), name=st.text(min_size=1, max_size=60), value=st.integers() | st.lists(st.integers())
+)
+def test_any_extra_field_anywhere_is_told_and_changes_nothing_else(place, name, value):
+    """Whatever its name and value: one warning, a refusal under `strict`, and the invoice as without it."""
+    request = sale()
+    at = request
+    for step in place:
+        at = at[step]
+    kind = next(iter(place), "")
+    if name in FIELDS[kind]:
+        return
+    at[name] = value
+    invoice, plain = read(request), read(sale())
+    assert len(invoice.warnings) == len(plain.warnings) + 1
+    assert msgspec.structs.replace(invoice, warnings=()) == msgspec.structs.replace(plain, warnings=())
+    with pytest.raises(InvalidRequest) as refused:
+        read(request, strict=True)
+    (error,) = refused.value.errors
+    assert error.field.endswith(name[:LONGEST_NAME] + ("…" if len(name) > LONGEST_NAME else ""))
+
+
+def test_strict_takes_what_is_known():
+    """A body without unknown fields is certified under `strict` as it is without."""
+    assert read(sale(), strict=True) == read(sale())
+
+
+def test_many_are_told_in_a_bounded_answer():
+    """Thousands of unknown fields make a hundred warnings and one that says that there are more."""
+    request = sale(**{f"field{number}": number for number in range(5000)})
+    warnings = receipt(record(request), "EL02000015-1").warnings
+    assert len(warnings) == MOST_TOLD + 1
+    assert "more fields" in warnings[-1].message
+
+
+def test_the_document_knows_the_same_fields():
+    """What OpenAPI shows as a body is what is known here."""
+
+    def names(shape):
+        return {field.encode_name for field in msgspec.structs.fields(shape)}
+
+    shapes = {"customer": CustomerBody, "items": ItemBody, "payments": PaymentBody, "comments": CommentBody}
+    assert {kind: names(shape) for kind, shape in shapes.items()} == {kind: FIELDS[kind] for kind in shapes}
+    assert names(InvoiceBody) | {"invoiceType"} == FIELDS[""]
+    assert names(CreditNoteBody) == FIELDS[""] | CREDIT_FIELDS
+
+
+def test_an_amount_that_was_never_sent_says_where_it_comes_from():
+    """1250 × 1.235 is 1543.75: the till hears which two fields gave that, and what to send."""
+    with pytest.raises(InvalidRequest) as refused:
+        read(body({"name": "Riz", "taxGroup": "B", "unitPrice": 1250, "quantity": Decimal("1.235")}, pay=1544))
+    fault = next(error for error in refused.value.errors if error.field == "items[0].amountTtc")
+    assert "unitPrice × quantity is 1543.75" in fault.message
+    assert "send the amount" in fault.message

@@ -1,0 +1,110 @@
+"""What became of an attempt whose outcome is unknown (protocol 5)."""
+
+import pytest
+from support.core_samples import credit_body, record
+
+from daemon.core.ledger.verdict import Disputed, NotCertified, behind, judge
+from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
+
+KNOWN = FiscalCounters(10, 8, 1)
+OURS = LastInvoice("FV-1", "NEWCODE", "20260105100001", "FV", 15000)
+BEFORE = LastInvoice("FV-0", "OLDCODE", "20260105095959", "FV", 700)
+
+
+def state(tc, fvc, frc, last=BEFORE):
+    return MachineState("EL02000015-1", "00084440Y", "20260105100005", FiscalCounters(tc, fvc, frc), {}, last)
+
+
+def attempt(**fields):
+    return record(state="begun", counters=None, code="", **{"base": KNOWN, **fields})
+
+
+@pytest.mark.parametrize("tc", [11, 12, 40])
+def test_a_sale_the_machine_counted_and_remembers_is_certified(tc):
+    """One more FVC, the number, total and type are ours, TC past: code, time and counters are the machine's."""
+    assert judge(attempt(), KNOWN, state(tc, 9, 1, OURS)) == Certified(
+        "NEWCODE", "20260105100001", "00084440Y", FiscalCounters(tc, 9, 1)
+    )
+
+
+def test_a_credit_note_is_counted_by_frc():
+    """FRC moves by one and FVC does not."""
+    credit = record(credit_body(), credit=True, state="begun", base=KNOWN)
+    last = LastInvoice("FV-1", "C", "20260105100001", "FA", 15000)
+    assert isinstance(judge(credit, KNOWN, state(11, 8, 2, last)), Certified)
+    assert isinstance(judge(credit, KNOWN, state(11, 9, 1, last)), Disputed)
+
+
+@pytest.mark.parametrize("tc", [10, 11])
+def test_counters_that_did_not_move_say_it_was_not_certified(tc):
+    """TC alone moves by the machine's own daily report."""
+    assert judge(attempt(), KNOWN, state(tc, 8, 1)) == NotCertified()
+    assert judge(attempt(), KNOWN, state(tc, 8, 1, None)) == NotCertified()
+
+
+@pytest.mark.parametrize(
+    ("why", "seen"),
+    [
+        ("two more sales", state(12, 10, 1, OURS)),
+        ("a credit note moved too", state(12, 9, 2, OURS)),
+        ("another number", state(11, 9, 1, BEFORE)),
+        ("another total", state(11, 9, 1, LastInvoice("FV-1", "N", "20260105100001", "FV", 14999))),
+        ("another type", state(11, 9, 1, LastInvoice("FV-1", "N", "20260105100001", "FT", 15000))),
+        ("no last invoice", state(11, 9, 1, None)),
+        ("TC stood still", state(10, 9, 1, OURS)),
+        ("a counter went down", state(11, 7, 1, OURS)),
+        ("TC went down", state(9, 8, 1)),
+    ],
+)
+def test_anything_else_is_not_guessed_at(why, seen):
+    """An operator is told what was found: our invoice, what the ledger knows and what the machine says."""
+    verdict = judge(attempt(), KNOWN, seen)
+    assert isinstance(verdict, Disputed), why
+    for part in ("'FV-1'", "15000", "TC 10, FVC 8, FRC 1", f"FVC {seen.counters.fvc}"):
+        assert part in verdict.found
+
+
+def test_what_is_known_counts_and_not_the_base_of_the_intent():
+    """The intent may be older than the outcome of the invoice before it, which `known` includes."""
+    early = attempt(base=FiscalCounters(9, 7, 1))
+    assert isinstance(judge(early, KNOWN, state(11, 9, 1, OURS)), Certified)
+    assert judge(early, KNOWN, state(10, 8, 1)) == NotCertified()
+
+
+def test_a_number_already_in_the_known_counters_is_disputed():
+    """The machine remembers our number, but its counters were taken over without settling the attempt."""
+    early = attempt(base=FiscalCounters(9, 7, 1))
+    assert isinstance(judge(early, KNOWN, state(10, 8, 1, OURS)), Disputed)
+
+
+def test_the_same_number_from_before_the_intent_is_not_ours():
+    """Somebody else's invoice of that number, already counted when the intent was written."""
+    assert judge(attempt(), KNOWN, state(10, 8, 1, OURS)) == NotCertified()
+
+
+@pytest.mark.parametrize("tc", [10, 25])
+def test_a_ledger_that_knows_the_machines_counters_is_not_behind(tc):
+    """The machine's own daily reports move TC, and are explained."""
+    assert behind(KNOWN, "FV-0", state(tc, 8, 1)) == ""
+
+
+def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
+    """A restored backup, or another program at the machine."""
+    text = behind(KNOWN, "FV-0", state(14, 10, 2, OURS))
+    assert "3 invoice(s)" in text
+    for part in ("'FV-0'", "'FV-1'", "FVC 8", "FVC 10"):
+        assert part in text
+    assert "none as the last invoice" in behind(FiscalCounters(0, 0, 0), "", state(14, 10, 2))
+
+
+@pytest.mark.parametrize("seen", [state(9, 8, 1), state(12, 7, 3), state(12, 9, 0, None)])
+def test_counters_that_went_down_mean_another_machine(seen):
+    """FiscalCounters never go down on one machine (protocol 3)."""
+    assert "went down" in behind(KNOWN, "FV-0", seen)
+
+
+def test_machines_are_compared_up_to_the_dash():
+    """Some firmware answers without the activation counter."""
+    assert same_machine("EL02000015-1", "EL02000015")
+    assert not same_machine("EL02000015-1", "EL02000016-1")

@@ -1,0 +1,69 @@
+"""Our arithmetic against the machine's subtotal, before anything is paid."""
+
+import pytest
+from support.core_samples import body, read
+
+from daemon.core.errors import MachineNonsense
+from daemon.core.invoice.invoice import TaxLine
+from daemon.core.machine.agreement import agree, vat_habit
+from daemon.core.machine.state import Subtotal
+
+HT = {"priceMode": "HT"}
+ITEM = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
+
+
+def test_in_ht_mode_the_machine_s_total_counts_within_a_franc_an_item() -> None:
+    """Decision 24: the largest payment carries the difference, and a warning says so."""
+    agreed = agree(read(body(ITEM, pay=122, **HT)), Subtotal(121, (TaxLine("B", 1800, 103, 18, 121),), 0))
+    assert (agreed.total_ttc, agreed.payments[0].amount, agreed.taxes[0].tva) == (121, 121, 18)
+    assert [(warn.code, "121" in warn.message) for warn in agreed.warnings] == [("PAYMENT_ADJUSTED", True)]
+
+
+@pytest.mark.parametrize(("told", "agrees"), [(0, True), (None, True), (100, False)])
+def test_the_specific_tax_of_the_subtotal_is_ours_too(told: int | None, agrees: bool) -> None:
+    """A machine that tells another specific tax has understood another invoice; one that does not tell it is believed."""
+    ours = ttc(15_000)
+    subtotal = Subtotal(15_000, (TaxLine("B", 1800, 12_712, 2_288, 15_000),), told)
+    if agrees:
+        assert agree(ours, subtotal) is ours
+    else:
+        with pytest.raises(MachineNonsense, match="specific tax 100"):
+            agree(ours, subtotal)
+
+
+def ttc(*amounts: int):
+    return read(body(*({"name": "x", "taxGroup": "B", "amountTtc": amount} for amount in amounts), pay=sum(amounts)))
+
+
+@pytest.mark.parametrize("tva", [2287, 2288, 2289])
+def test_vat_is_the_machine_s_within_a_franc(tva: int) -> None:
+    """Decision 32: 15 000 at 18 % may carry 2288 rounded, or rounded up or down; `ht + tva = ttc` holds, and nothing else changes."""
+    ours = ttc(15_000)
+    agreed = agree(ours, Subtotal(15_000, (TaxLine("B", 1800, 15_000 - tva, tva, 15_000),), 0))
+    assert agreed.taxes == (TaxLine("B", 1800, 15_000 - tva, tva, 15_000),)
+    assert (agreed.total_ttc, agreed.payments) == (15_000, ours.payments)
+    assert (agreed is ours) is (tva == 2288)
+    assert vat_habit(ours, agreed) == ("" if tva == 2288 else f"B {tva} for 2288")
+
+
+@pytest.mark.parametrize(("tva", "agrees"), [(60, True), (61, True), (62, True), (70, True), (63, False), (69, False)])
+def test_vat_rounded_on_each_line_may_be_many_francs_away(tva: int, agrees: bool) -> None:
+    """Ten lines of 40 at 18 %: 61 on the group; 60 when each line is rounded half up or down, 70 when up. What nothing explains is nonsense."""
+    ours = ttc(*[40] * 10)
+    subtotal = Subtotal(400, (TaxLine("B", 1800, 400 - tva, tva, 400),), 0)
+    if agrees:
+        assert agree(ours, subtotal).taxes[0].tva == tva
+    else:
+        with pytest.raises(MachineNonsense):
+            agree(ours, subtotal)
+
+
+@pytest.mark.parametrize(
+    ("mode", "total", "ttc"),
+    [("HT", 124, 124), ("HT", 122, 121), ("HT", 122, 103), ("TTC", 121, 121)],
+)
+def test_a_subtotal_that_is_too_far_off_or_does_not_add_up_is_not_paid(mode: str, total: int, ttc: int) -> None:
+    """Two francs for one item, groups that do not come to the total, or any difference of a total in TTC mode."""
+    ours = read(body(ITEM, pay=122, **HT) if mode == "HT" else body({"name": "x", "taxGroup": "B", "amountTtc": 122}))
+    with pytest.raises(MachineNonsense):
+        agree(ours, Subtotal(total, (TaxLine("B", 1800, 103, ttc - 103, ttc),), 0))

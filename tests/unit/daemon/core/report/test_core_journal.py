@@ -1,0 +1,171 @@
+"""An entry of the journal in JSON and as a line of CSV; sales by article."""
+
+import csv
+import io
+import json
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, record
+
+from daemon.core.report.articles import Articles
+from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record
+from daemon.core.report.journal_csv import COLUMNS, csv_header, csv_lines, csv_row
+from daemon.core.report.receipt import receipt
+
+ENCODER = msgspec.json.Encoder(decimal_format="number")
+CUSTOMER = {"clientType": "PM", "ifu": "00012345X", "name": "ACME", "address": "Zone 1", "phone": "70", "rccm": "BF-1"}
+
+REQUESTS = [
+    (body(), False),
+    (body(item(unitPrice=Decimal("1050.5"), quantity=2, amountTtc=2101), customer=CUSTOMER, psvbGroup="B"), False),
+    (
+        body(
+            item(amountTtc=2218, unitPrice=1050, quantity=2, specificTax=100, specificTaxRate=50, specificTaxDesc="Taxe"),
+            comments=["Merci", {"label": "C", "text": "À bientôt"}],
+        ),
+        False,
+    ),
+    (body(item(unitPrice=Decimal("12711.86"), amountTtc=15000), priceMode="HT"), False),
+    (body(item(quantity=Decimal("0.125"), code="R25", itemType="LOCSER", taxGroup="A"), operatorId=12, operatorName="Ali", isf="9"), False),
+    (credit_body(creditNoteNature="RAM"), True),
+]  # fmt: skip
+
+
+def as_sent(value):
+    return json.loads(ENCODER.encode(value), parse_float=Decimal)
+
+
+@pytest.mark.parametrize(("request_", "credit"), REQUESTS)
+def test_the_request_of_an_entry_says_all_that_was_certified(request_, credit):
+    """Sent again as it stands in the journal, it would be the same invoice to the last field."""
+    invoice = read(request_, credit=credit)
+    again = read(as_sent(certify_request(invoice)), credit=credit)
+    assert again == msgspec.structs.replace(invoice, warnings=again.warnings)
+
+
+def test_what_was_not_given_is_left_out():
+    """A plain sale is as short in the journal as it was on its way."""
+    told = as_sent(certify_request(read(body())))
+    assert told["items"] == [
+        {
+            "name": "Riz 25kg",
+            "itemType": "LOCBIE",
+            "taxGroup": "B",
+            "taxRate": 18,
+            "unitPrice": 15000,
+            "quantity": 1,
+            "amountTtc": 15000,
+        }
+    ]
+    assert told["customer"] == {"clientType": "CC"}
+    assert told.keys().isdisjoint({"comments", "creditNoteRef", "psvbGroup"})
+
+
+def test_an_entry_of_a_certification():
+    """With the answer that the till got, byte for byte, and the Z that it is in."""
+    sale = record()
+    told = as_sent(journal_record(sale, 7, NIM))
+    assert msgspec.json.encode(journal_record(sale, 7, NIM).receipt) == msgspec.json.encode(receipt(sale, NIM))
+    assert (told["seq"], told["state"], told["zNumber"], told["codeSecef"]) == (1, "certified", 7, sale.code)
+    assert (told["begunAt"], told["endedAt"]) == ("2026-01-05T09:59:59.923Z", "2026-01-05T10:00:00.123Z")
+    assert told.items() >= as_sent(journal_entry(sale, 7)).items()
+
+
+def test_an_entry_of_what_was_not_certified():
+    """No receipt, no place while it has not ended, no Z while the period is open; the port is nobody's business."""
+    lost = record(state="abandoned", code="", machine_time="", counters=None, reason="the port /dev/ttyACM0 is gone")
+    told = as_sent(journal_record(lost, 0, NIM))
+    assert (told["receipt"], told["zNumber"], told["tc"]) == (None, None, None)
+    assert told["reason"] == "the port the port is gone"
+    begun = as_sent(journal_record(record(state="begun", seq=0, ended_at=0, counters=None), 0, NIM))
+    assert (begun["seq"], begun["endedAt"]) == (None, None)
+    refused = as_sent(journal_entry(record(state="refused", counters=None, reason="E:a/b /x"), 0))
+    assert refused["reason"] == "E:a/b /x"
+
+
+@given(st.integers(0, 10**12), st.integers(0, 3))
+def test_a_scaled_integer_is_shown_exactly(scaled, decimals):
+    """The same value, and no zero that means nothing."""
+    shown = exact(scaled, decimals)
+    assert shown * 10**decimals == scaled
+    assert ENCODER.encode(shown).decode() == str(shown)
+    assert "E" not in str(shown)
+    assert not ("." in str(shown) and str(shown).endswith("0"))
+
+
+def rows(*lines):
+    return list(csv.DictReader(io.StringIO(csv_header() + csv_lines(lines))))
+
+
+def test_a_line_of_csv():
+    """One for each entry, with the totals of the invoice and what was paid by each method."""
+    sale = record(body(item(), item(taxGroup="A", amountTtc=500), psvbGroup="A", pay=0) | {
+        "payments": [{"method": "E", "amount": 10000}, {"method": "M", "amount": 5500}]
+    })  # fmt: skip
+    (row,) = rows(csv_row(sale, 7))
+    assert list(row) == list(COLUMNS)
+    assert (row["totalTtc"], row["totalHt"], row["totalTva"]) == ("15500", "13212", "2288")
+    assert (row["paidE"], row["paidM"], row["paidV"]) == ("10000", "5500", "0")
+    assert (row["psvbGroup"], row["psvbAmount"], row["zNumber"]) == ("A", "264", "7")
+
+
+def test_csv_takes_any_text():
+    """Commas, quotes and line ends of what a till wrote stay inside their cell."""
+    name = 'Éts "Kaboré", fils'
+    sale = record(body(customer={"clientType": "PM", "ifu": "0,1", "name": name}))
+    (row,) = rows(csv_row(sale, 0))
+    assert (row["customerName"], row["customerIfu"], row["zNumber"]) == (name, "0,1", "")
+
+
+@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)"])
+def test_no_cell_is_a_formula(formula):
+    """What a spreadsheet would compute is shown as the text that it is."""
+    sale = record(body(invoiceNumber=formula, customer={"clientType": "PM", "ifu": formula, "name": formula}))
+    (row,) = rows(csv_row(sale, 0))
+    assert {row["invoiceNumber"], row["customerIfu"], row["customerName"]} == {f"'{formula}"}
+
+
+def sold(*requests):
+    articles = Articles()
+    articles.add(record(request, credit="creditNoteRef" in request) for request in requests)
+    return as_sent(articles.report(BOOK, AT - 1000, AT))
+
+
+def test_articles_are_told_apart_by_name_code_and_group():
+    """Each with the sum of its quantities and amounts, sorted."""
+    told = sold(
+        body(
+            item(quantity=2, amountTtc=30000),
+            item(quantity=Decimal("0.5"), amountTtc=7500),
+            item(code="R", amountTtc=100),
+        ),
+        body(item(taxGroup="A", amountTtc=40), item(name="Ail", amountTtc=10)),
+    )
+    assert told["certs_count"] == 2
+    assert [(a["name"], a["code"], a["group"], a["quantity_sold"], a["amount"]) for a in told["articles"]] == [
+        ("Ail", "", "B", 1, 10),
+        ("Riz 25kg", "", "A", 1, 40),
+        ("Riz 25kg", "", "B", Decimal("2.5"), 37500),
+        ("Riz 25kg", "R", "B", 1, 100),
+    ]
+
+
+@pytest.mark.parametrize(("nature", "returned"), [("COR", 1), ("RAN", 1), ("RAM", 1), ("RRR", 0)])
+def test_credit_notes_give_back(nature, returned):
+    """Amounts always; goods unless it is a rebate."""
+    told = sold(body(), credit_body(item(amountTtc=4000), creditNoteNature=nature))
+    (rice,) = told["articles"]
+    assert (rice["quantity_sold"], rice["quantity_returned"]) == (1, returned)
+    assert (rice["amount_sold"], rice["amount_returned"], rice["amount"]) == (15000, 4000, 11000)
+
+
+def test_only_certifications_are_sales():
+    """What was refused or abandoned was not sold."""
+    articles = Articles()
+    articles.add([record(state="refused", counters=None), record(state="abandoned", counters=None)])
+    assert articles.report(BOOK, 0, AT).articles == ()
+    assert articles.certs_count == 0

@@ -1,0 +1,76 @@
+"""The certify answer."""
+
+import re
+
+import msgspec
+import pytest
+from support.core_samples import NIM, as_json, body, item, record
+
+from daemon.core.machine.nim import short_nim
+from daemon.core.report.receipt import receipt
+
+
+def test_a_receipt_has_every_field_of_the_service():
+    """The table of `service.md`, and what decisions 4 and 10 and existing clients add."""
+    sale = body(
+        item(),
+        item(taxGroup="A", amountTtc=500),
+        item(name="Jus", amountTtc=100, specificTax="x"),
+        psvbGroup="A",
+    )
+    assert as_json(receipt(record(sale), NIM)) == {
+        "codeSecef": "TESTCODE1234567890ABCDEF",
+        "invoiceNumber": "FV-1",
+        "invoiceType": "FV",
+        "totalTtc": 15600,
+        "nim": "EL02000015-1",
+        "nimShort": "EL02000015",
+        "ifu": "00084440Y",
+        "dateTime": "20260105100000",
+        "qrContent": "BFSECEF01;EL02000015;TESTCODE1234567890ABCDEF;00084440Y;20260105100000",
+        "taxDetails": [
+            {"group": "A", "label": "A - TVA 0%", "ht": 500, "tva": 0, "ttc": 500},
+            {"group": "B", "label": "B - TVA 18%", "ht": 12797, "tva": 2303, "ttc": 15100},
+        ],
+        "tc": 11,
+        "fvc": 9,
+        "frc": 1,
+        "specificTax": 0,
+        "psvb": {"group": "A", "base": 13297, "rate": 2, "amount": 266},
+        "warnings": [
+            {
+                "code": "SPECIFIC_TAX_FOLDED",
+                "message": "the specific tax is folded into the price: unitPrice is not given",
+                "item": 2,
+            }
+        ],
+        "certifiedAt": "2026-01-05T10:00:00.123Z",
+        "durationMs": 64,
+    }
+
+
+def test_the_same_record_gives_the_same_bytes():
+    """So a replayed answer is the first one."""
+    first, second = (msgspec.json.encode(receipt(record(), NIM)) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(("rate", "shown"), [(1800, 18.0), (1750, 17.5), (25, 0.25), (0, 0.0)])
+def test_existing_clients_read_the_rate_from_the_label(rate, shown):
+    """The published client looks for a number before a percent sign."""
+    sale = record(body(item(taxRate=None)))
+    line = msgspec.structs.replace(sale.invoice.taxes[0], rate=rate)
+    sale = msgspec.structs.replace(sale, invoice=msgspec.structs.replace(sale.invoice, taxes=(line,)))
+    label = receipt(sale, NIM).tax_details[0].label
+    assert float(re.search(r"(\d+(?:[.,]\d+)?)\s*%", label)[1]) == shown
+
+
+def test_only_what_is_certified_has_a_receipt():
+    """Asking otherwise is a mistake of the caller."""
+    with pytest.raises(ValueError, match="begun"):
+        receipt(record(state="begun", counters=None), NIM)
+
+
+def test_the_short_nim_is_before_the_dash():
+    """Some firmware never says the suffix."""
+    assert short_nim("EL02000015-1") == short_nim("EL02000015") == "EL02000015"

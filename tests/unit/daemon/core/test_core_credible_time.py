@@ -1,0 +1,94 @@
+"""Which clock is believed (decision 21), over every combination of right and wrong clocks."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.clock import DAY, HOUR
+from daemon.core.credible_time import BOUND, MADE, Clocks, Source, question, tell
+
+NOON = 1_795_000_000_000
+"""A day in November 2026."""
+YEAR = 365 * DAY
+
+moments = st.integers(min_value=0, max_value=253_402_300_799_999)
+
+
+def clocks(box: int, machine: int | None = None, book: int = NOON, **more: bool) -> Clocks:
+    return Clocks(
+        book=book,
+        box=box,
+        synchronised=more.get("synchronised", False),
+        machine=machine,
+        stepped=more.get("stepped", False),
+    )
+
+
+@given(moments, moments, st.none() | moments, st.booleans(), st.booleans())
+def test_no_time_is_before_the_book_and_none_that_nobody_vouches_for_far_after_it(
+    book: int, box: int, machine: int | None, synchronised: bool, stepped: bool
+) -> None:
+    """Whatever the clocks say, also in the year 9999: not before, and beyond the bound only by a synchronised box."""
+    told = tell(Clocks(book, box, synchronised, machine, stepped))
+    assert told.at >= book
+    if book and told.at > book + BOUND:
+        assert (told.source, synchronised) == (Source.BOX, True)
+
+
+@pytest.mark.parametrize("wrong", [NOON + 10 * YEAR, NOON - 10 * YEAR, 0, 253_402_300_799_000, None])
+def test_a_machine_with_a_wrong_clock_has_no_say_while_the_box_is_right(wrong: int | None) -> None:
+    """Ten years ahead, ten behind, 1970, 9999, unreadable: the box's time."""
+    for synchronised in (True, False):
+        told = tell(clocks(NOON + HOUR, wrong, synchronised=synchronised))
+        assert (told.at, told.source, told.ahead) == (NOON + HOUR, Source.BOX, 0)
+
+
+@pytest.mark.parametrize("wrong", [0, NOON - 10 * YEAR, NOON + 10 * YEAR])
+def test_a_box_with_a_wrong_clock_takes_the_machines(wrong: int) -> None:
+    """1970 after a power cut, ten years ahead: the machine's time, which is near what the book holds."""
+    told = tell(clocks(wrong, NOON + HOUR))
+    assert (told.at, told.source) == (NOON + HOUR, Source.MACHINE)
+
+
+def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
+    """Time stands still; where a clock is too far ahead, an operator is asked, in a sentence that names both."""
+    for box, machine in product((0, NOON + 10 * YEAR), (0, NOON - YEAR, NOON + 10 * YEAR)):
+        seen = clocks(box, machine)
+        told = tell(seen)
+        assert (told.at, told.source) == (NOON, Source.BOOK)
+        asks = question(seen, told)
+        assert bool(asks) == (max(box, machine) > NOON)
+        assert not asks or "mcfd time accept" in asks
+
+
+def test_a_synchronised_box_is_believed_after_any_absence() -> None:
+    """A shop that was closed for a year, with a clock that is vouched for: nobody is asked."""
+    told = tell(clocks(NOON + YEAR, NOON + 9 * YEAR, synchronised=True))
+    assert (told.at, told.source, told.ahead) == (NOON + YEAR, Source.BOX, 0)
+
+
+def test_a_synchronised_clock_from_before_the_program_was_made_is_not_believed() -> None:
+    """Whoever says so is mistaken."""
+    assert tell(clocks(MADE - 1, NOON + HOUR, synchronised=True)).source is Source.MACHINE
+
+
+def test_a_step_of_the_box_is_believed_only_against_no_other_clock() -> None:
+    """Five hours ahead while the daemon runs, unsynchronised: the machine's time, if there is one."""
+    told = tell(clocks(NOON + 5 * HOUR, NOON + HOUR, stepped=True))
+    assert (told.at, told.source) == (NOON + HOUR, Source.MACHINE)
+    assert tell(clocks(NOON + 5 * HOUR, None, stepped=True)).source is Source.BOX
+
+
+def test_a_poisoned_book_is_told() -> None:
+    """The clock is vouched for and the book is ten years ahead of it: time stands still, and by how much is known."""
+    told = tell(clocks(NOON, NOON, book=NOON + 10 * YEAR, synchronised=True))
+    assert (told.at, told.behind) == (NOON + 10 * YEAR, 10 * YEAR)
+
+
+def test_an_empty_book_begins_with_a_clock_of_these_years() -> None:
+    """Not before the program was made, and not decades after."""
+    assert tell(clocks(NOON, None, book=0)).at == NOON
+    assert tell(clocks(NOON + 20 * YEAR, NOON, book=0)).source is Source.MACHINE
+    assert tell(clocks(0, NOON, book=0)).source is Source.MACHINE

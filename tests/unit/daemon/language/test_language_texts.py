@@ -1,0 +1,122 @@
+import gettext
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+from daemon.language import Speaker, Text, ambient, catalogue, tr, translated
+
+ROOT = Path(__file__).parents[4]
+PO = ROOT / "daemon/language/locales/fr/LC_MESSAGES/mcfd.po"
+SCRIPT = ROOT / "packaging/texts.py"
+
+
+def check(folder):
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "check", folder], capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.returncode, done.stderr
+
+
+def compiled(po, tmp_path):
+    """By our own compiler, as the build runs it."""
+    file = tmp_path / "fr/LC_MESSAGES/mcfd.po"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(po)
+    subprocess.run([sys.executable, ROOT / "packaging/catalogue.py", tmp_path], check=True, timeout=60)
+    return file.with_suffix(".mo").read_bytes()
+
+
+def test_the_compiled_catalogue_is_that_of_the_source(tmp_path):
+    """What runs is what a translator wrote: where this fails, `make venv` compiles."""
+    assert PO.with_suffix(".mo").read_bytes() == compiled(PO.read_text(), tmp_path)
+
+
+def test_the_compiler_agrees_with_babel(tmp_path):
+    """The same ids and translations come out of our compiler and out of Babel's."""
+    theirs = BytesIO()
+    write_mo(theirs, read_po(BytesIO(PO.read_bytes())))
+    expected = gettext.GNUTranslations(BytesIO(theirs.getvalue()))._catalog
+    found = gettext.GNUTranslations(BytesIO(compiled(PO.read_text(), tmp_path)))._catalog
+    assert {key: value for key, value in found.items() if key} == {key: value for key, value in expected.items() if key}
+    assert len(found) > 40
+
+
+def test_every_text_is_in_french():
+    """No text of the code is missing, fuzzy or left over, and French marks have their no-break space."""
+    assert check(ROOT / "daemon/language/locales") == (0, "")
+
+
+ENTRY = 'msgid "Customer"\nmsgstr "Client"\n'
+
+
+@pytest.mark.parametrize(
+    ("instead", "fault"),
+    [
+        ("", "missing: 'Customer'"),
+        ('#, fuzzy\nmsgid "Customer"\nmsgstr "Client"\n', "fuzzy: 'Customer'"),
+        ('msgid "Customer"\nmsgstr ""\n', "not translated: 'Customer'"),
+        (ENTRY + '\nmsgid "Gone"\nmsgstr "Parti"\n', "no longer used: 'Gone'"),
+        ('msgid "Customer"\nmsgstr "Client {name}"\n', "other names in braces than the English: 'Customer'"),
+        ('msgid "Customer"\nmsgstr "Client :"\n', "a plain space before"),
+    ],
+)
+def test_the_check_finds(tmp_path, instead, fault):
+    """Each way in which a catalogue can fall behind the code fails the check, and is named."""
+    text = PO.read_text()
+    assert ENTRY in text
+    file = tmp_path / "fr/LC_MESSAGES/mcfd.po"
+    file.parent.mkdir(parents=True)
+    file.write_text(text.replace(ENTRY, instead))
+    status, told = check(tmp_path)
+    assert status == 1
+    assert fault in told
+
+
+def test_a_text_is_told_in_either_language():
+    """A text is English until it is told; texts inside it are told in its language too."""
+    text = Text("No. {number}", number=Text("Customer"))
+    assert text == "No. Customer"
+    assert text.told("fr") == "N° Client"
+    assert text.told("en") == "No. Customer"
+    assert text(number=7).told("fr") == "N° 7"
+    assert Speaker("fr")("No. {number}", number="{x}") == "N° {x}"
+
+
+def test_a_value_is_never_a_format():
+    """Braces in a value are characters, in the English and in a told sentence."""
+    assert Text("No. {number}", number="{0.__class__}").told("fr") == "N° {0.__class__}"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, "fr"),
+        ({"LANG": "C.UTF-8"}, "fr"),
+        ({"LANG": "en_US.UTF-8"}, "en"),
+        ({"LANG": "en_US.UTF-8", "LC_ALL": "fr_BF.UTF-8"}, "fr"),
+        ({"LANG": "fr_FR", "LC_MESSAGES": "en_GB"}, "en"),
+    ],
+)
+def test_the_terminal_is_french_unless_it_says_english(environ, expected):
+    """French is the default of the shop; an English locale gets English."""
+    assert ambient(environ) == expected
+
+
+def test_the_language_of_the_terminal_is_asked_each_time(monkeypatch):
+    """`tr` follows the environment."""
+    monkeypatch.setenv("LC_ALL", "fr_BF.UTF-8")
+    assert tr("Customer") == "Client"
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    assert tr("Customer") == "Customer"
+
+
+def test_an_unknown_text_stays_english():
+    """A text without a translation, or a catalogue that is not there, stops nothing."""
+    assert translated("nobody says this", "fr") == "nobody says this"
+    assert translated("", "fr") == ""
+    assert catalogue("en").gettext("Customer") == "Customer"

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from support.line.states import chatty_line, silent_line
+from support.line.terminal import Terminal
+
+from bridge.frame import Decoder, Reply, Request, encode
+from bridge.link import Timers
+from daemon.machines.inspect_port import look
+from daemon.machines.port_reading import PortReading, Silence
+
+STATE = b"EL02000015-1,00084440Y,20260115100000,7,5,2,,,,,," + b",".join([b"18.00"] * 16)
+READS = {0xC1, 0xC2, 0x2B}
+QUICK = Timers(tries=2, first_byte=0.1, syn_gap=0.1, byte_gap=0.1)
+
+
+class Scripted:
+    """A machine that answers each command with what the table says, and writes down what it was asked."""
+
+    def __init__(self, terminal: Terminal, answers: dict[int, bytes]) -> None:
+        self.asked: list[int] = []
+        self._answers = answers
+        self._decoder = Decoder()
+        self._terminal = terminal
+        terminal.react = self._hear
+
+    def _hear(self, data: bytes) -> None:
+        self._decoder.receive(data)
+        while isinstance(event := self._decoder.next_event(), Request):
+            self.asked.append(event.cmd)
+            self._terminal.say(encode(Reply(event.seq, event.cmd, self._answers[event.cmd])))
+
+
+async def test_only_what_reads_is_sent() -> None:
+    """C1h, C2h and 2Bh, and nothing else; all of it is told."""
+    terminal = Terminal()
+    machine = Scripted(terminal, {0xC1: STATE, 0xC2: b"6,7,20260114120000,DIS", 0x2B: b"MAISON FASO"})
+    try:
+        found = await look(Path(terminal.path))
+    finally:
+        terminal.hang_up()
+    assert isinstance(found, PortReading)
+    assert set(machine.asked) == READS
+    assert (found.state.nim, found.link.held, found.taxpayer[0]) == ("EL02000015-1", 7, "MAISON FASO")
+
+
+async def test_a_server_link_that_cannot_be_read_makes_no_stranger_of_a_machine() -> None:
+    """C1h was a machine's: what C2h says in a way of its own is told in its stead."""
+    terminal = Terminal()
+    Scripted(terminal, {0xC1: STATE, 0xC2: b"no session", 0x2B: b"MAISON FASO"})
+    try:
+        found = await look(Path(terminal.path))
+    finally:
+        terminal.hang_up()
+    assert isinstance(found, PortReading)
+    assert "no session" in found.link.error
+    assert found.taxpayer[0] == "MAISON FASO"
+
+
+async def test_a_machine_that_knows_neither_server_nor_taxpayer() -> None:
+    """One that is not activated may refuse C2h and 2Bh: it is a machine all the same, and its own words are kept."""
+    terminal = Terminal()
+    Scripted(terminal, {0xC1: STATE, 0xC2: b"E:Not activated", 0x2B: b"E:Not activated"})
+    try:
+        found = await look(Path(terminal.path))
+    finally:
+        terminal.hang_up()
+    assert isinstance(found, PortReading)
+    assert (found.link.last_contact, found.link.error, found.taxpayer) == ("", "Not activated", ("",) * 6)
+
+
+async def test_nobody_and_somebody_else(tmp_path: Path) -> None:
+    """Told apart, and in bounded time also where somebody talks without end."""
+    with silent_line(tmp_path / "silent") as line:
+        found = await look(line, timers=QUICK)
+        assert isinstance(found, Silence)
+        assert found.why == "silent"
+    with chatty_line(tmp_path / "chatty") as line:
+        began = time.monotonic()
+        found = await look(line, timers=QUICK, patience=0.5)
+        assert isinstance(found, Silence)
+        assert found.why == "stranger"
+        assert time.monotonic() - began < 2
+    found = await look(tmp_path / "missing")
+    assert isinstance(found, Silence)
+    assert (found.why, found.busy) == ("missing", False)

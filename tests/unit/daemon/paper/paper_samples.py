@@ -1,0 +1,192 @@
+"""One document of each kind, as `tickets/` shows them."""
+
+from decimal import Decimal
+
+from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.ledger.attempt import Record
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.report import fiscal_reports
+from daemon.core.report.articles import ArticlesReport, ArticleTotal
+from daemon.paper.invoice import invoice_document
+from daemon.paper.reports import articles_document, report_document
+from daemon.paper.shop import Shop, Style
+
+NIM = "EL02000015-1"
+RATES = {"A": 0, "B": 1800, "C": 1000}
+LABELS = {
+    "fr": {"E": "Espèces", "M": "Mobile money"},
+    "en": {"E": "Cash", "M": "Mobile money"},
+}
+
+
+def shop(language="fr", **fields):
+    return Shop(
+        **{
+            "nim": NIM,
+            "ifu": "00084440Y",
+            "isf": "ISF1",
+            "name": "Alimentation Wend-Panga",
+            "address": ("Avenue Kwamé N'Krumah", "Ouagadougou"),
+            "cadastral": "12340560078",
+            "phone": "+226 70 00 00 00",
+            "email": "wendpanga@example.bf",
+            "accounts": ("BF074 01001 000012345678",),
+            "regime": "RNI",
+            "tax_office": "DME Centre I",
+            "labels": LABELS[language],
+            **fields,
+        }
+    )
+
+
+def record(body, *, credit=False, **fields):
+    defaults = Defaults(operator_id="7", operator_name="Awa Ouédraogo", isf="ISF1", nim=NIM)
+    invoice = read_invoice(body, defaults=defaults, rates=RATES, credit=credit)
+    return Record(
+        **{
+            "id": 1,
+            "number": invoice.number,
+            "type": invoice.type,
+            "state": "certified",
+            "begun_at": 1_795_169_730_000,
+            "base": FiscalCounters(10, 8, 1),
+            "total_ttc": invoice.total_ttc,
+            "invoice": invoice,
+            "seq": 1,
+            "ended_at": 1_795_169_730_000,
+            "code": "7C0MWH2RQJ4T9XK3VZ5B8NDP",
+            "machine_time": "20261120101530",
+            "ifu": "00084440Y",
+            "counters": FiscalCounters(11, 9, 1),
+            **fields,
+        }
+    )
+
+
+SALE = {
+    "invoiceNumber": "FV-2026-0001",
+    "invoiceType": "FV",
+    "customer": {
+        "clientType": "PM",
+        "ifu": "00012345X",
+        "name": "Société du Faso SARL",
+        "address": "Zone industrielle de Kossodo, Ouagadougou",
+        "phone": "+226 25 00 00 00",
+    },
+    "items": [
+        {"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 2, "code": "R25"},
+        {
+            "name": "Ciment CPJ 45, sac de 50 kg, rendu sur chantier",
+            "taxGroup": "C",
+            "amountTtc": 78000,
+            "quantity": 12,
+        },
+        {
+            "name": "Boisson",
+            "taxGroup": "B",
+            "unitPrice": 1050,
+            "quantity": 2,
+            "amountTtc": 2218,
+            "specificTax": 100,
+            "specificTaxRate": 50,
+            "specificTaxDesc": "Taxe boisson",
+        },
+        {"name": "Tomates", "taxGroup": "A", "unitPrice": Decimal("812.5"), "quantity": Decimal("1.6")},
+    ],
+    "payments": [{"method": "E", "amount": 100000}, {"method": "M", "amount": 11518}],
+    "comments": [{"label": "A", "text": "Décision 2026/114"}, {"label": "C", "text": "Merci de votre visite"}],
+    "psvbGroup": "C",
+}
+CREDIT = {
+    "invoiceNumber": "FA-2026-0003",
+    "invoiceType": "FA",
+    "creditNoteNature": "RAM",
+    "creditNoteRef": f"{NIM}-9",
+    "items": [{"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000}],
+    "payments": [{"method": "E", "amount": 15000}],
+}
+WITHOUT_TAX = {
+    "invoiceNumber": "FV-2026-0002",
+    "invoiceType": "FV",
+    "priceMode": "HT",
+    "items": [{"name": "Conseil", "itemType": "LOCSER", "taxGroup": "B", "unitPrice": 1_000_000, "quantity": 3}],
+    "payments": [{"method": "M", "amount": 3_540_000}],
+}
+
+_TOTALS = {
+    "nim": NIM,
+    "certs_count": 13,
+    "total_ttc": 1_085_000,
+    "total_ht": 919_492,
+    "total_tva": 165_508,
+    "by_group": (fiscal_reports.GroupTotal("B", 919_492, 165_508, 1_085_000),),
+    "by_type": (fiscal_reports.TypeTotal("FA", 1, 15_000), fiscal_reports.TypeTotal("FV", 12, 1_100_000)),
+    "by_type_and_group": (
+        fiscal_reports.TypeGroupTotal("FA", "B", 12_712, 2_288, 15_000),
+        fiscal_reports.TypeGroupTotal("FV", "A", 100_000, 0, 100_000),
+        fiscal_reports.TypeGroupTotal("FV", "B", 847_458, 152_542, 1_000_000),
+    ),
+    "by_payment": (
+        fiscal_reports.PaymentTotal("E", "Espèces", 885_000),
+        fiscal_reports.PaymentTotal("M", "Mobile money", 200_000),
+    ),
+    "credit_notes": fiscal_reports.CreditNotes(1, 15_000),
+    "specific_tax": 100,
+    "psvb": (fiscal_reports.PsvbTotal("C", 69_000, 0.2, 138),),
+    "incomplete": 2,
+}
+_PERIOD = {
+    **_TOTALS,
+    "period_start": "2026-11-20T07:00:00.000Z",
+    "period_end": "2026-11-20T19:30:00.000Z",
+    "fvc_start": 280,
+    "fvc_end": 292,
+}
+X = fiscal_reports.XReport(kind="X", **_PERIOD)
+Z = fiscal_reports.ZReport(
+    kind="Z",
+    **_PERIOD,
+    z_number=12,
+    report_id="5f0c7d8e-1111-4222-8333-944455556666",
+    created_at="2026-11-20T19:30:00.000Z",
+    mcf_counters=fiscal_reports.McfCounters(310, 292, 12),
+    unexplained=0,
+    chain_previous="00" * 32,
+)
+A = fiscal_reports.AReport(
+    kind="A",
+    **_TOTALS,
+    from_="2026-11-01T00:00:00.000Z",
+    to="2026-11-21T00:00:00.000Z",
+    closures=(fiscal_reports.ClosureSummary(12, Z.period_start, Z.period_end, 1_085_000, 13),),
+)
+ARTICLES = ArticlesReport(
+    nim=NIM,
+    from_="2026-11-01T00:00:00.000Z",
+    to="2026-11-21T00:00:00.000Z",
+    certs_count=13,
+    articles=(
+        ArticleTotal("Riz 25 kg", "R25", "B", Decimal(66), Decimal(1), 985_000, 15_000, 970_000),
+        ArticleTotal("Tomates", "", "A", Decimal("123.5"), Decimal(0), 100_000, 0, 100_000),
+    ),
+)
+PRINTED_AT = "2026-11-20T19:31:12.000Z"
+
+
+def documents(language):
+    """Each by the name of its file."""
+    style = Style(language)
+    times = {"printed_at": PRINTED_AT}
+    owner = shop(language)
+    return {
+        "sale": invoice_document(record(SALE), owner, style),
+        "sale-without-tax": invoice_document(record(WITHOUT_TAX), owner, style),
+        "credit-note": invoice_document(record(CREDIT, credit=True), owner, style),
+        "duplicate": invoice_document(record(SALE), owner, Style(language, is_duplicate=True)),
+        "test": invoice_document(record(CREDIT, credit=True), shop(language, is_test=True), style),
+        "x": report_document(X, owner, style, **times),
+        "x-periodic": report_document(X, owner, style, periodic=True, **times),
+        "z": report_document(Z, owner, style, **times),
+        "a": report_document(A, owner, style, **times),
+        "articles": articles_document(ARTICLES, RATES, owner, style, **times),
+    }

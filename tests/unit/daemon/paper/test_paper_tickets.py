@@ -1,0 +1,143 @@
+"""Every document on paper, as a person reads it in `tickets/`: `MCFD_WRITE_TICKETS=1 pytest …` writes them anew."""
+
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paper_samples import CREDIT, SALE, documents, record, shop
+from support.escpos import printed
+
+from daemon.paper.elements import Document, Line, Pair, Table, Title
+from daemon.paper.escpos import CODE_PAGES, as_escpos
+from daemon.paper.html import as_html
+from daemon.paper.invoice import invoice_document
+from daemon.paper.layout import WIDTHS, as_text, rows
+from daemon.paper.shop import Style
+
+TICKETS = Path(__file__).parent / "tickets"
+NAMES = tuple(documents("fr"))
+
+
+def compare(name, shown):
+    file = TICKETS / name
+    if os.environ.get("MCFD_WRITE_TICKETS"):
+        file.write_text(shown)
+    assert shown == file.read_text()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("language", ["fr", "en"])
+@pytest.mark.parametrize("name", NAMES)
+def test_text_is_the_ticket_of_the_folder(name, language, width):
+    """As text, each document is what a person has read and found right, and no line is wider than the paper."""
+    text = as_text(documents(language)[name], width)
+    assert max(map(len, text.splitlines())) <= width
+    compare(f"{name}.{language}.{width}.txt", text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("language", ["fr", "en"])
+@pytest.mark.parametrize("name", NAMES)
+def test_escpos_prints_what_the_text_says(name, language, width):
+    """Read back by a decoder of the makers' tables, the bytes for the printer give the lines of the text, in every code page."""
+    document = documents(language)[name]
+    expected = [row.text for row in rows(document, width) if hasattr(row, "text")]
+    for page in CODE_PAGES:
+        out = printed(as_escpos(document, width, page))
+        assert out.initialized
+        assert out.cut
+        assert [text for text, _, _ in out.lines if text or not out.codes] == [
+            text for text in expected if text or not out.codes
+        ]
+    compare(f"{name}.{language}.{width}.escpos.txt", out.picture())
+
+
+@pytest.mark.parametrize("language", ["fr", "en"])
+@pytest.mark.parametrize("name", NAMES)
+def test_html_is_the_page_of_the_folder(name, language):
+    """As HTML, each document is one page that asks nothing of the network, with the texts of the other forms."""
+    page = as_html(documents(language)[name], 48)
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert f'<html lang="{language}">' in page
+    compare(f"{name}.{language}.html", page)
+
+
+def test_the_printer_draws_the_code_of_the_receipt():
+    """The QR code is the receipt's `qrContent`, with error correction M, in modules of six dots."""
+    (code,) = printed(as_escpos(documents("fr")["sale"], 32)).codes
+    assert code == ("BFSECEF01;EL02000015;7C0MWH2RQJ4T9XK3VZ5B8NDP;00084440Y;20261120101530", 6, "M")
+
+
+def test_a_duplicate_differs_only_in_saying_so():
+    """A copy has the number, code and amounts of its original, and DUPLICATA above them."""
+    original, copy = (as_text(documents("fr")[name], 42).splitlines() for name in ("sale", "duplicate"))
+    assert [line for line in copy if line not in original] == ["DUPLICATA".center(42).rstrip()]
+    assert len(copy) == len(original) + 1
+
+
+def test_a_sandbox_ticket_is_no_invoice():
+    """What a simulated machine certified says twice that it has no fiscal value; what a real one certified never does."""
+    assert as_text(documents("fr")["test"], 42).count("SANS VALEUR FISCALE") == 2
+    assert "SANS VALEUR" not in as_text(documents("fr")["credit-note"], 42)
+
+
+def test_names_on_an_invoice_command_no_printer():
+    """Whatever characters a name holds, the printer gets text: no command, no control character, no lost line."""
+    document = Document("x", "fr", (Line("a\x1b@b\x1dV\x00\x07é\x9bœ’ɛ€∞"),))
+    (line,) = [text for text, _, _ in printed(as_escpos(document, 48, "cp858")).lines if text]
+    assert line == "a @b V  é oe'e€?"
+
+
+def test_markup_in_a_name_is_text():
+    """A name is never part of the page's markup."""
+    body = {
+        **SALE,
+        "items": [{"name": "<script>x</script>&", "taxGroup": "B", "amountTtc": 111_518}],
+        "psvbGroup": None,
+    }
+    page = as_html(invoice_document(record(body), shop(), Style("fr")), 48)
+    assert "<script>" not in page
+    assert "&lt;script&gt;x&lt;/script&gt;&amp;" in page
+
+
+def test_what_the_shop_has_not_said_is_not_printed():
+    """Without `[company]` and an unread machine a ticket still has all that the certification itself holds."""
+    bare = shop(
+        name="", address=(), cadastral="", phone="", email="", accounts=(), regime="", tax_office="", isf="", ifu=""
+    )
+    text = as_text(invoice_document(record(CREDIT, credit=True), bare, Style("fr")), 42)
+    assert text.startswith("-" * 42)
+    assert ": \n" not in text
+    assert "7C0M-WH2R-QJ4T-9XK3-VZ5B-8NDP" in text
+
+
+words = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=90)
+ELEMENTS = st.one_of(
+    st.builds(Title, words),
+    st.builds(Line, words, indent=st.integers(0, 60)),
+    st.builds(Pair, words, words, indent=st.integers(0, 4)),
+    st.builds(Table, st.just(("a", "b", "c")), st.lists(st.tuples(words, words, words), max_size=3).map(tuple)),
+)
+
+
+@given(element=ELEMENTS, width=st.sampled_from(WIDTHS))
+def test_nothing_is_wider_than_the_paper(element, width):
+    """Any text at any width: no row is wider than the paper, and the printer takes every row."""
+    document = Document("x", "fr", (element,))
+    shown = list(rows(document, width))
+    assert all(len(row.text) <= width for row in shown)
+    assert printed(as_escpos(document, width)).cut
+
+
+@given(text=words)
+def test_no_word_is_lost(text):
+    """Breaking a line loses and doubles no character but the spaces where it is broken."""
+    shown = "".join(row.text for row in rows(Document("x", "fr", (Line(text),)), 32))
+    assert squeezed(shown) == squeezed(text)
+
+
+def squeezed(text):
+    return "".join(char for char in text if not (char.isspace() or unicodedata.category(char) == "Zs"))

@@ -1,0 +1,54 @@
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from daemon.settings import load
+from daemon.settings.describe import find_key, sections
+from daemon.settings.doc import render
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_the_page_is_the_one_made_from_the_structs():
+    """docs/configuration.md says what the structs say: `mcfd config doc > docs/configuration.md` after a change."""
+    assert (ROOT / "docs/configuration.md").read_text() == render()
+
+
+def test_every_key_says_what_it_means():
+    """No key is without a description, and no two keys share a variable."""
+    keys = [key for section in sections().values() for key in section.keys]
+    assert all(key.text.endswith(".") for key in keys)
+    assert len({key.variable for key in keys}) == len(keys)
+
+
+def test_a_key_is_found_by_its_path_in_a_file():
+    """Indices of arrays and of lists in them do not hide the key."""
+    assert find_key("machine[1].nim") is find_key("machine.nim") is not None
+    assert find_key("webhook[0].events[2]") is find_key("webhook.events")
+    assert find_key("machine[0].habits.name_bytes") is find_key("machine.habits.name_bytes") is not None
+    assert find_key("machine[0].name_bytes") is None
+    assert find_key("server.nothing") is None
+    assert find_key("nothing.at.all") is None
+
+
+def test_the_example_holds_every_key_and_its_default(tmp_path):
+    """config/mcfd.toml loads as it is, and with every comment sign taken away its keys are exactly those there are."""
+    example = (ROOT / "config/mcfd.toml").read_text()
+    (tmp_path / "mcfd.toml").write_text(example)
+    shipped = load(tmp_path / "mcfd.toml", {})
+    assert shipped.upstream is None
+    everything = tomllib.loads(re.sub(r"^# (?=\[|\w+ = )", "", example, flags=re.MULTILINE))
+    for name, section in sections().items():
+        outer, _, inner = name.partition(".")
+        table = everything[outer][0] if section.many else everything[outer]
+        table = (
+            table[inner]
+            if inner
+            else {key: value for key, value in table.items() if not isinstance(value, dict) or key != "habits"}
+        )
+        assert set(table) == {key.name for key in section.keys}
+        for key in section.keys:
+            if key.default not in (msgspec.NODEFAULT, None, "", (), {}):
+                assert str(table[key.name]) == str(key.default), key.path

@@ -1,0 +1,158 @@
+"""What goes into a row comes out of it, small, and what did not come from us is called damage."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import zlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.ledgers.ledger import invoice
+
+from daemon.core.errors import LedgerUnusable
+from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment, Psvb, TaxLine, Warn
+from daemon.store.tables import codec
+
+texts = st.text(max_size=40)
+numbers = st.integers(0, 2**53)
+invoices = st.builds(
+    Invoice,
+    number=texts,
+    type=st.sampled_from(["FV", "FA"]),
+    price_mode=st.sampled_from(["TTC", "HT"]),
+    operator_id=texts,
+    operator_name=texts,
+    isf=texts,
+    customer=st.builds(Customer, client_type=st.sampled_from(["CC", "PM"]), ifu=texts, name=texts, email=texts),
+    items=st.lists(
+        st.builds(
+            Item,
+            name=texts,
+            group=st.sampled_from("ABCP"),
+            rate=numbers,
+            price=numbers,
+            quantity=numbers,
+            amount_ttc=numbers,
+            line_amount=numbers,
+            item_type=st.sampled_from(["LOCBIE", "IMPSER"]),
+            specific_tax=numbers,
+        ),
+        max_size=5,
+    ).map(tuple),
+    payments=st.lists(st.builds(Payment, method=st.sampled_from("EVC"), amount=numbers), max_size=3).map(tuple),
+    taxes=st.lists(st.builds(TaxLine, group=texts, rate=numbers, ht=numbers, tva=numbers, ttc=numbers), max_size=3).map(
+        tuple
+    ),
+    total_ttc=numbers,
+    comments=st.lists(st.builds(Comment, label=texts, text=texts), max_size=2).map(tuple),
+    nature=texts,
+    reference=texts,
+    psvb=st.none() | st.builds(Psvb, group=texts, base=numbers, rate=numbers, amount=numbers),
+    warnings=st.lists(st.builds(Warn, code=texts, message=texts, item=st.integers(-1, 9)), max_size=2).map(tuple),
+)
+
+
+@given(invoices)
+def test_an_invoice_survives_its_row(sale: Invoice) -> None:
+    """Every field of any invoice is what it was."""
+    content = codec.invoice_bytes(sale)
+    assert codec.unpack(codec.pack(content)) == content
+    assert codec.read_invoice(content) == sale
+
+
+def test_an_early_invoice_reads_with_later_fields_missing() -> None:
+    """A row of an older version ends earlier: what it does not have takes its default."""
+    content = codec.invoice_bytes(invoice())
+    assert content[0:3] == b"\xdc\x00\x10"
+    eleven = b"\xdc\x00\x0b" + content[3 : content.rindex(b"\x90\xa0\xa0\xc0\x90")]
+    assert codec.read_invoice(eleven) == invoice()
+
+
+def test_a_receipt_is_small() -> None:
+    """Ten ordinary lines take about 250 bytes; the row with all its indexes has a kilobyte (docs/performance.md)."""
+    names = (
+        "Riz 25kg",
+        "Huile 1L",
+        "Sucre 1kg",
+        "Savon",
+        "Lait 400g",
+        "Farine 5kg",
+        "Eau minérale",
+        "Pain",
+        "Thé",
+        "Sel",
+    )
+    items = tuple(
+        Item(name, "B", 1800, 100 * (137 + 731 * at), 1000 * (1 + at % 3), (137 + 731 * at) * (1 + at % 3), 1)
+        for at, name in enumerate(names)
+    )
+    sale = Invoice(
+        "F2026-000123", "FV", "TTC", "1", "Caisse 1", "1", Customer(), items, (Payment("E", 61733),), (), 61733
+    )
+    assert len(codec.pack(codec.invoice_bytes(sale))) < 300
+
+
+def test_a_dictionary_never_changes() -> None:
+    """Rows are kept for ten years: a change of the words is a new dictionary with a new number."""
+    digests = {number: hashlib.sha256(words).hexdigest()[:16] for number, words in codec._DICTIONARIES.items()}
+    assert digests == {1: "689371f553dda9d5", 2: "095a8f13423de2cb"}
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x00abc", b"\x63abc", b"\x01", b"\x01\xff\xff\xff", b"\x01\x00"])
+def test_rubbish_is_damage(payload: bytes) -> None:
+    """A payload that cannot be unpacked is LedgerUnusable, with a way out in its text."""
+    with pytest.raises(LedgerUnusable, match="mcfd restore"):
+        codec.unpack(payload)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_give_an_invoice_or_damage(rubbish: bytes) -> None:
+    """Whatever stands in a row, reading it does not end in an error of a library."""
+    with contextlib.suppress(LedgerUnusable):
+        codec.read_invoice(codec.unpack(b"\x01" + rubbish))
+
+
+@given(st.dictionaries(st.text(max_size=12), st.integers(-(2**53), 2**53)))
+def test_a_tally_survives_its_row(tally: dict[str, int]) -> None:
+    """So do the totals."""
+    assert codec.read_tally(codec.tally_bytes(tally)) == tally
+
+
+def test_the_numbers_of_a_tallys_keys_never_change() -> None:
+    """Nor for the totals: a new key gets a number at the end. Every key that the core counts by has one."""
+    names = "\n".join(codec._NAMES.values()).encode()
+    assert hashlib.sha256(names).hexdigest()[:16] == "802f406d5dc59670"
+    known = {"FV.n", "EA.P.ttc", "pay.A", "specific", "incomplete", "psvb.D.amount"}
+    assert codec._NUMBERS.keys() >= known
+    assert (
+        len(codec.tally_bytes({"FV.n": 1, "FV.ttc": 15000, "FV.B.ht": 12712, "FV.B.tva": 2288, "FV.B.ttc": 15000}))
+        <= 20
+    )
+
+
+def test_what_an_older_program_wrote_is_read() -> None:
+    """Keys by name and the first dictionary, as rows had them before."""
+    tally = {"FV.n": 1, "FV.B.ttc": 15000, "pay.E": 15000}
+    assert codec.read_tally(msgspec.msgpack.encode(tally)) == tally
+    deflater = zlib.compressobj(6, zlib.DEFLATED, -12, 5, zlib.Z_DEFAULT_STRATEGY, codec._DICTIONARIES[1])
+    content = codec.invoice_bytes(invoice("F-1"))
+    assert codec.unpack(b"\x01" + deflater.compress(content) + deflater.flush()) == content
+
+
+@pytest.mark.parametrize(
+    ("read", "content"),
+    [
+        (codec.read_tally, b"\x00"),
+        (codec.read_tally, b"\xc1"),
+        (codec.read_tally, b"\x81\xcd\x27\x10\x01"),  # the number 10 000 has no name
+        (codec.read_tally, b"\x81\xff\x01"),
+        (codec.read_rates, "x"),
+    ],
+)
+def test_damaged_totals_and_rates_are_told_with_a_way_out(read, content) -> None:
+    """No traceback for an operator: LedgerUnusable, which says what to do."""
+    with pytest.raises(LedgerUnusable, match="mcfd restore"):
+        read(content)

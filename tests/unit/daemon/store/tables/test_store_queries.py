@@ -1,0 +1,100 @@
+"""SQL is in named blocks, every one of which the schema understands and some code uses."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from daemon.store.sqlite.migrations import Migration, migrate, migrations
+from daemon.store.sqlite.queries import load
+from daemon.store.tables import closures, codec
+
+STORE = Path(str(resources.files("daemon.store")))
+FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
+PARTS = {
+    "closures": {"columns": closures.COLUMNS},
+    "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
+    "health": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
+}
+ALL = [
+    pytest.param(block, id=f"{file.stem}.{name}")
+    for file in FILES
+    for name, block in load(
+        f"daemon.store.{file.parent.name}.{file.stem}", **PARTS.get(file.stem, {"columns": codec.RECORD_COLUMNS})
+    ).items()
+]
+
+
+@contextlib.contextmanager
+def migrated(*steps: Migration):
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, list(steps) or migrations())
+        yield connection
+
+
+def values_for(block: str) -> dict[str, None] | list[None]:
+    """NULL for each of its values, by name, by number or by place."""
+    if names := re.findall(r":([a-z]+)", block):
+        return dict.fromkeys(names)
+    numbers = [int(number) for number in re.findall(r"[?]([0-9]+)", block)]
+    return [None] * (max(numbers) if numbers else block.count("?"))
+
+
+@pytest.mark.parametrize("block", ALL)
+def test_every_block_is_one_statement_of_the_schema(block: str) -> None:
+    """SQLite can compile it, and a look-up does not read a whole table that grows for ever."""
+    with migrated() as connection:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {block}", values_for(block)).fetchall()
+    scans = [detail for *_, detail in plan if re.match(r"SCAN (certification|checkpoint|closure)\b", detail)]
+    assert not scans, scans
+
+
+def test_no_name_stands_twice() -> None:
+    """A second block of the same name would hide the first."""
+    for file in FILES:
+        names = Counter(re.findall(r"^-- name: (\w+)$", file.read_text("utf-8"), re.MULTILINE))
+        assert max(names.values()) == 1, (file.name, names)
+
+
+def test_every_block_is_used() -> None:
+    """No SQL lies around that nothing runs."""
+    code = "".join(path.read_text("utf-8") for path in STORE.rglob("*.py"))
+    for file in FILES:
+        for name in re.findall(r"^-- name: (\w+)$", file.read_text("utf-8"), re.MULTILINE):
+            assert f'"{name}"' in code, f"{file.stem}.{name}"
+
+
+def test_the_schema_is_all_migrations_applied() -> None:
+    """One at a time or all at once, an empty file ends with the same tables and indexes."""
+    with migrated() as whole, contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as stepped:
+        steps = migrations()
+        for count in range(1, len(steps) + 1):
+            migrate(stepped, steps[:count])
+        query = "SELECT type, name, sql FROM sqlite_schema ORDER BY name"
+        assert stepped.execute(query).fetchall() == whole.execute(query).fetchall()
+        assert stepped.execute("PRAGMA user_version").fetchone() == (len(steps),)
+
+
+def test_a_released_migration_never_changes() -> None:
+    """What has been applied on somebody's box stays as it is; a change is a new file. (Pinned at each release.)"""
+    names = [f"{step.number:04d}_{step.name}" for step in migrations()]
+    assert names == ["0001_ledger", "0002_people", "0003_attempt_life"]
+
+
+def test_money_and_time_are_whole_numbers() -> None:
+    """Every table is STRICT, and no column holds a float."""
+    with migrated() as connection:
+        tables = connection.execute(
+            "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        assert tables
+        for name, strict in tables:
+            assert strict, name
+            types = {row[2] for row in connection.execute(f"PRAGMA table_info({name})")}
+            assert types <= {"INTEGER", "TEXT", "BLOB"}, name

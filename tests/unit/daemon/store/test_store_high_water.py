@@ -1,0 +1,107 @@
+"""The file beside the ledger that remembers the numbers which must not come twice."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, mark_path, merged, read_marks, write_marks
+
+BOOK = book_name("EL02000015-1", "live", "00084440Y")
+
+
+def test_a_book_is_named_by_machine_mode_and_taxpayer() -> None:
+    """The activation counter is not in it (decision 33)."""
+    assert book_name("EL02000015-2", "live", "00084440Y") == BOOK
+    assert book_name("EL02000015-2", "live", "99999999Z") != BOOK
+
+
+def test_what_was_reserved_and_given_is_there_for_the_next_process(tmp_path: Path) -> None:
+    """Durable at each step, one number after the other; a reservation is not yet a number."""
+    ledger = tmp_path / "ledger"
+    marks = HighWater(ledger)
+    assert marks.is_new
+    marks.reserve(BOOK, 5)
+    assert (HighWater(ledger).given(BOOK), HighWater(ledger).reserved(BOOK)) == (4, 5)
+    marks.give(BOOK, 5)
+    marks.revoke(b"\x01\x02")
+    again = HighWater(ledger)
+    assert not again.is_new
+    assert (again.given(BOOK), again.reserved(BOOK), again.marks.revoked) == (5, 0, {"0102"})
+    again.give(BOOK, 3)
+    assert again.given(BOOK) == 5
+
+
+def test_nothing_is_written_that_is_known_already(tmp_path: Path) -> None:
+    """A number given again, a key revoked again: no fsync."""
+    marks = HighWater(tmp_path / "ledger")
+    marks.give(BOOK, 5)
+    marks.revoke(b"\x01")
+    before = mark_path(tmp_path / "ledger").stat().st_ino
+    marks.give(BOOK, 5)
+    marks.revoke(b"\x01")
+    assert mark_path(tmp_path / "ledger").stat().st_ino == before
+
+
+def test_a_book_without_a_z_is_known_too(tmp_path: Path) -> None:
+    """A ledger that vanishes before its first Z leaves a trace."""
+    marks = HighWater(tmp_path / "ledger")
+    assert not marks.knows(BOOK)
+    marks.meet(BOOK)
+    assert HighWater(tmp_path / "ledger").knows(BOOK)
+
+
+def test_a_meeting_changes_no_number(tmp_path: Path) -> None:
+    """What is given or reserved in that book stays so."""
+    marks = HighWater(tmp_path / "ledger")
+    marks.reserve(BOOK, 5)
+    marks.meet(BOOK)
+    assert read_marks(tmp_path / "ledger") == Marks({BOOK: Mark(4, 5)})
+
+
+def test_two_books_are_written_by_two_threads(tmp_path: Path) -> None:
+    """The writer reserves for one machine while what another one gave is written elsewhere: nothing of either is lost."""
+    marks = HighWater(tmp_path / "ledger")
+    other = book_name("EL02000016-1", "live", "00084440Y")
+
+    def close_days(book: str) -> None:
+        for z_number in range(1, 41):
+            marks.reserve(book, z_number)
+            marks.give(book, z_number)
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(close_days, (BOOK, other)))
+    assert read_marks(tmp_path / "ledger") == Marks({BOOK: Mark(40), other: Mark(40)})
+
+
+def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """It is not taken for an empty one."""
+    mark_path(tmp_path / "ledger").write_bytes(b"{")
+    with pytest.raises(LedgerUnusable, match="last-z"):
+        HighWater(tmp_path / "ledger")
+
+
+def test_a_disk_that_takes_nothing_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """StorageFull, and no half of a file."""
+    ledger = tmp_path / "ledger"
+    write_marks(ledger, Marks({BOOK: Mark(4)}))
+    marks = HighWater(ledger)
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(StorageFull, match="high-water"):
+        marks.reserve(BOOK, 5)
+    assert marks.given(BOOK) == 4
+    assert read_marks(ledger) == Marks({BOOK: Mark(4)})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.high-water"]
+
+
+def test_two_memories_make_one_with_the_higher_numbers() -> None:
+    """The replaced ledger's and the file's: nothing that one of them knows is lost."""
+    one = Marks({"a": Mark(3, 4), "b": Mark(9)}, frozenset({"01"}))
+    other = Marks({"a": Mark(4), "c": Mark(1, 2)}, frozenset({"02"}))
+    assert merged(one, other) == Marks({"a": Mark(4), "b": Mark(9), "c": Mark(1, 2)}, frozenset({"01", "02"}))

@@ -1,0 +1,129 @@
+"""What root does with the daemon's files it does as the daemon's user: links that are planted there lead nowhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command import CONFIG, NIM, Command
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")
+
+NOBODY = 65534
+FOLDERS = ("tls", "backups")
+BESIDE = (
+    *("mcfd.sqlite3-wal", "mcfd.sqlite3-shm", "mcfd.sqlite3-journal", "mcfd.sqlite3.lock", "mcfd.sqlite3.part"),
+    *("copy.sqlite3", "copy.sqlite3.part"),
+)
+PLANTED = {
+    "files of root's": (*((name, "etc") for name in FOLDERS), *((name, "etc/shadow") for name in BESIDE)),
+    "files that are not there": (*((name, "etc/new") for name in FOLDERS), *((name, "etc/new") for name in BESIDE)),
+    "in the ledger's place": (("mcfd.sqlite3", "etc/shadow"),),
+}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where others may look, as they may not in pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="mcfd-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def mcfd(folder: Path) -> Command:
+    """A ledger's folder that belongs to the daemon's user, who has been taken over; the configuration is root's."""
+    home = folder / "var"
+    home.mkdir()
+    mcfd = Command(folder, CONFIG.replace('"mcfd.sqlite3"', '"var/mcfd.sqlite3"'))
+    mcfd.ledger = home / "mcfd.sqlite3"
+    os.chown(home, NOBODY, NOBODY)
+    return mcfd
+
+
+@pytest.fixture
+def etc(folder: Path) -> Iterator[Path]:
+    """What is root's alone: nothing of it changes owner, mode or content."""
+    etc = folder / "etc"
+    etc.mkdir(mode=0o755)
+    (etc / "shadow").write_text("root:x")
+    (etc / "shadow").chmod(0o600)
+    (etc / "passwd").write_text("root:0")
+    before = seen(etc)
+    yield etc
+    assert seen(etc) == before
+
+
+def seen(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    return {
+        str(path.relative_to(folder)): (
+            path.lstat().st_uid,
+            path.lstat().st_gid,
+            stat.S_IMODE(path.lstat().st_mode),
+            path.read_bytes() if path.is_file() else b"",
+        )
+        for path in (folder, *sorted(folder.rglob("*")))
+    }
+
+
+COMMANDS = (
+    ("tls", "init"),
+    ("tls", "init", "--force"),
+    ("tls", "export-ca"),
+    ("keys", "create", "--nim", NIM),
+    ("users", "list"),
+    ("audit",),
+    ("verify",),
+    ("backup", "var/copy.sqlite3"),
+    ("backup", "--into", "var/backups"),
+    ("restore", "--yes", "good.sqlite3"),
+    ("upstream", "replay"),
+    ("doctor",),
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_links_lead_nowhere(
+    mcfd: Command, etc: Path, planted: tuple[tuple[str, str], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands that root may type, with links where they write: root's files keep owner, mode and content."""
+    monkeypatch.chdir(mcfd.folder)
+    mcfd.ok("keys", "create", "--nim", NIM)
+    mcfd.ok("backup", "good.sqlite3")
+    for command in COMMANDS:
+        for name, target in planted:
+            link = mcfd.ledger.parent / name
+            if not link.is_symlink():
+                if link.is_dir():
+                    shutil.rmtree(link)
+                link.unlink(missing_ok=True)
+                link.symlink_to(mcfd.folder / target)
+                os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+        mcfd.run(*command)
+
+
+def test_copies_on_a_stick_that_is_roots(mcfd: Command) -> None:
+    """`sudo mcfd backup` writes where only root may, `sudo mcfd restore` reads what only root may; the ledger stays its owner's."""
+    mcfd.ok("keys", "create", "--nim", NIM)
+    stick = mcfd.folder / "stick"
+    stick.mkdir(mode=0o700)
+    mcfd.ok("backup", str(stick / "copy.sqlite3"))
+    assert (stick / "copy.sqlite3").stat().st_uid == 0
+    mcfd.ok("restore", "--yes", str(stick / "copy.sqlite3"))
+    assert mcfd.ledger.stat().st_uid == NOBODY
+    assert mcfd.run("verify").returncode == 0
+    assert [entry["action"] for entry in mcfd.json("audit")["entries"]][-1] == "ledger.restored"
+
+
+def test_what_root_makes_is_the_owners(mcfd: Command) -> None:
+    """Ledger, authority and backups can be read and written by the daemon afterwards."""
+    mcfd.ok("keys", "create", "--nim", NIM)
+    mcfd.ok("tls", "init")
+    mcfd.ok("backup", "--into", str(mcfd.ledger.parent / "backups"))
+    found = {path.stat().st_uid for path in mcfd.ledger.parent.rglob("*")}
+    assert found == {NOBODY}

@@ -1,0 +1,108 @@
+"""The printer of the box against one on a socket that behaves as printers do."""
+
+import asyncio
+import os
+import pty
+import time
+import tty
+
+import pytest
+from support.receivers.receipt_printer import COVER_OPEN, NO_PAPER, NO_PAPER_SENSOR, ReceiptPrinter
+from support.shop import wait_for
+
+from daemon import printer as ours
+from daemon.core.errors import PrinterFailed
+
+TICKET = b"\x1b@" + b"Riz 25 kg            15 000\n" * 200 + b"\x1dVB\x00"
+
+
+@pytest.fixture
+def socket_printer():
+    with ReceiptPrinter() as one:
+        yield one
+
+
+async def test_what_is_sent_is_printed(socket_printer):
+    """Every byte arrives, in order, and `print` returns once the printer has taken it."""
+    await ours.ReceiptPrinter(socket_printer.address, 5).print(TICKET)
+    assert len((await asyncio.to_thread(socket_printer.wait)).lines) == 200
+    assert socket_printer.jobs == [TICKET]
+
+
+@pytest.mark.parametrize(
+    ("offline", "paper", "reason"),
+    [
+        (COVER_OPEN, b"\x12", ours.COVER_IS_OPEN),
+        (NO_PAPER, b"\x12", ours.OUT_OF_PAPER),
+        (b"\x12", NO_PAPER_SENSOR, ours.OUT_OF_PAPER),
+        (b"\x52", b"\x12", ours.IN_ERROR),
+    ],
+)
+async def test_a_printer_in_trouble_is_sent_nothing(socket_printer, offline, paper, reason):
+    """Without paper, or with its cover open, it says so, and no half of a ticket waits in it."""
+    socket_printer.offline, socket_printer.paper = offline, paper
+    with pytest.raises(PrinterFailed, match=reason):
+        await ours.ReceiptPrinter(socket_printer.address, 5).print(TICKET)
+    assert socket_printer.jobs == []
+
+
+async def test_a_printer_that_says_nothing_prints(socket_printer):
+    """Behind an adapter that passes no answer back, documents are printed all the same."""
+    socket_printer.offline = socket_printer.paper = None
+    await ours.ReceiptPrinter(socket_printer.address, 5).print(TICKET)
+    assert len((await asyncio.to_thread(socket_printer.wait)).lines) == 200
+
+
+async def test_a_slow_printer_is_given_up(socket_printer):
+    """After its time-out it is told as too slow; the one who asked waits no longer than that."""
+    socket_printer.takes = 10
+    begun = time.monotonic()
+    with pytest.raises(PrinterFailed, match=ours.TOO_SLOW):
+        await ours.ReceiptPrinter(socket_printer.address, 0.5).print(TICKET * 2000)
+    assert time.monotonic() - begun < 5
+
+
+async def test_a_printer_that_is_gone():
+    """Nobody at its address is one clear reason, and so is a device that is not there."""
+    for address in ("tcp://127.0.0.1:1", "/dev/usb/lp-none"):
+        with pytest.raises(PrinterFailed, match="cannot be reached"):
+            await ours.ReceiptPrinter(address, 5).print(TICKET)
+
+
+async def test_a_file_is_no_printer(tmp_path):
+    """A wrong path never overwrites a file of the box."""
+    file = tmp_path / "important"
+    file.write_bytes(b"kept")
+    with pytest.raises(PrinterFailed, match="not a device"):
+        await ours.ReceiptPrinter(str(file), 5).print(TICKET)
+    assert file.read_bytes() == b"kept"
+
+
+async def test_a_device_of_the_kernel_gets_every_byte():
+    """A device that takes a little at a time, as a USB printer does, gets the whole document."""
+    there, here = pty.openpty()
+    tty.setraw(here)
+    os.set_blocking(there, False)
+    received = bytearray()
+
+    async def read():
+        while len(received) < len(TICKET):
+            try:
+                received.extend(os.read(there, 512))
+            except BlockingIOError:
+                await asyncio.sleep(0.001)
+
+    try:
+        await asyncio.gather(ours.ReceiptPrinter(os.ttyname(here), 10).print(TICKET), read())
+    finally:
+        os.close(there)
+        os.close(here)
+    assert bytes(received) == TICKET
+
+
+async def test_documents_come_one_after_the_other(socket_printer):
+    """Two that are printed at once do not mix."""
+    one = ours.ReceiptPrinter(socket_printer.address, 5)
+    await asyncio.gather(*(one.print(b"\x1b@" + letter * 3000 + b"\n") for letter in (b"a", b"b")))
+    await asyncio.to_thread(wait_for, lambda: len(socket_printer.jobs) == 2, "two documents")
+    assert sorted(len(set(job)) for job in socket_printer.jobs) == [4, 4]

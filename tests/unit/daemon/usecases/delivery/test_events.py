@@ -1,0 +1,219 @@
+"""What happened, read from a real ledger: for streams, and as what is posted to a webhook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+from support.ledgers.ledger import START, Till, opened, tamper
+
+from daemon.core.report.receipt import receipt
+from daemon.store import Store
+from daemon.store.maintenance.backup import backup, restore
+from daemon.usecases.delivery.events import BATCH, SeenEvent, Start, events_for, reset_event, starting_point
+from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
+
+HOOK = "https://till.example/events"
+EVERYTHING = frozenset({"cert.issued", "closure.created", "mcf.disconnected", "mcf.attention", "taxserver.alert"})
+WEEK = 7 * 86_400_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite3"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[Store]:
+    async with opened(path, lanes={HOOK: EVERYTHING}) as store:
+        yield store
+
+
+@pytest.fixture
+async def till(store: Store) -> Till:
+    return await Till.of(store)
+
+
+def notices(store: Store) -> WebhookEvents:
+    return WebhookEvents(store.outbox_for(HOOK), store.events, store.ledger, store.journal.books)
+
+
+async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
+    """The receipt, the report of the Z, or what there is to say of the machine; no path of the box."""
+    record = await till.sell()
+    closure = await till.close()
+    await store.events.add(till.book, "mcf.disconnected", at=START, detail="the port /dev/ttyACM0 is gone")
+    await store.ledger.set_attention(till.book, "another machine", at=START)
+    await store.events.add(till.book, "taxserver.alert", at=START, detail="9")
+    told = await events_for(store.events, store.ledger, till.book, 0)
+    assert [event.type for event in told] == [
+        *("cert.issued", "closure.created", "mcf.disconnected", "mcf.attention", "taxserver.alert")
+    ]
+    assert [event.id for event in told] == sorted(event.id for event in told)
+    assert told[0].data == msgspec.json.encode(receipt(record, till.book.nim))
+    assert told[1].data == closure.body
+    common = {"nim": till.book.nim, "mode": "live", "at": "2025-12-06T05:46:40.000Z"}
+    assert [json.loads(event.data) for event in told[2:]] == [
+        {**common, "reason": "the port the port is gone"},
+        {**common, "found": "another machine"},
+        {**common, "daysSinceContact": 9},
+    ]
+
+
+async def test_a_stream_goes_on_where_it_was(store: Store, till: Till) -> None:
+    """In parts, without gaps, and of its own book only."""
+    sandbox = await Till.of(store, mode="test")
+    for _ in range(BATCH + 5):
+        await till.sell()
+        await sandbox.sell()
+    first = await events_for(store.events, store.ledger, till.book, 0)
+    rest = await events_for(store.events, store.ledger, till.book, first[-1].id)
+    assert (len(first), len(rest)) == (BATCH, 5)
+    numbers = [json.loads(event.data)["invoiceNumber"] for event in (*first, *rest)]
+    assert numbers == [f"S-{number}" for number in range(1, BATCH + 6)]
+
+
+async def test_where_a_stream_begins(store: Store, till: Till) -> None:
+    """Without a last event now, with one after it."""
+    await till.sell()
+    newest = (await store.events.span()).newest
+    assert await starting_point(store.events, None) == Start(newest, 0)
+    assert await starting_point(store.events, SeenEvent(0, newest - 1)) == Start(newest - 1, 0)
+    assert await starting_point(store.events, SeenEvent(0, newest)) == Start(newest, 0)
+
+
+async def test_a_stream_cannot_go_on_in_a_ledger_that_was_put_back(tmp_path: Path) -> None:
+    """Ids are given again after a restore: one from before it begins now and is told so, also when the ledger has come to that
+    number anew; from then on the epoch stands in the ids."""
+    path, copy = tmp_path / "ledger.sqlite3", tmp_path / "copy"
+    async with opened(path) as store:
+        await (await Till.of(store)).sell()
+    backup(path, copy, at=START)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        seen = SeenEvent(0, (await store.events.span()).newest)
+        assert (await starting_point(store.events, SeenEvent(0, seen.id + 1000))).reset == "restored"
+    restore(copy, path, at=START)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        assert (await store.events.span()).newest == seen.id
+        start = await starting_point(store.events, seen)
+        assert start == Start(seen.id, START // 1000, "restored")
+        assert await starting_point(store.events, SeenEvent(start.epoch, start.after)) == start._replace(reset="")
+        event = reset_event(till.book, start, START)
+    assert (event.id, event.type) == (seen.id, "reset")
+    assert json.loads(event.data) == {
+        "nim": till.book.nim,
+        "mode": "live",
+        "at": "2025-12-06T05:46:40.000Z",
+        "reason": "restored",
+    }
+
+
+async def test_a_stream_cannot_go_on_before_what_is_kept(store: Store, till: Till, path: Path) -> None:
+    """Events of more than a week ago are gone: whoever comes back from before hears of it, and then all that is kept."""
+    for _ in range(3):
+        await till.sell()
+    tamper(
+        path, "UPDATE book SET last_at = last_at + ?", 2 * WEEK
+    )  # the shop goes on: retention goes by the book's time
+    await store.retention.prune(till.at + WEEK + 1)
+    span = await store.events.span()
+    assert await starting_point(store.events, SeenEvent(0, 1)) == Start(span.oldest - 1, 0, "expired")
+    assert await starting_point(store.events, SeenEvent(0, span.oldest - 1)) == Start(span.oldest - 1, 0)
+
+
+async def test_a_damaged_record_does_not_silence_a_stream(store: Store, till: Till, path: Path) -> None:
+    """It is told without data, the log says so, and what comes after it is told."""
+    await till.sell()
+    await till.sell()
+    tamper(path, "UPDATE event SET ref_id = 999 WHERE id = 1")
+    with capture_logs() as logs:
+        told = await events_for(store.events, store.ledger, till.book, 0)
+    assert [event.data == b"null" for event in told] == [True, False]
+    assert [line["event"] for line in logs] == ["event.unreadable"]
+
+
+DAMAGE = {
+    "payload": "UPDATE certification SET payload = x'00' WHERE id = 1",
+    "empty": "UPDATE certification SET payload = x'' WHERE id = 1",
+    "cut off": "UPDATE certification SET payload = substr(payload, 1, 20) WHERE id = 1",
+    "no code": "UPDATE certification SET code = NULL, tc = NULL WHERE id = 1",
+    "no receipt": "UPDATE certification SET machine_time = 7, ifu = NULL, ended_at = NULL WHERE id = 1",
+    "closure": "UPDATE closure SET body = x'ff7b' WHERE z_number = 1",
+    "no closure": "UPDATE closure SET z_number = 99 WHERE z_number = 1",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+async def test_whatever_is_damaged_holds_up_nobody(store: Store, till: Till, path: Path, damage: str) -> None:
+    """Of a sale and a closure one is damaged in the file: the stream and the webhook's lane tell the rest, and of the damaged
+    one why."""
+    await till.sell()
+    await till.close()
+    await till.sell()
+    tamper(path, damage)
+    with capture_logs() as logs:
+        told = await events_for(store.events, store.ledger, till.book, 0)
+        postings = await notices(store).waiting(till.book.nim, "live", 10)
+    assert len(told) == len(postings) == 3
+    for event in told:
+        json.loads(event.data)
+    assert json.loads(told[2].data)["invoiceNumber"] == "S-2"
+    for posting in postings:
+        if posting.body:
+            json.loads(compose(posting))
+        else:
+            assert posting.missing
+            with pytest.raises(ValueError, match="cannot be read"):
+                compose(posting)
+    assert postings[2].body
+    assert all(line["cause"] for line in logs)
+
+
+async def test_a_posting_says_what_and_of_which_book(store: Store, till: Till) -> None:
+    """`type` and `data` as clients of the hosted service read them; mode tells the sandbox from money."""
+    record = await till.sell()
+    await store.ledger.set_attention(till.book, "another machine", at=till.at)
+    sale, attention = await notices(store).waiting(till.book.nim, "live", 10)
+    assert json.loads(compose(sale)) == {
+        "type": "cert.issued",
+        "timestamp": "2025-12-06T05:47:40.050Z",
+        "nim": till.book.nim,
+        "mode": "live",
+        "data": json.loads(msgspec.json.encode(receipt(record, till.book.nim))),
+    }
+    assert json.loads(compose(attention))["data"]["found"] == "another machine"
+    assert sale.names["webhook_id"] == sale.report_id
+
+
+async def test_an_event_keeps_its_id(store: Store, till: Till, tmp_path: Path) -> None:
+    """At every try; two events never have the same, one of a ledger that was put back from a backup included."""
+    await till.sell(600)
+    await till.sell(700)
+    first, again = [await notices(store).waiting(till.book.nim, "live", 10) for _ in range(2)]
+    assert first == again
+    async with opened(tmp_path / "restored.sqlite3", lanes={HOOK: EVERYTHING}) as other:
+        await (await Till.of(other)).sell(800)  # the row has the number of the first one
+        (elsewhere,) = await notices(other).waiting(till.book.nim, "live", 10)
+    ids = {posting.report_id for posting in (*first, elsewhere)}
+    assert len(ids) == 3
+    assert all("." not in each for each in ids)
+
+
+async def test_an_event_let_go_of_is_not_posted(store: Store, till: Till) -> None:
+    """After a week without a receiver nobody wants to hear that a machine was gone; a certification is posted all the same."""
+    await store.events.add(till.book, "mcf.disconnected", at=START)
+    till.at = START + WEEK
+    await till.sell()
+    await store.retention.prune(START + WEEK + 1)
+    gone, sale = await notices(store).waiting(till.book.nim, "live", 10)
+    with pytest.raises(ValueError, match="let go of"):
+        compose(gone)
+    assert json.loads(compose(sale))["type"] == "cert.issued"

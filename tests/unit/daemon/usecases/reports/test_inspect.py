@@ -1,0 +1,20 @@
+"""What a machine says of itself is told as far as it says it."""
+
+from pathlib import Path
+
+from support.memory_shop import MemoryShop
+
+from daemon.usecases.reports.inspect import info
+
+
+async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_all_the_same(tmp_path: Path) -> None:
+    """C2h cannot be read: counters and trade name are told, and the reason stands where the tax server's error does."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("nonsense@c2h#1")
+        shown = await info(shop.worker)
+        assert shown.merchant.commercial_name == "MAISON FASO"
+        assert (shown.tax_server.state, shown.tax_server.alert) == ("", False)
+        assert shown.tax_server.last_error
+        assert shop.worker.server_link is not None
+        assert shop.worker.server_link.state == "DIS"

@@ -1,0 +1,117 @@
+import asyncio
+
+import pytest
+
+from daemon.core.errors import MachineBusy
+from daemon.usecases.worker.machine_queue import MachineQueue
+
+
+def _soon() -> float:
+    return asyncio.get_running_loop().time() + 5
+
+
+async def test_turns_come_in_the_order_of_joining():
+    """First come, first served: whoever joined first has the machine first, one at a time."""
+    queue, order = MachineQueue(), []
+
+    async def work(name: int) -> None:
+        with queue.join() as entry:
+            await entry.wait_turn(_soon())
+            order.append(name)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(work(name) for name in range(20)))
+    assert order == list(range(20))
+    assert len(queue) == 0
+
+
+async def test_a_full_line_refuses_at_once():
+    """Beyond the limit nobody waits: MachineBusy, and the line is as it was."""
+    queue = MachineQueue(limit=1)
+    with queue.join(), queue.join():
+        with pytest.raises(MachineBusy):
+            queue.join()
+        assert len(queue) == 2
+
+
+async def test_patience_ends_and_the_place_is_given_up():
+    """Who waits longer than the deadline is told so, and those behind move up."""
+    queue = MachineQueue()
+    first, second, third = queue.join(), queue.join(), queue.join()
+    with pytest.raises(MachineBusy):
+        await second.wait_turn(asyncio.get_running_loop().time() + 0.01)
+    second.leave()
+    first.leave()
+    await third.wait_turn(_soon())
+    third.leave()
+
+
+async def test_only_a_few_prepare_ahead():
+    """`ahead` of those in line may write their intent before their turn; the next ones when they have moved up."""
+    queue = MachineQueue(ahead=2)
+    tickets = [queue.join() for _ in range(4)]
+    assert [t.near.done() for t in tickets] == [True, True, False, False]
+    tickets[0].leave()
+    assert [t.near.done() for t in tickets[1:]] == [True, True, False]
+    for entry in tickets[1:]:
+        entry.leave()
+
+
+async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
+    """At the stop the one at the machine keeps its turn; those who wait get MachineBusy, and so does whoever comes."""
+    queue = MachineQueue()
+    holder, waiter = queue.join(), queue.join()
+    queue.close("stopping")
+    await holder.wait_turn(_soon())
+    with pytest.raises(MachineBusy, match="stopping"):
+        await waiter.wait_turn(_soon())
+    with pytest.raises(MachineBusy, match="stopping"):
+        queue.join()
+    waiter.leave()
+    holder.leave()
+    await queue.drained()
+
+
+async def test_nobody_gets_a_turn_while_the_machine_is_away_but_who_asks_what_became_of_it():
+    """Held turns are given to `join_first` alone, before all who wait; they go on in order once released."""
+    queue = MachineQueue()
+    queue.hold()
+    one, two = queue.join(), queue.join()
+    assert not one.turn.done()
+    first = queue.join_first()
+    assert first.turn.done()
+    queue.release()
+    assert not one.turn.done()
+    first.leave()
+    assert [one.turn.done(), two.turn.done()] == [True, False]
+    one.leave()
+    two.leave()
+
+
+async def test_who_is_first_waits_for_the_one_at_the_machine():
+    """Nobody is interrupted: whoever has a turn finishes, then the first comes, then the others."""
+    queue = MachineQueue()
+    holder, waiter = queue.join(), queue.join()
+    first = queue.join_first()
+    assert not first.turn.done()
+    holder.leave()
+    assert [first.turn.done(), waiter.turn.done()] == [True, False]
+    first.leave()
+    assert waiter.turn.done()
+    waiter.leave()
+
+
+async def test_a_turn_that_cannot_be_used_is_given_back():
+    """The machine went away in between: the place is kept, and the turn comes again."""
+    queue = MachineQueue()
+    one = queue.join()
+    queue.hold()
+    one.step_back()
+    assert not one.turn.done()
+    queue.release()
+    await one.wait_turn(_soon())
+    queue.close("stopping")
+    one.step_back()
+    with pytest.raises(MachineBusy, match="stopping"):
+        await one.wait_turn(_soon())
+    one.leave()

@@ -1,0 +1,149 @@
+"""Reading what a stranger may have sent: a closure, a presence, an answer or nothing of the kind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.receivers.vectors import closure, event_of, vectors
+
+from exchange.closure import MOST_BYTES, proves_itself, read_closure
+from exchange.errors import BadEvent
+from exchange.presence import Answer, Wanted, read_answer, read_presence
+from exchange.receipt import is_receipt, receipt_of
+
+GOOD = event_of(closure("Z 1", entry="record 2"))
+PRESENCE = vectors()["presence"]["content"].encode()
+
+
+def changed(path: str, value) -> bytes:
+    event = json.loads(GOOD)
+    *parents, last = path.split(".")
+    place = event
+    for parent in parents:
+        place = place[parent]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return json.dumps(event, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        ("id", None, "`id`"),
+        ("id", "0" * 8 + "-0000-0000-0000-" + "0" * 12, "^id:"),
+        ("source", "/mcf/EL02000016-1", "^source:"),
+        ("subject", "2", "^subject:"),
+        ("type", "bf.mcfd.closure.test.v1", "^type:"),
+        ("type", "bf.mcfd.closure.v2", "^type:"),
+        ("time", "2025-12-06T18:00:01.000Z", "^time:"),
+        ("data.nim", "EL02000016-1", "^source:"),
+        ("data.nim", "../../etc", r"^data\.nim:"),
+        ("data.z_number", "1", r"^data\.z_number:"),
+        ("data.z_number", 2**70, r"^data\.z_number:"),
+        ("data.total_ttc", 16000.5, r"^data\.total_ttc:"),
+        ("data.total_ttc", 15000, r"^data\.total_ttc:"),
+        ("data.by_group", "B", r"^data\.by_group:"),
+        ("data.mcf_counters.fvc", -1, r"^data\.mcf_counters\.fvc:"),
+        ("data.chain_head", "xyz", r"^data\.chain_head:"),
+        ("data.previous_chain_head", "AB" * 32, r"^data\.previous_chain_head:"),
+        ("data.mode", "demo", r"^data\.mode:"),
+        ("data.body", "{", r"^data\.body:"),
+        ("data.body", "[" * 100_000, r"^data\.body:"),
+        ("data.body", "[]", r"^data\.body:"),
+        ("data.ledger_id", "x", r"^data\.ledger_id:"),
+    ],
+)
+def test_what_is_wrong_is_named(path, value, named):
+    """One wrong field, and the error names it."""
+    with pytest.raises(BadEvent, match=named):
+        read_closure(changed(path, value))
+
+
+def test_an_older_box():
+    """The event of a box that does not send the added fields is read, and does not prove itself."""
+    event = json.loads(GOOD)
+    for name in ("ledger_id", "epoch", "previous_report_id", "previous_chain_head", "first_seq", "last_seq"):
+        del event["data"][name]
+    for name in ("opening_counters", "body", "key_id"):
+        del event["data"][name]
+    read = read_closure(json.dumps(event).encode())
+    assert (read.data.ledger_id, read.data.epoch, read.data.body) == ("", 0, "")
+    assert not proves_itself(read.data)
+
+
+def test_a_later_box():
+    """Fields of a later version are ignored, wherever they stand, in the stored report too."""
+    event = json.loads(GOOD)
+    event["more"] = event["data"]["more"] = {"x": 1}
+    body = json.loads(event["data"]["body"])
+    event["data"]["body"] = json.dumps({**body, "later": [1]}, ensure_ascii=False)
+    assert read_closure(json.dumps(event).encode()).data.z_number == 1
+
+
+def test_too_large():
+    """A closure is small; the rest is not even parsed."""
+    with pytest.raises(BadEvent, match="larger than"):
+        read_closure(GOOD + b" " * MOST_BYTES)
+
+
+@given(
+    st.binary(max_size=300)
+    | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps).map(str.encode)
+)
+def test_anything_at_all(content):
+    """Any bytes are a BadEvent or an answer that asks for nothing; nothing else is raised."""
+    for read in (read_closure, read_presence):
+        with pytest.raises(BadEvent):
+            read(content)
+    assert read_answer(content) == Answer()
+    assert not is_receipt(content, "id", b"body")
+
+
+@pytest.mark.parametrize(
+    "content", [b"[" * 100_000, b'{"x":' * 20_000, b"\x80", b'"\xed\xa0\x80"', b'{"more":' + b"[" * 100_000]
+)
+def test_a_tower(content):
+    """A tower of brackets, and bytes that are no text, are a BadEvent as everything else."""
+    for read in (read_closure, read_presence):
+        with pytest.raises(BadEvent):
+            read(content)
+    assert read_answer(content) == Answer()
+
+
+@given(st.data())
+def test_a_damaged_event(data):
+    """An event with a byte changed is read or a BadEvent, and never proves another figure."""
+    at = data.draw(st.integers(0, len(GOOD) - 1))
+    damaged = GOOD[:at] + data.draw(st.binary(min_size=1, max_size=1)) + GOOD[at + 1 :]
+    try:
+        event = read_closure(damaged)
+    except BadEvent:
+        return
+    if proves_itself(event.data):
+        assert event.data.total_ttc == 16000
+
+
+def test_presence():
+    """A presence is read back; one that is too large, or at no time, is none."""
+    assert read_presence(PRESENCE).counters == (14, 14, 0)
+    for wrong in (PRESENCE + b" " * 200, PRESENCE.replace(b"2025-12-08T18", b"2025-13-08T18")):
+        with pytest.raises(BadEvent):
+            read_presence(wrong)
+
+
+def test_an_answer():
+    """What headquarters misses is read from its answer."""
+    content = b'{"replay":[{"mode":"live","from_z":42}],"more":1}'
+    assert read_answer(content) == Answer((Wanted(mode="live", from_z=42),))
+
+
+def test_a_receipt():
+    """A receipt names the id and the bytes; of other bytes, or another id, it is none."""
+    assert is_receipt(b'{"id":"a","sha256":"%s"}' % receipt_of("a", b"body").sha256.encode(), "a", b"body")
+    assert not is_receipt(b'{"id":"a","sha256":"%s"}' % receipt_of("a", b"body").sha256.encode(), "b", b"body")
+    assert not is_receipt(b'{"id":"a","sha256":"%s"}' % receipt_of("a", b"body").sha256.encode(), "a", b"other")

@@ -1,0 +1,124 @@
+"""Signatures at a rotation, at another time, and damaged in every way."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from exchange.keys import BadKey, PrivateKey, SharedKey, signing_key, verifying_key
+from exchange.signing import MOST_SIGNATURES, NotSigned, WrongTime, sign, verify
+
+NOW = 1_765_000_000
+BODY = b'{"z":1}'
+OLD, NEW, STRANGER = (PrivateKey(bytes([n]) * 32) for n in (1, 2, 3))
+SECRET = SharedKey(b"s" * 24)
+
+
+def public(key: PrivateKey):
+    return verifying_key(key.public)
+
+
+@pytest.mark.parametrize("signers", [[OLD, NEW], [NEW, OLD], [STRANGER, SECRET, NEW], [NEW]])
+def test_any_of_several_signatures(signers):
+    """While a key is replaced, the one that the receiver knows is found wherever it stands."""
+    headers = sign(signers, "id", NOW, BODY)
+    assert verify([public(NEW)], headers, BODY, now=NOW).id == NEW.id
+
+
+def test_any_of_several_keys():
+    """A receiver that holds the old key and the new one takes either, and says which it was."""
+    keys = [public(OLD), SECRET, public(NEW)]
+    for key in (OLD, NEW, SECRET):
+        assert verify(keys, sign([key], "id", NOW, BODY), BODY, now=NOW).id == key.id
+
+
+@pytest.mark.parametrize("off", [-86_400, -301, 301, 10**9])
+def test_another_time(off):
+    """A good signature of another time is told apart from a bad one, with how far off it is; a receiver may take any time."""
+    headers = sign([NEW], "id", NOW + off, BODY)
+    with pytest.raises(WrongTime) as caught:
+        verify([public(NEW)], headers, BODY, now=NOW)
+    assert caught.value.off == off
+    assert verify([public(NEW)], headers, BODY, now=NOW, window=None).id == NEW.id
+
+
+@pytest.mark.parametrize("off", [-300, 0, 300])
+def test_near_enough(off):
+    """Within the window the time is taken."""
+    assert verify([public(NEW)], sign([NEW], "id", NOW + off, BODY), BODY, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"webhook-id": "other"},
+        {"webhook-timestamp": str(NOW + 1)},
+        {"webhook-timestamp": "-1"},
+        {"webhook-timestamp": "²"},
+        {"webhook-timestamp": ""},
+        {"webhook-timestamp": "9" * 5000},
+        {"webhook-signature": ""},
+        {"webhook-signature": "v1a"},
+        {"webhook-signature": "v1a,"},
+        {"webhook-signature": "v1a,Zm9v"},
+        {"webhook-signature": "v1a,é"},
+        {"webhook-signature": "v1,é"},
+        {"webhook-signature": "v2,Zm9v , ,"},
+    ],
+)
+def test_damaged(change):
+    """Whatever is wrong in a header, it is not signed; nothing else is raised."""
+    headers = sign([NEW, SECRET], "id", NOW, BODY) | change
+    with pytest.raises(NotSigned):
+        verify([public(NEW), SECRET], headers, BODY, now=NOW)
+
+
+@pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+def test_a_header_is_missing(missing):
+    """Without one of the three headers nothing is verified, and the error names it."""
+    headers = sign([NEW], "id", NOW, BODY)
+    del headers[missing]
+    with pytest.raises(NotSigned, match=missing):
+        verify([public(NEW)], headers, BODY, now=NOW)
+
+
+def test_a_flood_of_signatures():
+    """A header of a hundred thousand signatures costs no more than a few."""
+    good = sign([NEW], "id", NOW, BODY)
+    flood = " ".join(["v1a," + "A" * 86 + "=="] * 100_000)
+    tried = []
+
+    class Counting:
+        id = ""
+
+        def holds(self, signature, content):  # noqa: ARG002  # as the protocol has it
+            tried.append(signature)
+            return False
+
+    with pytest.raises(NotSigned):
+        verify([Counting()], good | {"webhook-signature": flood}, BODY, now=NOW)
+    assert len(tried) == MOST_SIGNATURES
+
+
+@pytest.mark.parametrize(("size", "holds"), [(1, False), (16, False), (23, False), (24, True), (64, True), (65, False)])
+def test_a_short_secret(size, holds):
+    """A secret of one byte is no secret: 24 to 64 bytes, as Standard Webhooks asks; the secret is not shown."""
+    line = "whsec_" + base64.b64encode(b"x" * size).decode()
+    if holds:
+        assert signing_key(line).id == verifying_key(line).id
+        return
+    for parse in (signing_key, verifying_key):
+        with pytest.raises(BadKey, match="24 to 64") as caught:
+            parse(line)
+        assert "eHh4" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "x", "whpk_", "whpk_Zm9v", "whpk_*", "whsec_", "whsec_*", "U", "UA", "SU", "U" + "A" * 55, OLD.public[:-4]],
+)
+def test_no_key(line):
+    """What is no key for verifying is told, and nothing else is raised."""
+    with pytest.raises(BadKey):
+        verifying_key(line)

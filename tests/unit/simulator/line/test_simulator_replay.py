@@ -1,0 +1,128 @@
+"""A recording played again in memory: faults and all; edited by hand; and asked otherwise than it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
+from bridge.errors import Refused
+from bridge.link import Link, Timers
+from bridge.machine import Machine, handshake
+from bridge.recorder import Recorder
+from bridge.recording import Recording, header, read, written
+from simulator.line.faults import Plan
+from simulator.line.memory_port import MemoryPort
+from simulator.line.replay import Replay
+from simulator.line.session import Session
+from simulator.machine.machine import Machine as FiscalMachine
+from simulator.machine.options import Options
+
+QUICK = Timers(first_byte=0.5, first_byte_close=1.0, byte_gap=0.5, quiet=0.1)
+FAULTS = "drop-reply@31h#1,nak@33h#1,drop-reply@38h#1,flip-request@C0h#2"
+
+
+async def sell(link: Link, number: str, amount: int = 15000) -> object:
+    """One sale as the daemon makes it; what 38h said."""
+    machine = Machine(link)
+    opening = OpenInvoice("FV", number, "00084440Y", "TTC", "1", "1", "Awa")
+    await machine.tell((SetCustomer(),), opening)
+    await machine.tell((AddItem("Riz", "B", 1800, amount, amount * 100, 1000),), ReadSubtotal())
+    await machine.tell((), Pay("E", amount))
+    return await machine.close_invoice(amount)
+
+
+async def told(port: MemoryPort, numbers: tuple[str, ...], recorder: Recorder | None = None) -> list[object]:
+    """Two sales with a look before, between and after them."""
+    link = Link(port, QUICK, recorder=recorder)
+    state = await handshake(link)
+    found: list[object] = [state.tc]
+    for number in numbers:
+        found.append(await sell(link, number))
+        state = await Machine(link).state()
+        found.append((state.tc, state.fvc, state.last))
+    link.close()
+    return found
+
+
+async def recorded() -> tuple[str, list[object]]:
+    recorder = Recorder(lambda _: None)
+    session = Session(FiscalMachine(Options()), plan=Plan(FAULTS, 1))
+    found = await told(MemoryPort(session), ("F-1", "F-2"), recorder)
+    return header({"nim": "EL02000015-1"}) + written(recorder.take()), found
+
+
+async def played(text: str, numbers: tuple[str, ...] = ("F-1", "F-2")) -> tuple[list[object], list[str]]:
+    differences: list[str] = []
+    port = MemoryPort(Replay(read(text), differences.append))
+    return await told(port, numbers), differences
+
+
+async def test_what_was_said_is_said_again() -> None:
+    """Lost and damaged frames too, under other SEQs."""
+    text, then = await recorded()
+    now, differences = await played(text)
+    assert now == then
+    assert differences == []
+
+
+async def test_a_state_that_was_not_asked_then_is_brought_up_to_date() -> None:
+    """A look at the machine comes at another moment in each run: it must not tell of a past before the last sale."""
+    text, then = await recorded()
+    lines = text.splitlines(keepends=True)
+    closed = max(at for at, line in enumerate(lines) if " > " in line and "15000.00" in line and "*" not in line)
+    until = next(at for at in range(closed, len(lines)) if " < " in lines[at] and ",FV," in lines[at])
+    now, differences = await played("".join(lines[: until + 1]))
+    assert now == then
+    assert differences == []
+
+
+async def test_an_answer_edited_by_hand_is_taken_and_told() -> None:
+    """Its length and checksum are set right: whoever drops a field need not count."""
+    text, _ = await recorded()
+    edited = text.replace(",EL02000015-1,00084440Y,", ",EL02000015-1,0,")
+    now, differences = await played(edited)
+    assert [closed.ifu for closed in now if hasattr(closed, "ifu")] == ["0", "0"]
+    assert differences
+    assert all("length and checksum set right" in difference for difference in differences)
+
+
+async def test_a_time_moved_and_a_line_broken_are_told() -> None:
+    """With their line numbers; the rest is played."""
+    text, then = await recorded()
+    lines = text.splitlines(keepends=True)
+    lines[3] = "1" + lines[3][lines[3].index(" ") :]
+    lines.insert(6, "this is nothing\n")
+    now, differences = await played("".join(lines))
+    assert now == then
+    assert any(difference.startswith("line 4: the time goes back") for difference in differences)
+    assert any(difference.startswith("line 7: ") for difference in differences)
+
+
+async def test_what_was_not_recorded_is_refused_and_told() -> None:
+    """Nothing is made up but what C1h would say."""
+    text, _ = await recorded()
+    differences: list[str] = []
+    link = Link(MemoryPort(Replay(read(text), differences.append)), QUICK)
+    await handshake(link)
+    await sell(link, "F-1")
+    await sell(link, "F-2")
+    with pytest.raises(Refused, match="Not in the recording"):
+        await sell(link, "F-3")
+    assert any("C3h" in difference for difference in differences)
+    link.close()
+
+
+async def test_another_invoice_number_gets_the_recorded_answer_and_is_told() -> None:
+    """The same command with other data."""
+    text, _ = await recorded()
+    now, differences = await played(text, ("F-9", "F-2"))
+    assert len(now) == 5
+    assert len(differences) == 1
+    assert "C0h came with other data" in differences[0]
+
+
+def test_a_recording_without_requests_says_so() -> None:
+    """A wrong file is no silent machine."""
+    differences: list[str] = []
+    Replay(Recording({}, (), (), ()), differences.append)
+    assert differences == ["there is no request in this recording"]

@@ -1,0 +1,248 @@
+"""The machine itself: the way of an invoice, every refusal, counters, the last invoice, its own daily report."""
+
+from __future__ import annotations
+
+import pytest
+from support.simulator.simulator_till import RICE, Till, opening
+
+from simulator.machine.command_data import GROUPS
+from simulator.machine.fiscal_memory import LastInvoice, Snapshot
+from simulator.machine.machine import Machine
+from simulator.machine.options import Options
+
+
+def test_one_sale_from_customer_to_code():
+    """C3h, C0h, 31h, 36h, 33h, 35h, 38h: the answers of protocol 3, and the counters move at 38h only."""
+    till = Till()
+    assert not till.ask(0xC3, "PM,00012345X,SOCIÉTÉ^x2c; SA,Ouaga,,,").startswith("E:")
+    assert till.ask(0xC0, opening("F-1")) == "0,0"
+    assert till.ask(0x31, RICE) == "15000,12712,2288,0"
+    assert not till.ask(0x36, "A,Merci").startswith("E:")
+    subtotal = till.ask(0x33).split(",")
+    assert len(subtotal) == 34
+    assert subtotal[0] == "15000"
+    assert subtotal[1:17] == ["0", "15000", *["0"] * 14]
+    assert subtotal[17:33] == ["0", "2288", *["0"] * 14]
+    assert subtotal[33] == "0"
+    assert till.ask(0x35, "E10000") == "D5000"
+    assert till.ask(0x35, "M5000") == "R0"
+    assert till.state()[3:6] == ["0", "0", "0"]
+    fc, tc, kind, time, nim, ifu, code = till.ask(0x38, "15000.00").split(",")
+    assert (fc, tc, kind, time, nim, ifu) == ("1", "1", "FV", "20260302090000", "EL02000015-1", "00084440Y")
+    assert len(code) == 24
+    assert code.isalnum()
+    (entry,) = till.machine.fiscal.log
+    assert entry.customer.name == "SOCIÉTÉ, SA"
+    assert (entry.total, entry.code, entry.comments[0].text) == (15_000, code, "Merci")
+
+
+def test_state_before_and_after_the_first_invoice():
+    """C1h: 27 fields, the block of the last invoice empty at first; zero rates are `0`."""
+    till = Till()
+    before = till.state()
+    assert before[:6] == ["EL02000015-1", "00084440Y", "20260302090000", "0", "0", "0"]
+    assert before[6:11] == [""] * 5
+    assert before[11:] == [
+        "0",
+        "18.00",
+        "10.00",
+        "0",
+        "0",
+        "18.00",
+        "10.00",
+        "0",
+        "0",
+        "0",
+        "0",
+        "10.00",
+        "10.00",
+        "0",
+        "0",
+        "0",
+    ]
+    certified = till.certify("F^x2c;1")
+    assert till.state()[6:11] == ["20260302090000", "FV", certified[6], "F^x2c;1", "15000"]
+
+
+def test_every_group_has_its_place_in_the_subtotal():
+    """A…P: the total in field 1 + i, its VAT in field 17 + i, in both price modes."""
+    for mode in ("TTC", "HT"):
+        till = Till()
+        rates = dict(zip(GROUPS, till.state()[11:], strict=True))
+        lines = [f"x\tLOCBIE,{group}{rates[group]}%{1000 + i}\t{1000 + i}" for i, group in enumerate(GROUPS)]
+        till.enter("F-1", *lines, mode=mode)
+        fields = [int(field) for field in till.take(0x33).split(",")]
+        for i, group in enumerate(GROUPS):
+            rate, amount = int(float(rates[group])), 1000 + i
+            tva = (
+                (amount * rate * 2 + 100) // 200
+                if mode == "HT"
+                else amount - (2 * amount * 100 + 100 + rate) // (2 * (100 + rate))
+            )
+            assert fields[17 + i] == tva, group
+            assert fields[1 + i] == (amount + tva if mode == "HT" else amount), group
+        assert fields[0] == sum(fields[1:17])
+
+
+def test_vat_is_computed_on_the_group_not_on_the_lines():
+    """Three lines of 1 F at 18 %: by line 0 F of VAT, on the group's 3 F it is 0.46 → 0; five: 0.76 → 1."""
+    till = Till()
+    till.enter("F-1", *["x\tLOCBIE,B18.00%1\t1"] * 5)
+    assert till.take(0x33).split(",")[18] == "1"
+
+
+def test_specific_tax_is_part_of_the_base():
+    """The line of protocol 3: 2 218 with VAT on 1 780 + 100; TS in the subtotal's last field."""
+    till = Till()
+    till.enter("F-1", "Boisson\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100,Taxe boisson")
+    fields = till.take(0x33).split(",")
+    assert (fields[0], fields[18], fields[33]) == ("2218", "338", "100")
+
+
+def test_counters_by_type():
+    """TC counts all, FVC every sale, FRC the credit notes; 38h names the counter of its own type."""
+    till = Till()
+    for tc, (kind, credit, fc) in enumerate(
+        [
+            ("FV", "", "1"),
+            ("FT", "", "2"),
+            ("EV", "", "3"),
+            ("ET", "", "4"),
+            ("FA", "COR,EL02000015-1-1", "1"),
+            ("EA", "RRR,RRR", "2"),
+        ],
+        1,
+    ):
+        assert till.certify(f"N-{tc}", kind=kind, credit=credit)[:3] == [fc, str(tc), kind]
+    assert till.state()[3:6] == ["6", "4", "2"]
+
+
+def test_codes_differ():
+    """A thousand invoices, a thousand codes; in test mode they begin with TESTFACT."""
+    live, test = Till(), Till(test_mode=True)
+    codes = {till.certify(f"F-{n}")[6] for n in range(500) for till in (live, test)}
+    assert len(codes) == 1000
+    assert all(len(code) == 24 for code in codes)
+    assert sum(code.startswith("TESTFACT") for code in codes) == 500
+
+
+@pytest.mark.parametrize(
+    ("option", "found"),
+    [
+        ("short_nim", lambda state, _answer: state[0] == "EL02000015"),
+        ("dashed_codes", lambda state, answer: len(answer[6]) == 29 and state[8] == answer[6]),
+        ("close_number", lambda _state, answer: answer[7] == "F-1"),
+        ("close_prefix", lambda _state, answer: answer[0] == "R:1"),
+    ],
+)
+def test_firmware_habits(option, found):
+    """Each habit in which real machines differ can be switched on."""
+    till = Till(**{option: True})
+    total = till.enter_and_pay("F-1")
+    answer = till.take(0x38, f"{total}.00").split(",")
+    assert found(till.state(), answer)
+
+
+def test_taxpayer_lines_with_and_without_their_label():
+    """2Bh I0…I5; anything else is refused."""
+    assert Till().ask(0x2B, "I0") == "I0,MAISON FASO"
+    assert Till(plain_taxpayer=True).ask(0x2B, "I0") == "MAISON FASO"
+    assert Till().ask(0x2B, "I2") == "I2,Avenue Kwamé Nkrumah^x2c; secteur 4"
+    assert [Till().ask(0x2B, f"I{n}")[:3] for n in range(6)] == [f"I{n}," for n in range(6)]
+    assert Till().ask(0x2B, "I6").startswith("E:")
+    assert Till().ask(0x2B).startswith("E:")
+
+
+def test_daily_report_moves_tc():
+    """The first command after midnight finds TC one higher if there was activity the day before, and only once."""
+    till = Till()
+    till.certify("F-1")
+    till.clock.advance(24 * 3600)
+    assert till.state()[3:6] == ["2", "1", "0"]
+    till.clock.advance(24 * 3600)
+    assert till.state()[3:6] == ["2", "1", "0"]
+    assert till.certify("F-2")[:2] == ["2", "3"]
+    till.clock.advance(9 * 24 * 3600)
+    assert till.state()[3:6] == ["4", "2", "0"]
+
+
+def test_daily_report_waits_for_the_open_invoice():
+    """An invoice begun before midnight is certified first; its own day is the new one."""
+    till = Till()
+    till.certify("F-1")
+    till.clock.advance(14 * 3600)
+    till.enter_and_pay("F-2")
+    till.clock.advance(3600)
+    assert till.take(0x38, "15000.00").split(",")[1] == "2"
+    assert till.state()[3] == "2"
+
+
+def test_tax_server_link():
+    """C2h: what waits is DC - EC; without contact it grows, with contact it is 0 again."""
+    till = Till(server_interval=60.0)
+    till.take(0xC1)
+    till.machine.fiscal.reachable = False
+    till.certify("F-1")
+    till.certify("F-2")
+    assert till.take(0xC2) == "0,2,20260302090000,DIS"
+    till.machine.fiscal.reachable = True
+    till.clock.advance(61)
+    assert till.take(0xC2) == "2,2,20260302090101,DIS"
+    till.machine.fiscal.server_error = "timeout, 3 tries"
+    assert till.take(0xC2).split(",")[4] == "timeout^x2c; 3 tries"
+
+
+def test_snapshot_and_restore():
+    """A machine made from a snapshot goes on where the other one stopped, and still knows the last number."""
+    till = Till()
+    till.certify("F-1")
+    snapshot = till.machine.snapshot()
+    assert snapshot.last == LastInvoice("F-1", snapshot.last.code, "20260302090000", "FV", 15_000)
+    other = Till(Machine(Options(), till.clock))
+    other.machine.restore(snapshot)
+    assert other.state()[3:11] == till.state()[3:11]
+    assert other.ask(0xC0, opening("F-1")).startswith("E:")
+    assert other.certify("F-2")[1] == "2"
+
+
+def test_restore_from_a_book_alone():
+    """What the sandbox does: counters and last invoice are enough."""
+    till = Till()
+    last = LastInvoice("T-9", "TESTFACT" + "A" * 16, "20260301120000", "FV", 500)
+    till.machine.restore(Snapshot(9, 7, 2, last))
+    assert till.state()[3:11] == ["9", "7", "2", "20260301120000", "FV", last.code, "T-9", "500"]
+
+
+def test_reboot_forgets_what_is_not_fiscal():
+    """A power cut: the open invoice is gone, the counters are not; another machine may come up."""
+    till = Till()
+    till.certify("F-1")
+    till.enter_and_pay("F-2")
+    till.machine.reboot()
+    assert till.ask(0x38, "C") == "E:No invoice open"
+    assert till.state()[3] == "1"
+    till.machine.reboot("EL09000001-2")
+    assert till.state()[0] == "EL09000001-2"
+
+
+def test_somebody_else_uses_the_machine():
+    """A foreign invoice ends ours, moves the counters and is the last one."""
+    till = Till()
+    till.enter_and_pay("F-1")
+    till.machine.certify_foreign(total=700)
+    assert till.state()[3:6] == ["1", "1", "0"]
+    assert till.state()[9:11] == ["FOREIGN-1", "700"]
+    assert till.ask(0x38, "15000.00").startswith("E:")
+
+
+def test_no_log_is_kept_when_none_is_wanted():
+    """The sandbox runs for years: log_limit 0 keeps memory flat."""
+    till = Till(log_limit=0)
+    till.certify("F-1")
+    assert not till.machine.fiscal.log
+
+
+def test_a_nim_has_a_form():
+    """Two letters, eight digits, a suffix or none."""
+    with pytest.raises(ValueError, match="NIM"):
+        Options(nim="EL0200001")

@@ -1,0 +1,212 @@
+"""Everything the machine refuses, in every state and mode, and that a refusal changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+from support.simulator.simulator_till import RICE, Till, opening
+
+from simulator.machine.command_data import GROUPS
+from simulator.machine.working_state import Mode, Stage
+
+
+def at_stage(stage: Stage) -> Till:
+    till = Till(credit_check=60.0)
+    till.take(0xC1)
+    credit = "COR,RRR" if stage is Stage.CHECKING else ""
+    kind = "FA" if credit else "FV"
+    steps = {
+        Stage.IDLE: [],
+        Stage.OPEN: [(0xC0, opening("F-1", kind=kind, credit=credit))],
+        Stage.ITEMS: [(0x31, RICE)],
+        Stage.SUBTOTALLED: [(0x33, "")],
+        Stage.PAYING: [(0x35, "E1")],
+        Stage.PAID: [(0x35, "E14999")],
+        Stage.CHECKING: [(0x38, "15000.00")],
+    }
+    for reached, commands in steps.items():
+        for command, text in commands:
+            till.take(command, text)
+        if reached is stage:
+            break
+    assert till.machine.stage is stage
+    return till
+
+
+ALLOWED = {
+    (0xC3, ""): {Stage.IDLE},
+    (0xC0, opening("F-2")): {Stage.IDLE},
+    (0x31, RICE): {Stage.OPEN, Stage.ITEMS},
+    (0x36, "A,Merci"): {Stage.ITEMS},
+    (0x33, ""): {Stage.ITEMS, Stage.SUBTOTALLED},
+    (0x35, "E1"): {Stage.SUBTOTALLED, Stage.PAYING},
+    (0x38, "15000.00"): {Stage.PAID, Stage.CHECKING},
+    (0x38, "C"): set(Stage) - {Stage.IDLE},
+    (0xC1, ""): set(Stage),
+    (0xC2, ""): set(Stage),
+    (0x2B, "I0"): set(Stage),
+}
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+@pytest.mark.parametrize(("command", "text"), list(ALLOWED))
+def test_every_command_in_every_state(command, text, stage):
+    """What is allowed is taken; what is not is `E:` with the status bit, and changes nothing."""
+    till = at_stage(stage)
+    before = (till.machine.stage, till.machine.snapshot())
+    answer = till.ask(command, text)
+    assert answer.startswith("E:") == (stage not in ALLOWED[command, text]), answer
+    if answer.startswith("E:"):
+        assert till.status[1] == 0x82
+        assert (till.machine.stage, till.machine.snapshot()) == before
+
+
+def test_status_bytes():
+    """Bit 7 is always set; byte 2 bit 3 while an invoice is open; byte 0 bit 0 for syntax, bit 1 for an unknown command."""
+    till = Till()
+    till.take(0xC1)
+    assert till.status == b"\x80" * 6
+    till.take(0xC0, opening("F-1"))
+    assert till.status == b"\x80\x80\x88\x80\x80\x80"
+    assert till.ask(0x31, "nonsense").startswith("E:")
+    assert till.status == b"\xa1\x80\x88\x80\x80\x80"
+    assert till.ask(0x99).startswith("E:")
+    assert till.status[0] == 0xA2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1,Awa,00084440Y,FV,TTC,1",
+        "1,Awa,00084440Y,FV,TTC,1,F-1,more",
+        "1,Awa,00084440Y,FX,TTC,1,F-1",
+        "1,Awa,00084440Y,FA,TTC,1,F-1",
+        "1,Awa,00084440Y,FV,COR,RRR,TTC,1,F-1",
+        "1,Awa,00084440Y,FA,XXX,RRR,TTC,1,F-1",
+        "1,Awa,00084440Y,FA,COR,F-1,TTC,1,F-2",
+        "1,Awa,00084440Y,FV,TTX,1,F-1",
+        "1,Awa,00099999Z,FV,TTC,1,F-1",
+        "1,Awa,00084440Y,FV,TTC,1,",
+        ",Awa,00084440Y,FV,TTC,1,F-1",
+        "1,Awa,00084440Y,FV,TTC,1," + "9" * 60,
+    ],
+)
+def test_invoices_that_are_not_opened(text):
+    """C0h with wrong fields, type, mode, IFU, nature, reference or number: refused, the machine stays idle."""
+    till = Till()
+    assert till.ask(0xC0, text).startswith("E:")
+    assert till.machine.stage is Stage.IDLE
+
+
+def test_the_last_number_is_not_certified_again():
+    """Only the last one: the one before it, the machine has forgotten (protocol 4)."""
+    till = Till()
+    till.certify("F-1")
+    assert till.ask(0xC0, opening("F-1")) == "E:Invoice number already certified"
+    till.certify("F-2")
+    till.certify("F-1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["CC", "CC,,,,,", "XX,,,,,,", "PM,,,,,,", "PC,123,,,,,", "PM,,SOCIETE,,,,", "PM,1,a,b,c,d,e,f", "PM,1,a<b,,,,"],
+)
+def test_customers_that_are_refused(text):
+    """Seven fields or nothing; a company or trader has IFU and name."""
+    assert Till().ask(0xC3, text).startswith("E:")
+
+
+def test_a_customer_is_for_one_invoice():
+    """C3h is used up by the next invoice."""
+    till = Till()
+    till.take(0xC3, "PP,,Awa Ouédraogo,,,,")
+    till.certify("F-1")
+    till.certify("F-2")
+    assert [entry.customer.name for entry in till.machine.fiscal.log] == ["Awa Ouédraogo", ""]
+
+
+@pytest.mark.parametrize("text", ["", "E", "X100", "E-5", "E0", "E0.00", "E1.005", "E1e3", "100"])
+def test_payments_that_are_refused(text):
+    """One of the six letters and an amount above 0 with at most two decimals."""
+    till = at_stage(Stage.SUBTOTALLED)
+    assert till.ask(0x35, text).startswith("E:")
+    assert till.machine.stage is Stage.SUBTOTALLED
+
+
+def test_change_is_given():
+    """20 000 for 15 000: R5000; then nothing more is to be paid."""
+    till = at_stage(Stage.SUBTOTALLED)
+    assert till.ask(0x35, "E20000.50") == "R5000.5"
+    assert till.ask(0x35, "E1").startswith("E:")
+
+
+@pytest.mark.parametrize("text", ["", "I,Merci", "A", "AB,Merci", "A,a,b", "a,Merci", ",x"])
+def test_comments_that_are_refused(text):
+    """A letter A…H, a comma, an escaped text."""
+    assert at_stage(Stage.ITEMS).ask(0x36, text).startswith("E:")
+
+
+def test_eight_comments_one_for_each_letter():
+    """A…H; the same letter a second time is refused, so there are never more than eight."""
+    till = at_stage(Stage.ITEMS)
+    for label in "ABCDEFGH":
+        till.take(0x36, f"{label},ligne {label}")
+    assert all(till.ask(0x36, f"{label},encore").startswith("E:") for label in "ABCDEFGH")
+
+
+@pytest.mark.parametrize("text", ["14999.00", "15001", "15000.50", "", "x", "c", "-15000"])
+def test_a_wrong_total_is_refused(text):
+    """38h has to say exactly the machine's own total; the invoice stays open for the right one."""
+    till = at_stage(Stage.PAID)
+    assert till.ask(0x38, text).startswith("E:")
+    assert till.machine.stage is Stage.PAID
+    till.take(0x38, "15000.00")
+
+
+def test_what_is_still_due_is_told():
+    """38h before all is paid."""
+    assert at_stage(Stage.PAYING).ask(0x38, "15000.00") == "E:Still due: 14999"
+
+
+def test_cancel():
+    """38h C ends an open invoice without counting it; with none open it is refused."""
+    till = at_stage(Stage.PAID)
+    till.take(0x38, "C")
+    assert till.ask(0x38, "C") == "E:No invoice open"
+    assert till.state()[3:6] == ["0", "0", "0"]
+    assert till.certify("F-1")[1] == "1"
+
+
+def test_a_subtotal_that_does_not_fit_is_refused():
+    """Sixteen groups of 10 digits are more than 212 bytes: `E:`, and the invoice can be cancelled."""
+    till = Till()
+    rates = dict(zip(GROUPS, till.state()[11:], strict=True))
+    till.enter("F-1", *(f"x\tLOCBIE,{g}{rates[g]}%9000000000\t9000000000" for g in GROUPS))
+    assert till.ask(0x33).startswith("E:")
+    assert till.machine.stage is Stage.ITEMS
+    till.take(0x38, "C")
+
+
+def test_a_number_that_would_not_fit_into_c1h_is_refused_at_once():
+    """Else the machine could never tell its last invoice. The longest that it takes is told whole."""
+    till = Till(dashed_codes=True)
+    longest = max(
+        length
+        for length in range(1, 60)
+        if not till.ask(0xC0, opening("9" * length)).startswith("E:") and till.take(0x38, "C")
+    )
+    assert 20 <= longest < 60
+    till.certify("9" * longest)
+    assert till.state()[9] == "9" * longest
+
+
+@pytest.mark.parametrize("mode", [Mode.NOT_ACTIVATED, Mode.BLOCKED, Mode.DEACTIVATED])
+def test_only_an_active_machine_certifies(mode):
+    """Protocol 4: the others refuse, but say who they are; an open invoice can still be cancelled."""
+    till = at_stage(Stage.PAID)
+    till.machine.mode = mode
+    for command, text in ((0x38, "15000.00"), (0xC3, ""), (0xC0, opening("F-2"))):
+        assert till.ask(command, text) == f"E:Machine {mode.value}"
+    till.take(0x38, "C")
+    for command, text in ((0xC1, ""), (0xC2, ""), (0x2B, "I0")):
+        till.take(command, text)

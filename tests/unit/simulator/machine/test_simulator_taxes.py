@@ -1,0 +1,135 @@
+"""The machine's arithmetic, against fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.machine.command_data import GROUPS, Line
+from simulator.machine.refusal import Refusal
+from simulator.machine.taxes import DEFAULT_RATES, Share, check_line, split
+
+RATES = st.sampled_from([0, 1000, 1800, 550])
+
+
+def half_up(value: Fraction) -> int:
+    return floor(value + Fraction(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("ttc", "rate", "ht", "tva"),
+    [
+        (15_000, 1800, 12_712, 2288),
+        (1000, 1800, 847, 153),
+        (11, 1000, 10, 1),
+        (1, 1800, 1, 0),
+        (1000, 0, 1000, 0),
+        # exactly a half: 3 * 100 / 120 = 2.5 and 1 * 100 / 200 = 0.5 go up
+        (3, 2000, 3, 0),
+        (1, 10_000, 1, 0),
+    ],
+)
+def test_ttc_is_split_as_the_rules_say(ttc, rate, ht, tva):
+    """`ht = ttc × 100 / (100 + rate)` rounded half up; the examples of fiscal-rules.md among them."""
+    share = split(ttc, rate, "TTC")
+    assert (share.ht, share.tva, share.ttc) == (ht * 100, tva * 100, ttc * 100)
+
+
+@pytest.mark.parametrize(
+    ("ht", "rate", "tva"), [(25, 1000, 3), (24, 1000, 2), (75, 1800, 14), (12_712, 1800, 2288), (25, 1800, 5)]
+)
+def test_ht_gets_its_vat_half_up(ht, rate, tva):
+    """25 at 10 % is 2.5 and becomes 3; 25 at 18 % is 4.5 and becomes 5."""
+    assert split(ht, rate, "HT").tva == tva * 100
+
+
+@given(st.integers(1, 10**12), RATES)
+def test_both_modes_agree_with_fractions(amount, rate):
+    """Exact in every case, and ht + tva = ttc."""
+    ttc, ht = split(amount, rate, "TTC"), split(amount, rate, "HT")
+    assert ttc.ht == 100 * half_up(Fraction(amount * 10_000, 10_000 + rate))
+    assert ht.tva == 100 * half_up(Fraction(amount * rate, 10_000))
+    assert ttc.ht + ttc.tva == ttc.ttc
+    assert ht.ht + ht.tva == ht.ttc
+
+
+@pytest.mark.parametrize(
+    ("mode", "rounding", "tva", "ttc"),
+    [
+        ("TTC", "half-up", 228_800, 1_500_000),
+        ("TTC", "up", 228_900, 1_500_000),
+        ("TTC", "down", 228_800, 1_500_000),
+        ("TTC", "cents", 228_814, 1_500_000),
+        ("HT", "half-up", 270_000, 1_770_000),
+        ("HT", "cents", 270_000, 1_770_000),
+    ],
+)
+def test_vat_is_rounded_as_the_machine_s_habit_is(mode, rounding, tva, ttc):
+    """15 000 at 18 %: 2288, 2289 or 2288.14 of it are VAT, by fiscal-rules.md; the total is whole in each."""
+    share = split(15_000, 1800, mode, rounding)
+    assert (share.tva, share.ttc, share.ht) == (tva, ttc, ttc - tva)
+
+
+def test_in_ht_mode_cents_of_vat_do_not_reach_the_total():
+    """1003 at 18 % is 180.54, and the total 1184; a specific tax of 100 may bear none."""
+    assert split(1003, 1800, "HT", "cents") == Share(100_300, 18_054, 118_400)
+    assert split(1000, 1800, "HT", "half-up", 10_000) == Share(100_000, 16_200, 116_200)
+
+
+def test_the_default_table_is_that_of_the_rules():
+    """Sixteen groups: B and F at 18 %, C, G, L, M at 10 %, the rest 0."""
+    assert "".join(DEFAULT_RATES) == GROUPS
+    assert {group for group in GROUPS if DEFAULT_RATES[group] == 1800} == set("BF")
+    assert {group for group in GROUPS if DEFAULT_RATES[group] == 1000} == set("CGLM")
+    assert sum(DEFAULT_RATES.values()) == 2 * 1800 + 4 * 1000
+
+
+def line(amount: int, price: int, quantity: int = 1000, unit_tax: int | None = None, tax: int = 0) -> Line:
+    return Line("x", "", "LOCBIE", "B", 1800, amount, price, quantity, unit_tax, tax)
+
+
+@pytest.mark.parametrize(
+    ("entered", "mode"),
+    [
+        (line(15_000, 1_500_000), "TTC"),
+        (line(15_001, 1_500_000), "TTC"),  # within 1
+        (line(14_999, 1_500_000), "TTC"),
+        (line(100, 3333, 3000), "TTC"),  # 99.99
+        (line(2218, 105_000, 2000, 5000, 10_000), "TTC"),  # 2100 + 100 × 1.18
+        (line(2200, 105_000, 2000, 5000, 10_000), "HT"),  # 2100 + 100
+    ],
+)
+def test_lines_that_add_up_are_taken(entered, mode):
+    """AMOUNT is PRICE × QTY within 1, plus the specific tax: with VAT in TTC mode, without it in HT mode."""
+    check_line(entered, 1800, mode)
+
+
+@pytest.mark.parametrize(
+    ("entered", "mode", "text"),
+    [
+        (line(15_002, 1_500_000), "TTC", "Wrong amount"),
+        (line(14_998, 1_500_000), "TTC", "Wrong amount"),
+        (line(101, 9999, 1000), "TTC", "Wrong amount"),  # 99.99 + 1.01
+        (line(0, 1), "TTC", "not above 0"),
+        (line(1, 0), "TTC", "not above 0"),
+        (line(1, 100, 0), "TTC", "not above 0"),
+        (line(2200, 105_000, 2000, 5000, 10_000), "TTC", "No amount!"),
+        (line(2218, 105_000, 2000, 5000, 10_000), "HT", "No amount!"),
+        (line(2218, 105_000, 2000, 5000, 10_001), "TTC", "No amount!"),  # 50 × 2 is not 100.01
+        (line(1050, 105_000, 1000, 0, 0), "TTC", "No amount!"),
+    ],
+)
+def test_lines_that_do_not_add_up_are_refused(entered, mode, text):
+    """The machine's own words, `No amount!` where a specific tax is involved."""
+    with pytest.raises(Refusal, match=text):
+        check_line(entered, 1800, mode)
+
+
+def test_the_rate_must_be_the_groups():
+    """A till with another rate than the machine's is stopped at the line."""
+    with pytest.raises(Refusal, match="Wrong tax rate"):
+        check_line(line(15_000, 1_500_000), 1000, "TTC")
