@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+CATALOGUES := daemon/language/locales/fr/LC_MESSAGES/mcfd.mo
 RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test check format bench bench-large torture soak deb lock clean venv
+.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege torture soak deb lock clean venv texts repository release
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -23,41 +24,75 @@ $(STAMP): $(RUN_STAMP) requirements/dev.txt
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/dev.txt
 	@touch $@
 
-venv: $(STAMP)
+%.mo: %.po packaging/catalogue.py
+	@$(PYTHON) packaging/catalogue.py
 
-demo: $(RUN_STAMP)
+venv: $(STAMP) $(CATALOGUES)
+
+demo: $(RUN_STAMP) $(CATALOGUES)
 	@$(BIN)/python -m daemon.demo $(if $(ONCE),--once)
 
-test: $(STAMP)
+demo-hq: $(STAMP)
+	@$(BIN)/python -m headquarters.demo $(if $(ONCE),--once)
+
+test: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
-check: $(STAMP)
+check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/python packaging/texts.py check
+
+# New texts of the code come into the catalogue, those that are gone go (CONTRIBUTING.md).
+texts: $(STAMP)
+	@$(BIN)/python packaging/texts.py update
 
 format: $(STAMP)
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(STAMP)
+bench: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python -m bench $(ARGS)
 
-bench-large: $(STAMP)
+bench-large: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python -m bench.large $(ARGS)
+
+siege: $(STAMP) $(CATALOGUES)
+	@$(BIN)/python -m siege $(ARGS)
 
 lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements/run.txt pyproject.toml requirements/run.in
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev -c requirements/run.txt -o requirements/dev.txt pyproject.toml requirements/run.in
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra hq -c requirements/dev.txt -o requirements/hq.txt pyproject.toml requirements/run.in
 
-torture: $(STAMP)
+torture: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-soak: $(STAMP)
+soak: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
 
 deb: $(RUN_STAMP)
 	@$(BIN)/python packaging/build_deb.py
+
+deb-hq: $(STAMP)
+	@$(BIN)/python packaging/build_hq_deb.py
+
+# docs/architecture.md begins with the rooms as their imports have them.
+rooms: $(STAMP)
+	@$(BIN)/python tests/architecture/rooms.py
+
+# make repository DIR=/media/stick KEY=release-key.asc [URL=…]: dist/*.deb, signed, for apt
+repository: $(RUN_STAMP)
+	@$(BIN)/python packaging/repository.py "$(DIR)" --key "$(KEY)" $(if $(URL),--url "$(URL)")
+
+# make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages and qemu-user-static
+release: $(STAMP) $(CATALOGUES)
+	@$(BIN)/python packaging/release.py --key "$(KEY)" $(if $(URL),--url "$(URL)") $(foreach step,$(ONLY),--only $(step))
+
+# Every screen of the shop's page into docs/pictures; ALL=1: at every width, light and dark, into build/pictures.
+pictures: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m pictures $(if $(ALL),--all)
 
 clean:
 	@rm -rf $(VENV) .demo build dist bench/results *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ from bench.invoices import bodies
 from bench.shops import PACED, UNPACED, Bench, running
 from bench.slow_disk import read_count
 from bench.till import Crowd, Till
-from daemon.store.connection import open_file
+from daemon.store.sqlite.connection import open_file
 
 MACHINES = 8
 TILLS = 64

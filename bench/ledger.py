@@ -21,19 +21,20 @@ from typing import Any
 import msgspec
 
 from bench.invoices import invoice
-from daemon.core import chain
-from daemon.core.certification import Counters, Record
-from daemon.core.closure import Book
 from daemon.core.events import CLOSURE
-from daemon.core.intake import Defaults, read_invoice
-from daemon.core.invoice import Invoice
-from daemon.core.reports import PAYMENT_LABELS
-from daemon.store import attempts, books, closures, totals
-from daemon.store.codec import invoice_bytes, pack, read_tally, tally_bytes
-from daemon.store.connection import open_file
-from daemon.store.events import DEFAULT_LANES, Teller
-from daemon.store.migrations import migrate, migrations
-from simulator.taxes import DEFAULT_RATES
+from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger import chain
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.report.fiscal_reports import PAYMENT_LABELS
+from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.migrations import migrate, migrations
+from daemon.store.tables import attempts, books, closures, totals
+from daemon.store.tables.codec import invoice_bytes, pack, read_tally, tally_bytes
+from daemon.store.tables.events import DEFAULT_LANES, EventWriter
+from simulator.machine.taxes import DEFAULT_RATES
 
 NIM = "EL02000001-1"
 IFU = "00084440Y"
@@ -66,7 +67,7 @@ class Maker:
         self._of_day = 0
         self._dice = random.Random(f"ledger {name}")
         self._invoices = _templates(self._dice)
-        self._teller = Teller(DEFAULT_LANES)
+        self._teller = EventWriter(DEFAULT_LANES)
 
     def add(self, count: int, *, closing: bool = True) -> None:
         """So many certifications more; with `closing`, a Z at the end of each day."""
@@ -123,13 +124,13 @@ class Maker:
         closure = closures.close_period(
             connection,
             book,
-            counters=Counters(self.count, self.count, 0),
+            counters=FiscalCounters(self.count, self.count, 0),
             unexplained=0,
             at=self._midnight + 21 * 3_600_000,
             zone=UTC,
             labels=PAYMENT_LABELS,
         )
-        self._teller.tell(connection, book, CLOSURE, closure.created_at, ref=closure.z_number)
+        self._teller.write(connection, book, CLOSURE, closure.created_at, ref=closure.z_number)
         connection.execute("COMMIT")
         self._midnight += DAY
         self._of_day = 0
@@ -143,7 +144,7 @@ def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
         type=sale.type,
         state="certified",
         begun_at=begun,
-        base=Counters(number - 1, number - 1, 0),
+        base=FiscalCounters(number - 1, number - 1, 0),
         total_ttc=sale.total_ttc,
         invoice=sale,
         seq=number,
@@ -151,7 +152,7 @@ def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
         code=code,
         machine_time=f"{datetime.fromtimestamp(begun / 1000, UTC):%Y%m%d%H%M%S}",
         ifu=IFU,
-        counters=Counters(number, number, 0),
+        counters=FiscalCounters(number, number, 0),
         line_ms=140,
         duration_ms=146,
         request_id=f"bench-{number:x}",

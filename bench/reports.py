@@ -14,14 +14,15 @@ from typing import Any, TypeVar
 
 from bench.figures import Row, median, milliseconds
 from bench.ledger import DAY, NIM, Maker, summed
-from daemon.core import reports
-from daemon.core.certification import Counters
-from daemon.core.closure import Book
-from daemon.core.intake import Defaults
-from daemon.store.connection import open_file
+from daemon.core.invoice.intake import Defaults
+from daemon.core.ledger.book import Book
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.report import fiscal_reports
+from daemon.store.sqlite.connection import open_file
 from daemon.store.store import Store
-from daemon.usecases import report
-from daemon.usecases.desk import Desk
+from daemon.usecases.reports import report
+from daemon.usecases.worker.book_clock import BoxClock
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 T = TypeVar("T")
 
@@ -50,14 +51,14 @@ class Compared:
 class Opened:
     """A ledger at work inside this process. `rows` is a connection of the baseline's own, with a cache to its liking."""
 
-    desk: Desk
+    worker: MachineWorker
     store: Store
     rows: sqlite3.Connection
     now: int
 
     @property
     def book(self) -> Book:
-        return self.desk.book
+        return self.worker.book
 
 
 @asynccontextmanager
@@ -67,10 +68,17 @@ async def opened(path: Path, now: int) -> AsyncIterator[Opened]:
     try:
         rows.execute("PRAGMA query_only = ON")
         rows.execute("PRAGMA cache_size = -400000")
-        book = await store.open_book(NIM, "live")
-        desk = Desk(book=book, ledger=store, clock=lambda: now, defaults=Defaults("1", "Caisse 1", "1", NIM))
-        desk.take_state(await store.state(book))
-        yield Opened(desk, store, rows, now)
+        book = await store.ledger.open_book(NIM, "live")
+        worker = MachineWorker(
+            book=book,
+            ledger=store.ledger,
+            journal=store.journal,
+            events=store.events,
+            clock=BoxClock(lambda: now),
+            defaults=Defaults("1", "Caisse 1", "1", NIM),
+        )
+        worker.take_state(await store.ledger.state(book))
+        yield Opened(worker, store, rows, now)
     finally:
         rows.close()
         await store.close()
@@ -100,13 +108,13 @@ def timed_sum(count: int, work: Callable[[], T]) -> tuple[float, T]:
 
 async def compare_x(at: Opened, first: int, last: int) -> Compared:
     """X of an open period that holds the seqs `first` to `last`."""
-    ours, answer = await timed(200, lambda: report.x_report(at.desk))
-    aggregate = await at.store.aggregated(at.book)
+    ours, answer = await timed(200, lambda: report.x_report(at.worker))
+    aggregate = await at.store.ledger.aggregated(at.book)
 
-    def baseline() -> reports.XReport:
+    def baseline() -> fiscal_reports.XReport:
         tally = summed(at.rows, at.book, first, last)
         whole = type(aggregate)(**{**_fields(aggregate), "running": tally, "closed": {}})
-        return reports.x_report(at.book, whole, at.desk.now())
+        return fiscal_reports.x_report(at.book, whole, at.worker.now())
 
     summing, expected = timed_sum(5, baseline)
     assert answer == expected, "two ways to X, two answers"
@@ -115,11 +123,11 @@ async def compare_x(at: Opened, first: int, last: int) -> Compared:
 
 async def compare_a(at: Opened, start: int, end: int, rounds: int) -> Compared:
     """A over `start <= t < end` (ms). The baseline is told which seqs that is, and lists the closures in the same way."""
-    ours, answer = await timed(20, lambda: report.a_report(at.desk, start, end))
+    ours, answer = await timed(20, lambda: report.a_report(at.worker, start, end))
     first, last = _seqs(at, start, end)
-    closures = await at.store.closures(at.book, start=start, end=end, limit=None)
+    closures = await at.store.ledger.closures(at.book, start=start, end=end, limit=None)
     summing, expected = timed_sum(
-        rounds, lambda: reports.a_report(at.book, summed(at.rows, at.book, first, last), closures, start, end)
+        rounds, lambda: fiscal_reports.a_report(at.book, summed(at.rows, at.book, first, last), closures, start, end)
     )
     assert answer == expected, "two ways to A, two answers"
     return Compared(ours, summing)
@@ -191,12 +199,12 @@ async def _open_period(path: Path, size: int, now: int) -> Compared:
 async def _closing(path: Path, now: int, count: int = 30) -> float:
     """Seconds of a Z in the store, its commit included. Each is taken back before the next, which is not timed."""
     async with opened(path, now) as at:
-        known = Counters(10**6, 10**6, 0)
+        known = FiscalCounters(10**6, 10**6, 0)
         times = []
         for turn in range(count + WARM_UP):
             kept = Kept.of(path)
             began = time.perf_counter()
-            closure = await at.store.close_period(at.book, counters=known, unexplained=0, at=now)
+            closure = await at.store.ledger.close_period(at.book, counters=known, unexplained=0, at=now)
             took = time.perf_counter() - began
             assert closure.z_number == 1
             kept.put_back(path)

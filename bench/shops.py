@@ -16,7 +16,7 @@ from support.shop import BIN, IFU, Machine, Shop
 
 from bench import RESULTS, ROOT
 from bench.till import Endpoint
-from daemon.core.certification import Mode
+from daemon.core.ledger.attempt import Mode
 
 PACED = ("--baud", "115200")
 UNPACED = ("--baud", "0")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from support.headquarters import HttpHeadquarters
+from support.receivers.headquarters import HttpHeadquarters
 
 from bench.figures import Row, milliseconds, ratio
 from bench.invoices import bodies

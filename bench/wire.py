@@ -15,15 +15,15 @@ from bench.shops import line_seconds
 from bridge.frame import Decoder, Reply, Request
 from bridge.link import Link
 from bridge.machine import Machine
-from daemon.core.agreement import agree
-from daemon.core.certification import Counters
-from daemon.core.intake import Defaults, read_invoice
+from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.machine.agreement import agree
+from daemon.core.machine.state import FiscalCounters
 from daemon.machines.adapter import ConnectedMachine
-from simulator.machine import Machine as FiscalMachine
-from simulator.memory import MemoryPort
-from simulator.options import Options
-from simulator.session import Session
-from simulator.taxes import DEFAULT_RATES
+from simulator.line.memory_port import MemoryPort
+from simulator.line.session import Session
+from simulator.machine.machine import Machine as FiscalMachine
+from simulator.machine.options import Options
+from simulator.machine.taxes import DEFAULT_RATES
 
 NAMES = {
     0xC3: "C3h customer",
@@ -78,7 +78,7 @@ async def frames(items: int) -> list[list[int]]:
     await machine.open_invoice(sale, "00084440Y")
     agreed = agree(sale, await machine.add_lines(sale))
     await machine.pay(agreed.payments)
-    await machine.certify(agreed, agreed.total_ttc, Counters(0, 0, 0))
+    await machine.certify(agreed, agreed.total_ttc, FiscalCounters(0, 0, 0))
     link.close()
     return tap.frames
 

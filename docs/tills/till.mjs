@@ -1,0 +1,75 @@
+// A whole till in JavaScript: Node 18 or newer; in a browser the same, with the address listed in `allowed_origins`.
+//
+// MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 NODE_EXTRA_CA_CERTS=mcfd-ca.pem node till.mjs F-1001
+
+const { MCFD_URL, MCFD_KEY, MCFD_NIM } = process.env;
+const BASE = `${MCFD_URL}/v1/mcf/${MCFD_NIM}`;
+const PATIENCE = 120_000; // milliseconds that the customer waits at the most
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// The answer. Until there is one, the same request with the same key: it is certified at most once.
+async function call(method, path, body, key) {
+  const headers = { Authorization: `Bearer ${MCFD_KEY}`, "Accept-Language": "fr" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (key) headers["Idempotency-Key"] = key;
+  const deadline = Date.now() + PATIENCE;
+  for (;;) {
+    let wait = 2000;
+    try {
+      const answer = await fetch(BASE + path, {
+        method,
+        headers,
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal: AbortSignal.timeout(PATIENCE),
+      });
+      if (answer.ok) return answer;
+      const problem = await answer.json();
+      if (![429, 503, 507].includes(answer.status)) throw new RangeError(`${problem.code}: ${problem.detail}`);
+      wait = 1000 * Number(answer.headers.get("Retry-After") ?? 2);
+    } catch (error) {
+      if (error instanceof RangeError) throw error; // what was sent has to be corrected
+      // otherwise the box restarts or the cable is out: nothing is known, so the same again
+    }
+    if (Date.now() + wait > deadline) throw new Error("no answer yet; send the same invoice again with the same key");
+    await sleep(wait);
+  }
+}
+
+async function certify(path, invoice) {
+  const receipt = await (await call("POST", path, invoice, `till1-${invoice.invoiceNumber}`)).json();
+  for (const warning of receipt.warnings) console.error("warning:", warning.message);
+  return receipt;
+}
+
+const number = process.argv[2];
+const sale = {
+  invoiceNumber: number,
+  invoiceType: "FV",
+  operatorId: "7",
+  operatorName: "Awa",
+  customer: { clientType: "CC" },
+  items: [
+    { name: "Riz 25 kg", code: "R25", taxGroup: "B", unitPrice: 15000, quantity: 2 },
+    { name: "Pain", taxGroup: "A", unitPrice: 150, quantity: 4 },
+  ],
+  payments: [
+    { method: "E", amount: 30000 },
+    { method: "M", amount: 600 },
+  ],
+};
+const receipt = await certify("/certify", sale);
+console.log("certified", number, receipt.codeSecef, receipt.totalTtc);
+console.log(await (await call("GET", `/certifications/${receipt.codeSecef}/ticket?width=42`)).text());
+
+const credit = {
+  invoiceNumber: `${number}-A`,
+  invoiceType: "FA",
+  creditNoteNature: "RAM",
+  creditNoteRef: `${receipt.nim}-${receipt.fvc}`,
+  items: [sale.items[1]],
+  payments: [{ method: "E", amount: 600 }],
+};
+console.log("credited", (await certify("/credit-note", credit)).codeSecef);
+
+const closure = await (await call("POST", "/reports/z", {}, `z-after-${number}`)).json();
+console.log("closed Z", closure.z_number, closure.total_ttc);

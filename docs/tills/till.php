@@ -1,0 +1,92 @@
+<?php
+// A whole till in PHP 8, without any extension.
+//
+// MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 MCFD_CA=mcfd-ca.pem php till.php F-1001
+
+declare(strict_types=1);
+
+define('BASE', getenv('MCFD_URL') . '/v1/mcf/' . getenv('MCFD_NIM'));
+const PATIENCE = 120; // seconds that the customer waits at the most
+
+class Refused extends Exception {} // what was sent has to be corrected
+
+// The answer as text. Until there is one, the same request with the same key: it is certified at most once.
+function call(string $method, string $path, ?array $body = null, string $key = ''): string
+{
+    $headers = ['Authorization: Bearer ' . getenv('MCFD_KEY'), 'Accept-Language: fr', 'Connection: close'];
+    if ($body !== null) {
+        $headers[] = 'Content-Type: application/json';
+    }
+    if ($key !== '') {
+        $headers[] = 'Idempotency-Key: ' . $key;
+    }
+    $options = ['method' => $method, 'header' => $headers, 'timeout' => PATIENCE, 'ignore_errors' => true, 'protocol_version' => 1.1];
+    if ($body !== null) {
+        $options['content'] = json_encode((object) $body, JSON_UNESCAPED_UNICODE);
+    }
+    $tls = getenv('MCFD_CA') ? ['cafile' => getenv('MCFD_CA')] : [];
+    $deadline = time() + PATIENCE;
+    while (true) {
+        $wait = 2;
+        $http_response_header = [];
+        $answer = @file_get_contents(BASE . $path, false, stream_context_create(['http' => $options, 'ssl' => $tls]));
+        if ($answer !== false && preg_match('~^HTTP/\S+ (\d+)~', $http_response_header[0] ?? '', $found)) {
+            $status = (int) $found[1];
+            if ($status < 300) {
+                return $answer;
+            }
+            $problem = json_decode($answer, true);
+            if (!in_array($status, [429, 503, 507], true)) {
+                throw new Refused($problem['code'] . ': ' . $problem['detail']);
+            }
+            foreach ($http_response_header as $header) {
+                if (preg_match('~^Retry-After: (\d+)~i', $header, $found)) {
+                    $wait = (int) $found[1];
+                }
+            }
+        } // otherwise the box restarts or the cable is out: nothing is known, so the same again
+        if (time() + $wait > $deadline) {
+            throw new RuntimeException('no answer yet; send the same invoice again with the same key');
+        }
+        sleep($wait);
+    }
+}
+
+function certify(string $path, array $invoice): array
+{
+    $receipt = json_decode(call('POST', $path, $invoice, 'till1-' . $invoice['invoiceNumber']), true);
+    foreach ($receipt['warnings'] as $warning) {
+        fwrite(STDERR, 'warning: ' . $warning['message'] . "\n");
+    }
+    return $receipt;
+}
+
+$number = $argv[1];
+$sale = [
+    'invoiceNumber' => $number,
+    'invoiceType' => 'FV',
+    'operatorId' => '7',
+    'operatorName' => 'Awa',
+    'customer' => ['clientType' => 'CC'],
+    'items' => [
+        ['name' => 'Riz 25 kg', 'code' => 'R25', 'taxGroup' => 'B', 'unitPrice' => 15000, 'quantity' => 2],
+        ['name' => 'Pain', 'taxGroup' => 'A', 'unitPrice' => 150, 'quantity' => 4],
+    ],
+    'payments' => [['method' => 'E', 'amount' => 30000], ['method' => 'M', 'amount' => 600]],
+];
+$receipt = certify('/certify', $sale);
+echo "certified $number {$receipt['codeSecef']} {$receipt['totalTtc']}\n";
+echo call('GET', "/certifications/{$receipt['codeSecef']}/ticket?width=42"), "\n";
+
+$credit = [
+    'invoiceNumber' => "$number-A",
+    'invoiceType' => 'FA',
+    'creditNoteNature' => 'RAM',
+    'creditNoteRef' => "{$receipt['nim']}-{$receipt['fvc']}",
+    'items' => [$sale['items'][1]],
+    'payments' => [['method' => 'E', 'amount' => 600]],
+];
+echo 'credited ', certify('/credit-note', $credit)['codeSecef'], "\n";
+
+$closure = json_decode(call('POST', '/reports/z', [], "z-after-$number"), true);
+echo "closed Z {$closure['z_number']} {$closure['total_ttc']}\n";

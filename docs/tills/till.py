@@ -1,0 +1,92 @@
+"""A whole till in Python 3.9 or newer, without any library: certify, retry, print, credit, close.
+
+MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 MCFD_CA=mcfd-ca.pem python till.py F-1001
+"""
+
+import json
+import os
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+
+BASE = f"{os.environ['MCFD_URL']}/v1/mcf/{os.environ['MCFD_NIM']}"
+CA = os.environ.get("MCFD_CA")  # the box's own authority: mcfd tls export-ca
+TLS = ssl.create_default_context(cafile=CA) if CA else None
+PATIENCE = 120  # seconds that the customer waits at the most
+
+
+class Refused(Exception):
+    """What was sent has to be corrected: sending it again would be refused again."""
+
+
+def call(method, path, body=None, key=None):
+    """The answer as bytes. Until there is one, the same request with the same key: it is certified at most once."""
+    headers = {"Authorization": f"Bearer {os.environ['MCFD_KEY']}", "Accept-Language": "fr"}
+    data = None
+    if body is not None:
+        data = json.dumps(body).encode()
+        headers["Content-Type"] = "application/json"
+    if key:
+        headers["Idempotency-Key"] = key
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        request = urllib.request.Request(BASE + path, data, headers, method=method)
+        wait = 2
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=TLS) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            problem = json.loads(error.read())
+            if error.code not in (429, 503, 507):
+                raise Refused(f"{problem['code']}: {problem['detail']}") from None
+            wait = int(error.headers.get("Retry-After", wait))
+        except OSError:  # the box restarts, the cable is out: nothing is known, so the same again
+            pass
+        if time.monotonic() + wait > deadline:
+            raise TimeoutError("no answer yet; send the same invoice again with the same key")
+        time.sleep(wait)
+
+
+def certify(path, invoice):
+    """`path` is /certify or /credit-note. The key is the invoice's number: a second press of the button is the same invoice."""
+    receipt = json.loads(call("POST", path, invoice, key=f"till1-{invoice['invoiceNumber']}"))
+    for warning in receipt["warnings"]:
+        print("warning:", warning["message"], file=sys.stderr)
+    return receipt
+
+
+def main(number):
+    sale = {
+        "invoiceNumber": number,
+        "invoiceType": "FV",
+        "operatorId": "7",
+        "operatorName": "Awa",
+        "customer": {"clientType": "CC"},
+        "items": [
+            {"name": "Riz 25 kg", "code": "R25", "taxGroup": "B", "unitPrice": 15000, "quantity": 2},
+            {"name": "Pain", "taxGroup": "A", "unitPrice": 150, "quantity": 4},
+        ],
+        "payments": [{"method": "E", "amount": 30000}, {"method": "M", "amount": 600}],
+    }
+    receipt = certify("/certify", sale)
+    print("certified", number, receipt["codeSecef"], receipt["totalTtc"])
+    print(call("GET", f"/certifications/{receipt['codeSecef']}/ticket?width=42").decode())
+
+    credit = {
+        "invoiceNumber": f"{number}-A",
+        "invoiceType": "FA",
+        "creditNoteNature": "RAM",
+        "creditNoteRef": f"{receipt['nim']}-{receipt['fvc']}",
+        "items": [sale["items"][1]],
+        "payments": [{"method": "E", "amount": 600}],
+    }
+    print("credited", certify("/credit-note", credit)["codeSecef"])
+
+    closure = json.loads(call("POST", "/reports/z", {}, key=f"z-after-{number}"))
+    print("closed Z", closure["z_number"], closure["total_ttc"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,105 @@
+"""`python -m siege [--only NAMES] [--seconds N] [--plain | --tls]`: every attack alone, then all together."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from siege import RESULTS
+from siege.attacks import ATTACKS
+from siege.fortress import Fortress, standing, wait_until_calm
+from siege.gauge import Peak, watched
+from siege.table import SLOWER, Row, markdown, shown
+from siege.till import Seen
+
+TOGETHER = "all together"
+GRACE = 10.0
+"""Seconds more than its time that an attacker may need to be gone."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m siege", description="A daemon under attack.")
+    parser.add_argument("--only", default="", metavar="NAMES", help=f"some of {', '.join(ATTACKS)}, {TOGETHER}")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each attack")
+    parser.add_argument("--plain", action="store_true", help="only without TLS")
+    parser.add_argument("--tls", action="store_true", help="only with TLS")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a goal is missed")
+    options = parser.parse_args()
+    wanted = [name.strip() for name in options.only.split(",") if name.strip()] or [*ATTACKS, TOGETHER]
+    both = options.plain == options.tls
+    rows: list[Row] = []
+    for tls in (False, True):
+        if both or tls == options.tls:
+            rows += besiege(wanted, options.seconds, tls=tls)
+    (RESULTS / "siege.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1))
+    (RESULTS / "siege.md").write_text(markdown(rows) + "\n")
+    missed = [row for row in rows if row.missed]
+    print(f"\n{len(rows) - len(missed)} of {len(rows)} held; the table is in {RESULTS / 'siege.md'}")
+    return 1 if missed and options.strict else 0
+
+
+def besiege(names: Sequence[str], seconds: float, *, tls: bool) -> list[Row]:
+    print(f"\n{'TLS' if tls else 'plain'}", flush=True)
+    rows = []
+    with standing(tls=tls) as fortress:
+        for row in _rows(fortress, names, seconds):
+            print(shown(row), flush=True)
+            rows.append(msgspec.structs.replace(row, attack=f"{row.attack}{', TLS' if tls else ''}"))
+    return rows
+
+
+@dataclass(frozen=True)
+class Used:
+    """What the daemon needed, and the longest time (s) between two of its beats."""
+
+    peak: Peak
+    gap: float
+    calm_after: float = 0.0
+
+
+def _rows(fortress: Fortress, names: Sequence[str], seconds: float) -> Iterator[Row]:
+    fortress.till.work(2)  # what is loaded at the first invoice
+    began = time.monotonic()
+    with watched(fortress.shop.pid) as peak:
+        calm = fortress.till.work(max(seconds, 8))
+    bound = calm.quantile(0.99)
+    yield _row("calm", calm, bound, Used(peak, fortress.manager.longest_gap(began, time.monotonic())))
+    for name in names:
+        yield _under(fortress, name, seconds, bound)
+
+
+def _under(fortress: Fortress, name: str, seconds: float, bound: float) -> Row:
+    began = time.monotonic()
+    with watched(fortress.shop.pid) as peak:
+        attackers = fortress.attack(list(ATTACKS) if name == TOGETHER else [name], seconds)
+        seen = fortress.till.work(seconds)
+        for attacker in attackers:
+            attacker.wait(GRACE + seconds)
+        gap = fortress.manager.longest_gap(began, time.monotonic())
+        calm_after = wait_until_calm(fortress, SLOWER * bound)
+    for error in sorted(set(seen.errors))[:3]:
+        print(f"      {error}", flush=True)
+    return _row(name, seen, bound, Used(peak, gap, calm_after))
+
+
+def _row(name: str, seen: Seen, calm: float, used: Used) -> Row:
+    return Row(
+        attack=name,
+        p50=seen.quantile(0.5),
+        p99=seen.quantile(0.99),
+        ratio=seen.quantile(0.99) / calm,
+        errors=len(seen.errors),
+        gap=used.gap,
+        memory=used.peak.resident,
+        descriptors=used.peak.descriptors,
+        calm_after=used.calm_after,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Bytes that cost more to read than to send; no key."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import cycle
+
+from siege.target import BODY_TYPE, MEGABIT, Pace, Target, connected, source, swarm
+
+BLANK = b"\r\n\r\n" * 16_384
+CHUNK = b"10000\r\n" + BLANK + b"\r\n"
+TINY = b"1\r\n{\r\n" * 4_096
+
+
+async def blank_lines(target: Target) -> None:
+    """4 connections, 10 Mbit/s together."""
+    await _chunks(target, CHUNK, connections=4)
+
+
+async def blank_lines_from_eighty(target: Target) -> None:
+    await _chunks(target, CHUNK, connections=80)
+
+
+async def tiny_chunks(target: Target) -> None:
+    await _chunks(target, TINY, connections=4)
+
+
+async def _chunks(target: Target, chunk: bytes, *, connections: int) -> None:
+    pace = Pace(10 * MEGABIT)
+    head = target.head("POST", target.certify_path, BODY_TYPE, b"Transfer-Encoding: chunked\r\n") + b"\r\n"
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 4)) as (_, writer):
+            writer.write(head)
+            for piece in cycle((chunk,)):
+                await pace.send(writer, piece)
+
+    await swarm(connections, one)
+
+
+async def long_lengths(target: Target) -> None:
+    """A Content-Length of 5 000 digits."""
+    request = (
+        target.head("POST", target.certify_path, BODY_TYPE, b"Content-Length: " + b"9" * 5_000 + b"\r\n") + b"\r\n"
+    )
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 4)) as (reader, writer):
+            writer.write(request)
+            await reader.read()
+
+    await swarm(20, one)
+
+
+async def header_bombs(target: Target) -> None:
+    """Heads just below and far above what a head may have, 10 Mbit/s."""
+    pace = Pace(10 * MEGABIT)
+    fits = b"".join(b"x-%d: y\r\n" % number for number in range(1_400))
+    heads = [target.head("GET", "/health/live", lines) + b"\r\n" for lines in (fits, fits * 20)]
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 8)) as (reader, writer):
+            reading = asyncio.ensure_future(_drain(reader))
+            try:
+                for head in cycle(heads[:1] if number % 2 else heads):
+                    await pace.send(writer, head)
+            finally:
+                reading.cancel()
+
+    await swarm(16, one)
+
+
+async def pipelining(target: Target) -> None:
+    """Requests without end on one connection, 10 Mbit/s from 8 of them."""
+    pace = Pace(10 * MEGABIT)
+    requests = (target.head("GET", "/health/live") + b"\r\n") * 500
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 8)) as (reader, writer):
+            reading = asyncio.ensure_future(_drain(reader))
+            try:
+                while True:
+                    await pace.send(writer, requests)
+            finally:
+                reading.cancel()
+
+    await swarm(8, one)
+
+
+async def _drain(reader: asyncio.StreamReader) -> None:
+    while await reader.read(1 << 16):
+        pass

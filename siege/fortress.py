@@ -1,0 +1,104 @@
+"""The shop under attack: simulator on a paced line, the daemon as systemd would start it, plain or with TLS of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from support.shop import BIN, IFU, NIM, Machine, Shop
+
+from siege import RESULTS, ROOT
+from siege.gauge import Manager
+from siege.target import Target
+from siege.till import Seen, Till
+
+UNIT = ROOT / "systemd" / "mcfd.service"
+WATCHDOG_SECONDS = 30
+SOFT_DESCRIPTORS = 1_024
+"""What systemd gives to a unit that does not say."""
+
+
+@dataclass(frozen=True)
+class Fortress:
+    shop: Shop
+    target: Target
+    till: Till
+    manager: Manager
+
+    def attack(self, names: Sequence[str], seconds: float) -> list[subprocess.Popen[bytes]]:
+        """A process for each; they end by themselves."""
+        told = msgspec.json.encode(self.target).decode()
+        command = [sys.executable, "-m", "siege.attacker"]
+        with (RESULTS / "siege-attackers.log").open("ab") as log:
+            return [
+                subprocess.Popen([*command, name, str(seconds), told], cwd=ROOT, stderr=log, stdout=log)
+                for name in names
+            ]
+
+
+@contextlib.contextmanager
+def standing(*, tls: bool, baud: int = 115_200) -> Iterator[Fortress]:
+    """It ends with `mcfd verify`."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
+    manager = Manager(folder / "notify")
+    try:
+        machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)
+        server: dict[str, Any] = {"tls": "internal"} if tls else {}
+        environ = {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
+        with Shop(folder, machines=(machine,), config={"server": server}, environ=environ) as shop:
+            if tls:
+                _make_authority(shop)
+            machine.start()
+            shop.start_daemon()
+            _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
+            target = Target(shop.port, tls, NIM, shop.key("test"))
+            yield Fortress(shop, target, Till(target, shop.key("live")), manager)
+            shop.stop_daemon()
+            shop.verify()
+    finally:
+        manager.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def descriptors() -> int:
+    """As many as the unit gives to the daemon."""
+    found = re.search(r"^LimitNOFILE=(\d+)", UNIT.read_text(), re.MULTILINE)
+    return int(found[1]) if found else SOFT_DESCRIPTORS
+
+
+def _make_authority(shop: Shop) -> None:
+    shop._write_config()  # noqa: SLF001  the shop writes it at its start only
+    subprocess.run(
+        [str(BIN / "mcfd"), "tls", "init", "--config", str(shop.config_file)], check=True, capture_output=True
+    )
+    shop.http.close()
+    shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", timeout=60, verify=False)  # noqa: S501  our own
+
+
+def wait_until_calm(fortress: Fortress, bound: float, patience: float = 30.0) -> float:
+    """Seconds until three invoices in a row were answered within `bound` seconds each; `patience` when that never was."""
+    began, since, good = time.monotonic(), 0.0, 0
+    while time.monotonic() - began < patience:
+        seen, asked = Seen(), time.monotonic()
+        took = fortress.till.certify(seen)
+        good = good + 1 if not seen.errors and took <= bound else 0
+        if good == 1:
+            since = asked
+        if good == 3:
+            return since - began
+        time.sleep(0.1)
+    return patience
