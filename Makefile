@@ -35,8 +35,9 @@ demo: $(RUN_STAMP) $(CATALOGUES)
 demo-hq: $(STAMP)
 	@$(BIN)/python -m headquarters.demo $(if $(ONCE),--once)
 
+# A worker that dies is not replaced: xdist with --dist loadfile would wait for it for ever.
 test: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n auto --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/ruff format --check .

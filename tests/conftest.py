@@ -7,17 +7,21 @@ loop of an async test. Both are set up before the test's own fixtures and look a
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import uvloop
 
 PATIENCE_SECONDS = 3.0
+ASYNC_TEST_SECONDS = 240
+"""Shorter than pytest's own limit, which for an async test can only end the whole worker: a signal does not interrupt an
+idle uvloop. Cancelled from inside, the test fails like any other, says where it stood and tears down what it began."""
 WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
 
 
@@ -26,11 +30,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and is_async(item):
             names = item.fixturenames
             names.insert(names.index("no_leaks") + 1, "no_leaked_tasks")
+            limit_time(item)
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop that the daemon runs on."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+class FailuresAtOnce:
+    """Names a test that failed when it failed: a run that is cut off has no summary."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._terminal.write_line(f"\nfailed: {report.nodeid} ({report.when})")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FailuresAtOnce(terminal))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -52,6 +75,25 @@ def is_async(item: pytest.Function) -> bool:
     """Also under hypothesis, which wraps the coroutine function."""
     inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
     return inspect.iscoroutinefunction(inner)
+
+
+def limit_time(item: pytest.Function) -> None:
+    if item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(ASYNC_TEST_SECONDS + 60, method="thread"))
+    held = getattr(item.obj, "hypothesis", None)
+    if held is not None:
+        held.inner_test = within(ASYNC_TEST_SECONDS, held.inner_test)
+    else:
+        item.obj = within(ASYNC_TEST_SECONDS, item.obj)
+
+
+def within(seconds: float, test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def limited(*args: object, **kwargs: object) -> None:
+        async with asyncio.timeout(seconds):
+            await test(*args, **kwargs)
+
+    return limited
 
 
 @pytest.fixture(autouse=True)
