@@ -33,5 +33,9 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 def closure_head(previous: bytes, link: Link) -> bytes:
     """`previous` is what the closure is chained to: the report's `chain_previous`."""
-    content = ("closure", *(getattr(link, name) for name in link.__struct_fields__))
+    return chained(previous, "closure", *(getattr(link, name) for name in link.__struct_fields__))
+
+
+def chained(previous: bytes, *content: object) -> bytes:
+    """One link: the hash before it, and a flat list that begins with the kind."""
     return hashlib.sha256(previous + msgspec.msgpack.encode(content)).digest()

@@ -116,6 +116,7 @@ def _open(number: int, webhook: Webhook) -> Receiver:
         key_files=(secret_path(webhook.secret_file),),
         tls_ca=webhook.tls_ca,
         allow_plain=webhook.allow_plain_http,
+        receipt=webhook.receipt,
     )
     try:
         return open_webhook(options)

@@ -305,6 +305,14 @@ class Webhook(Section, frozen=True):
     retry_max: Annotated[RetryMax, key("Seconds between two tries at the most.", reload=True)] = 300.0
     allow_plain_http: Annotated[bool, key("Let `url` be plain `http://` beyond loopback.", reload=True)] = False
     include_sandbox: Annotated[bool, key("Send what happens in the sandbox too.", reload=True)] = False
+    receipt: Annotated[
+        bool,
+        key(
+            "An answer counts only with the receipt that proves it read the event, so that no login page passes for a delivery "
+            "(docs/clients.md).",
+            reload=True,
+        ),
+    ] = False
     name: Annotated[
         LaneName,
         key(

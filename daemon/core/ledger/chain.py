@@ -7,22 +7,18 @@ must still find today's hashes right.
 
 from __future__ import annotations
 
-import hashlib
-
-import msgspec
-
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import Placed
+from exchange.chain import GENESIS, Link, chained, closure_head
 
-GENESIS = bytes(32)
-"""What the first record of a book is chained to."""
+__all__ = ["GENESIS", "closure_hash", "entry_hash", "record_hash"]
 
 
 def record_hash(previous: bytes, record: Record, invoice: bytes) -> bytes:
     """Of an attempt that ended, over all its fields but `hash`; `invoice` is `record.invoice` as stored."""
     counters = record.counters
-    return _link(
+    return chained(
         previous,
         "certification",
         record.id,
@@ -47,30 +43,27 @@ def record_hash(previous: bytes, record: Record, invoice: bytes) -> bytes:
 
 
 def closure_hash(previous: bytes, closure: Closure) -> bytes:
-    """Over all fields of a closure but `hash`; its body is the report as the till got it."""
+    """Over all fields of a closure but `hash`, as whoever receives it computes it again; its body is the report as the till got it."""
     counters = closure.counters
-    return _link(
+    return closure_head(
         previous,
-        "closure",
-        closure.z_number,
-        closure.report_id,
-        closure.chained_start or closure.period_start,
-        closure.chained_at or closure.period_end,
-        closure.chained_at or closure.created_at,
-        closure.certs_count,
-        closure.total_ttc,
-        (counters.tc, counters.fvc, counters.frc),
-        closure.unexplained,
-        closure.first_seq,
-        closure.last_seq,
-        closure.body,
+        Link(
+            z_number=closure.z_number,
+            report_id=closure.report_id,
+            period_start=closure.chained_start or closure.period_start,
+            period_end=closure.chained_at or closure.period_end,
+            created_at=closure.chained_at or closure.created_at,
+            certs_count=closure.certs_count,
+            total_ttc=closure.total_ttc,
+            counters=(counters.tc, counters.fvc, counters.frc),
+            unexplained=closure.unexplained,
+            first_seq=closure.first_seq,
+            last_seq=closure.last_seq,
+            body=closure.body,
+        ),
     )
 
 
 def entry_hash(previous: bytes, placed: Placed) -> bytes:
     """Over what a book says of itself between its records (`core.ledger.entries`)."""
-    return _link(previous, "entry", placed.after_seq, placed.after_z, placed.at, placed.body)
-
-
-def _link(previous: bytes, *content: object) -> bytes:
-    return hashlib.sha256(previous + msgspec.msgpack.encode(content)).digest()
+    return chained(previous, "entry", placed.after_seq, placed.after_z, placed.at, placed.body)

@@ -18,6 +18,8 @@ from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters, upstream_section, z_numbers
 from support.shop import NIM, Shop, invoice, wait_for
 
+from daemon.upstream.signing import generate
+
 OK = httpx.codes.OK
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  anybody's
 
@@ -74,6 +76,51 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
         assert z_numbers(arrived(headquarters), NIM) == [1]
     finally:
         await headquarters.close()
+
+
+async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: Path) -> None:
+    """The key is replaced while the box runs: a second one beside the first, headquarters goes over to it, the first one goes. Each
+    closure arrives once, also the one that is made while headquarters knows only the key that the box has not read yet."""
+    shop = reloaded.shop
+    headquarters = HttpHeadquarters(tmp_path, "v1a")
+    await headquarters.up()
+    try:
+        reloaded.append(upstream_section(headquarters, retry_max=1))
+        reloaded.hup("reloaded")
+        old_key, first = headquarters.keys.file.read_text(), close(shop)
+        wait_for(lambda: first in z_numbers(arrived(headquarters), NIM), "a closure signed with the old key")
+        new = tmp_path / "new.key"
+        headquarters.keys.public = generate(new)
+        headquarters.kill()
+        await headquarters.up()
+        second = close(shop)
+        wait_for(lambda: 401 in statuses(headquarters), "a closure that headquarters does not believe yet")
+        headquarters.keys.file.write_text(old_key + new.read_text())
+        assert "upstream" in reloaded.hup("reloaded")["taken_up"]
+        wait_for(lambda: second in z_numbers(arrived(headquarters), NIM), "the closure, signed with both keys")
+        assert len(headquarters.attempts()[-1]["headers"]["webhook-signature"].split()) == 2
+        headquarters.keys.file.write_text(new.read_text())
+        assert "upstream" in reloaded.hup("reloaded")["taken_up"]
+        third = close(shop)
+        wait_for(lambda: third in z_numbers(arrived(headquarters), NIM), "a closure signed with the new key alone")
+        kept = [json.loads(attempt["body"]) for attempt in headquarters.attempts() if attempt["kept"]]
+        assert z_numbers(kept, NIM)[-3:] == [first, second, third]
+        assert kept[-1]["data"]["key_id"] != kept[-3]["data"]["key_id"]
+        assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
+    finally:
+        await headquarters.close()
+
+
+def close(shop: Shop) -> int:
+    """The number of the Z."""
+    answer = shop.close_period()
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    number: int = answer.json()["z_number"]
+    return number
+
+
+def statuses(headquarters: HttpHeadquarters) -> set[int]:
+    return {attempt["status"] for attempt in headquarters.attempts()}
 
 
 def arrived(headquarters: HttpHeadquarters) -> list[dict[str, Any]]:

@@ -297,6 +297,14 @@ class TestTheQueries:
         assert self.ask(desk, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
         assert len(rows(desk)) == 5
 
+    def test_money_of_a_fork(self, desk, fill):
+        """Both closures of a fork are kept, and the money of that number counts once: that of the one that came first."""
+        one, two, three = book(NIM)
+        again = closure("again", one, sales=5, entry="other", epoch=1)
+        fill(one, two, proven(msgspec.structs.replace(again, nim=NIM)), three)
+        assert len(rows(desk)) == 4
+        assert self.ask(desk, "money") == [(NIM, f"2025-12-0{day}", 16_000) for day in (6, 7, 8)]
+
     def test_chain(self, desk, fill):
         """A closure that continues another one than the one before it."""
         one, two, three = book(NIM)

@@ -79,6 +79,28 @@ async def test_a_reload_on_a_full_disk(settings, receiver):
     assert json.loads(attempt["body"])["type"] == "cert.issued"
 
 
+async def test_a_webhook_that_wants_a_receipt(settings, receiver):
+    """With `receipt = true` a login page that answers 200 is no delivery: the event is sent again until the answer proves that it
+    was read."""
+    wants = msgspec.structs.replace(settings.webhook[0], receipt=True)
+    async with build(settings) as runtime:
+        webhooks = Webhooks(runtime)
+        await receiver.script({"body": "<html>Log in</html>"}, {"receipt": True})
+        await webhooks.take(msgspec.structs.replace(settings, webhook=(wants,)))()
+        try:
+            await (await Till.of(runtime.store, NIM)).sell()
+
+            async def sent():
+                backlog = await runtime.store.outbox_for("till").backlog()
+                return backlog and backlog[0].waiting == 0 and backlog[0].parked == 0
+
+            await until(sent, deadline=60)
+        finally:
+            await webhooks.stop()
+    assert [(a["status"], a["kept"]) for a in receiver.attempts()] == [(200, True), (200, False)]
+    assert receiver.attempts()[0]["id"] == receiver.attempts()[1]["id"]
+
+
 async def test_one_part_that_fails_stops_no_other(settings):
     """Of three parts the second cannot be brought into force: the first and the third are, and the second is tried again at the next
     reload, though nothing in the file has changed."""
