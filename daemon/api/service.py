@@ -10,8 +10,9 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
 from daemon.api.document.openapi import document
 from daemon.api.http.middleware import OuterMiddleware
-from daemon.api.page import attention, box, closures, entrance, journal_screen, today
+from daemon.api.page import entrance
 from daemon.api.page.deps import PageDeps
+from daemon.api.page.screens import attention, box, closures, invoices, today
 from daemon.api.routes import articles, certify, events, health, journal, machine, me, metrics, qr, reports, tickets
 
 MACHINE_ROUTES = (
@@ -31,7 +32,7 @@ OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *docs.HANDLERS)
 PAGE_ROUTES = (
     *entrance.HANDLERS,
     *today.HANDLERS,
-    *journal_screen.HANDLERS,
+    *invoices.HANDLERS,
     *closures.HANDLERS,
     *attention.HANDLERS,
     *box.HANDLERS,

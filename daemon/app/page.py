@@ -14,7 +14,10 @@ import structlog
 
 from daemon.api.page.deps import BoxFailed, Copy, Finding, PageDeps
 from daemon.app.certificate import Certificate
+from daemon.app.replication import Replication
 from daemon.app.runtime import Runtime
+from daemon.app.webhooks import Webhooks
+from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.language import Language
 from daemon.rotation import SUFFIX
@@ -29,7 +32,7 @@ DOCTOR_SECONDS = 30.0
 BACKUP_SECONDS = 600.0
 
 
-def page_of(runtime: Runtime, certificate: Certificate) -> PageDeps:
+def page_of(runtime: Runtime, certificate: Certificate, replication: Replication, webhooks: Webhooks) -> PageDeps:
     store, settings = runtime.store, runtime.settings
     folder = settings.storage.path.parent / "backups"
     return PageDeps(
@@ -44,6 +47,7 @@ def page_of(runtime: Runtime, certificate: Certificate) -> PageDeps:
         backups=partial(_backups, folder),
         read_backup=partial(_read_backup, folder),
         authority=partial(_authority, settings),
+        send_again=partial(_send_again, replication, webhooks),
     )
 
 
@@ -85,6 +89,10 @@ async def _command(
         log.error("page.command_failed", command=arguments[0], said=told.decode(errors="replace")[-500:])
         raise BoxFailed(f"mcfd {arguments[0]} failed")
     return out
+
+
+async def _send_again(replication: Replication, webhooks: Webhooks, *, at: int, by: Actor) -> int:
+    return await replication.send_again(at=at, by=by) + await webhooks.send_again(at=at, by=by)
 
 
 def _backups(folder: Path) -> Sequence[Copy]:

@@ -13,6 +13,7 @@ from daemon.app.box_clock import now_millis
 from daemon.app.presence import PresenceWords
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
+from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode
 from daemon.settings import Settings, Upstream, secret_path
@@ -54,6 +55,14 @@ class Replication:
     async def figures(self) -> Sequence[Backlog]:
         """Those of `mcfd upstream status`."""
         return await self._outbox.backlog()
+
+    async def send_again(self, *, at: int, by: Actor) -> int:
+        """What headquarters refused; how many."""
+        count = await self._outbox.replay(nim=None, from_z=None, at=at, by=by)
+        for backlog in await self._outbox.backlog():
+            if self._replicator is not None:
+                self._replicator.wake(backlog.nim, backlog.mode)
+        return count
 
     def on_event(self, event: BookEvent) -> None:
         if self._replicator is not None and event.type == "closure.created":

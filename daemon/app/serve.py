@@ -95,7 +95,7 @@ async def _serve(settings: Settings) -> int:
         await note_configuration(runtime.store, settings)
         deps = _api_deps(runtime, replication, webhooks, signals.stop, paper)
         stack.push_async_callback(write_uses, deps, runtime.store)
-        app = create_api(deps, page_of(runtime, certificate))
+        app = create_api(deps, page_of(runtime, certificate, replication, webhooks))
         server = HttpServer(app, _server_config(settings, certificate, deps))
         await server.start()
         stack.push_async_callback(server.stop)

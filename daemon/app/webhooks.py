@@ -13,6 +13,7 @@ import structlog
 from daemon.app.box_clock import now_millis
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
+from daemon.core.audit import Actor
 from daemon.core.delivery import Posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings, secret_path
@@ -50,6 +51,16 @@ class Webhooks:
         self._store = runtime.store
         self._senders: list[Sender] = []
         self.lanes: tuple[str, ...] = ()
+
+    async def send_again(self, *, at: int, by: Actor) -> int:
+        """What any of them refused; how many."""
+        count = 0
+        for lane in self.lanes:
+            count += await self._store.outbox_for(lane).replay(nim=None, from_z=None, at=at, by=by)
+        for sender in self._senders:
+            for book in await self._store.journal.books():
+                sender.replicator.wake(book.nim, book.mode)
+        return count
 
     def on_event(self, event: BookEvent) -> None:
         for sender in self._senders:

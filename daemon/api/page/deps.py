@@ -102,11 +102,19 @@ async def _no_copy() -> str:
     return ""
 
 
+class SendAgain(Protocol):
+    async def __call__(self, *, at: int, by: Actor) -> int: ...
+
+
+async def _nothing_to_send(*, at: int, by: Actor) -> int:  # noqa: ARG001  the shape of SendAgain
+    return 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class PageDeps:
     """`examine` is what `mcfd doctor` finds, `back_up` makes a copy into the box's folder and gives its name (both in processes of their
-    own, so that no till waits for them); `authority` is the certificate that tills trust, empty without one; `log_lines` the newest
-    lines of the service's log as its file has them, None where it has none."""
+    own, so that no till waits for them); `authority` is the certificate that tills trust, empty without one. `send_again` offers
+    what receivers refused once more and says how many; it is what writes that into the audit log."""
 
     keys: Keys
     people: People
@@ -119,5 +127,5 @@ class PageDeps:
     back_up: Callable[[], Awaitable[str]] = _no_copy
     backups: Callable[[], Sequence[Copy]] = tuple
     read_backup: Callable[[str], Any] = field(default=lambda _: None)
-    send_again: Callable[[], Awaitable[int]] | None = None
+    send_again: SendAgain = _nothing_to_send
     authority: Callable[[], bytes] = bytes

@@ -42,7 +42,7 @@ async def box(visit: Visit) -> Reply:
         roles=ROLES,
         version=visit.deps.version,
         has_authority=bool(visit.page.authority()),
-        can_send_again=visit.page.send_again is not None,
+        parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,
         done=_done(visit),
         new_key="",
         now=now,
@@ -131,10 +131,8 @@ async def back_up(visit: Visit) -> Reply:
 
 @screen("/ui/box/send-again", "administer", change=True)
 async def send_again(visit: Visit) -> Reply:
-    if visit.page.send_again is None:
-        raise NotFound("nothing goes upstream from this box")
-    await visit.page.send_again()
-    await visit.page.audit.note("outbox.replayed", "upstream", at=visit.deps.clock(), by=visit.actor)
+    """What every receiver refused; the outbox writes who asked for it into the audit log, in the same transaction."""
+    await visit.page.send_again(at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 
 

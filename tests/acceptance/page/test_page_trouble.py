@@ -1,0 +1,115 @@
+"""The shop's page when something is wrong: a machine that needs a decision, an answer that was lost, a closure that was refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import pytest
+from playwright.sync_api import Route, expect
+from support.browser import PATIENCE_MS, Person, create_user
+from support.receivers.headquarters import HttpHeadquarters
+from support.shop import Shop, invoice, wait_for
+
+People = Callable[..., Person]
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def headquarters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpHeadquarters]:
+    found = HttpHeadquarters(tmp_path_factory.mktemp("headquarters"))
+    apart(found.up())
+    yield found
+    found.kill()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, headquarters: HttpHeadquarters) -> Iterator[Shop]:
+    upstream = {"kind": "https", "url": headquarters.url, "secret_file": str(headquarters.keys.file)}
+    with Shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}) as shop:
+        shop.start()
+        for role in ("manager", "technician"):
+            create_user(shop, role, role)
+        assert shop.certify(invoice("T-1")).status_code == 200
+        yield shop
+
+
+def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Playwright has a loop in this thread: the work is done in another."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def audited(shop: Shop, action: str) -> list[tuple[str, str]]:
+    """Who did it, to what."""
+    entries = shop.with_store(lambda store: store.audit.newest(limit=100))
+    return [(entry.actor, entry.subject) for entry in entries if entry.action == action]
+
+
+def test_an_answer_that_was_lost_makes_one_z(person: People, shop: Shop) -> None:
+    """The line to the phone breaks after the box has closed and before it could say so; reloaded, which sends the form once more, it
+    is the same Z, not a second one."""
+    awa = person()
+    awa.log_in("manager")
+    awa.page.get_by_test_id("close-z").click()
+    awa.sees("confirm-z")
+
+    def lose(route: Route) -> None:
+        route.fetch(max_redirects=0)
+        route.abort()
+
+    awa.page.route("**/ui/z?*", lose)
+    with awa.page.expect_event("requestfailed"):
+        awa.page.get_by_test_id("confirm-z").click(no_wait_after=True)
+    closed = shop.get("reports").json()["reports"]
+    assert len(closed) == 1
+    awa.page.unroute("**/ui/z?*")
+    awa.page.wait_for_url("chrome-error://**")
+    awa.page.reload()
+    awa.sees("z-number")
+    assert [report["z_number"] for report in shop.get("reports").json()["reports"]] == [closed[0]["z_number"]]
+    assert awa.text("z-number") == str(closed[0]["z_number"])
+    awa.complaints.clear()  # Chromium notes the answer that did not come
+
+
+def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, shop: Shop) -> None:
+    """What was found stands in plain words beside the ledger's own counters; without a reason nothing is decided, with one the shop
+    certifies again, and ledger and audit log have who decided what."""
+    shop.machines[0].order("counters", tc=0, fvc=0)
+    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+    tech = person()
+    tech.log_in("technician")
+    expect(tech.page.get_by_test_id("machine-state").first).to_have_attribute("data-state", "attention")
+    tech.page.get_by_role("link", name="À régler").click()
+    expect(tech.page.locator("main")).to_contain_text("TC 0, FVC 0, FRC 0")
+    tech.page.locator("[value=adopt]").check()
+    tech.page.get_by_role("button", name="Décider").click()
+    assert "done=" not in tech.page.url  # the browser itself asks for the reason
+    tech.page.locator("[name=reason]").fill("machine remplacée par le réparateur")
+    tech.page.get_by_role("button", name="Décider").click()
+    expect(tech.page.get_by_role("status")).to_contain_text("décidé", timeout=PATIENCE_MS)
+    wait_for(lambda: shop.certify(invoice("T-2")).status_code == 200, "a certification after the decision", 60)
+    assert audited(shop, "attempt.settled")[0][0] == "user:technician"
+
+
+def test_what_was_refused_is_sent_again_and_noted_once(
+    person: People, shop: Shop, headquarters: HttpHeadquarters
+) -> None:
+    """A closure that headquarters refused waits as refused; one press sends it again, and the audit log has one entry of it."""
+    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["waiting"] == 0, "an empty outbox", 60)
+    arrived = len(apart(headquarters.events()))
+    apart(headquarters.script({"status": 400}))
+    assert shop.certify(invoice("T-3")).status_code == 200
+    number = shop.close_period().json()["z_number"]
+    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["parked"] == 1, "the refusal", 60)
+    tech = person()
+    tech.log_in("technician")
+    tech.go("/ui/box")
+    tech.page.get_by_role("button", name="Renvoyer ce qui a été refusé").click()
+    expect(tech.page.get_by_role("status")).to_contain_text("renvoyé")
+    wait_for(lambda: len(apart(headquarters.events())) == arrived + 1, "the closure", 60)
+    assert apart(headquarters.events())[-1]["subject"] == str(number)
+    assert audited(shop, "outbox.replayed") == [("user:technician", "upstream")]
+    expect(tech.go("/ui/box").get_by_role("button", name="Renvoyer ce qui a été refusé")).to_have_count(0)
