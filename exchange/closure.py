@@ -72,6 +72,14 @@ class CreditNotes(Shape, frozen=True):
     total: Whole = 0
 
 
+class CashDrawer(Shape, frozen=True):
+    """Cash moved beside sales in the period, and what is expected in the drawer for it."""
+
+    deposits: Whole
+    withdrawals: Whole
+    expected: Whole
+
+
 class PsvbTotal(Shape, frozen=True):
     """`rate` in percent: the one figure here that is no whole number, and no amount."""
 
@@ -109,6 +117,8 @@ class Closure(Shape, frozen=True):
     psvb: tuple[PsvbTotal, ...] = ()
     incomplete: Count = 0
     unexplained: Count = 0
+    cash: CashDrawer | None = None
+    """None in the event of a box that does not know of cash."""
     chain_previous: str = ""
     """What the closure is chained to: the last entry of its period, or the closure before when there is none."""
     chain_head: str = ""

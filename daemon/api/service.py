@@ -13,11 +13,25 @@ from daemon.api.http.middleware import OuterMiddleware
 from daemon.api.page import entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.screens import attention, box, closures, invoices, today
-from daemon.api.routes import articles, certify, events, health, journal, machine, me, metrics, qr, reports, tickets
+from daemon.api.routes import (
+    articles,
+    cash,
+    certify,
+    events,
+    health,
+    journal,
+    machine,
+    me,
+    metrics,
+    qr,
+    reports,
+    tickets,
+)
 
 MACHINE_ROUTES = (
     *certify.HANDLERS,
     *reports.HANDLERS,
+    *cash.HANDLERS,
     *articles.HANDLERS,
     *journal.HANDLERS,
     *qr.HANDLERS,

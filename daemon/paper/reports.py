@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import UnsetType
+
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
 from daemon.language import Speaker
@@ -41,6 +43,7 @@ def _report(report: Report, shop: Shop, style: Style, title: str, printed_at: st
     yield Rule()
     yield from _sums(report, style)
     yield from _payments(report, style)
+    yield from _cash(report, style)
     if isinstance(report, ZReport):
         yield from _closure(report, style)
     if isinstance(report, AReport):
@@ -105,6 +108,18 @@ def _payments(report: Totals, style: Style) -> Iterator[Element]:
     yield Line(style.say("Payments"), bold=True)
     for entry in report.by_payment:
         yield Pair(entry.label, amount(entry.amount, style.language))
+
+
+def _cash(report: Totals, style: Style) -> Iterator[Element]:
+    """What moved in the drawer beside sales, and what should be in it."""
+    say, cash = style.say, report.cash
+    if isinstance(cash, UnsetType):
+        return
+    yield Rule()
+    if cash.deposits or cash.withdrawals:
+        yield Pair(say("Cash put in"), amount(cash.deposits, style.language))
+        yield Pair(say("Cash taken out"), amount(-cash.withdrawals, style.language))
+    yield Pair(say("Expected in the drawer"), amount(cash.expected, style.language), bold=True)
 
 
 def _closure(report: ZReport, style: Style) -> Iterator[Element]:

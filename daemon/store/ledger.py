@@ -18,13 +18,13 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
-from daemon.store.access import LedgerAccess
+from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import catch_up, name_of
 from daemon.store.sqlite.high_water import book_name
 from daemon.store.tables import attempts, audit, books, closures, epochs, journal, settlements, totals
 
 
-class Ledger(LedgerAccess):
+class Ledger(CashDrawer):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:

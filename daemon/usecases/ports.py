@@ -11,6 +11,7 @@ from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.attempt import Attempt, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
+from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState, ServerLink, Subtotal
 from daemon.core.report.journal import Page
 
@@ -181,8 +182,35 @@ class Totals(Protocol):
     async def closure_by_id(self, book: Book, report_id: str) -> Closure: ...
 
 
-class Ledger(Attempts, Totals, Protocol):
-    """Both, as one worker has them of its book."""
+class CashDrawer(Protocol):
+    """Cash put into the drawer and taken out; entries of the book, durable as in `Attempts`."""
+
+    async def move_cash(
+        self,
+        book: Book,
+        move: CashMove,
+        *,
+        at: int,
+        answer: Callable[[Placed], bytes],
+        key_hash: bytes = b"",
+        fingerprint: bytes = b"",
+        by: Actor = DAEMON,
+    ) -> bytes:
+        """Entry, audit and what the Idempotency-Key stands for, in one transaction; what `answer` makes of the entry."""
+        ...
+
+    async def cash_of_period(self, book: Book, period_start: int) -> CashTotal:
+        """Of the period that begins there (ms), as an `Aggregate` has it."""
+        ...
+
+    async def cash_between(self, book: Book, start: int, end: int) -> CashTotal: ...
+    async def cash_moves(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
+        """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
+        ...
+
+
+class Ledger(Attempts, Totals, CashDrawer, Protocol):
+    """All of it, as one worker has it of its book."""
 
 
 class Journal(Protocol):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from daemon.core.ledger.entries import CashKind
 from daemon.core.report.fiscal_reports import HistoryRecord
 from daemon.core.roles import USUAL, Role
 
@@ -97,6 +98,16 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
     credit_note_nature: Literal["COR", "RAN", "RAM", "RRR"] = "COR"
 
 
+class CashBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """Cash put into the drawer or taken out."""
+
+    kind: CashKind
+    amount: Positive
+    reason: Name
+    operator_id: Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)] | int | UnsetType = UNSET
+    operator_name: Line = UNSET
+
+
 class EmptyBody(msgspec.Struct):
     """Nothing is needed: no body at all, or an object whose fields are ignored."""
 
@@ -163,6 +174,7 @@ INVOICE_EXAMPLE: Final[dict[str, Any]] = {
     "items": [{"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 1}],
     "payments": [{"method": "E", "amount": 15000}],
 }
+CASH_EXAMPLE: Final[dict[str, Any]] = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
 CREDIT_NOTE_EXAMPLE: Final[dict[str, Any]] = {
     **INVOICE_EXAMPLE,
     "invoiceNumber": "A-2026-000007",

@@ -64,6 +64,16 @@ _TOTALS = {
     "specific_tax": "Specific tax certified separately, net",
     "psvb": "Withholding by group, net",
     "incomplete": "Invoices begun on the machine and not certified",
+    "cash": "Cash moved beside sales (`POST …/cash`), and what is expected in the drawer",
+}
+_MOVEMENT = {
+    "id": "Grows with time within a NIM",
+    "at": "When it was written down",
+    "kind": "`deposit` or `withdrawal`",
+    "amount": "Whole XOF, above 0",
+    "reason": "Why, for people",
+    "operatorId": "Cashier",
+    "operatorName": "Cashier's name",
 }
 _PERIOD = {
     "period_start": "The previous Z, or the first certification",
@@ -130,6 +140,29 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     "PaymentBody": {
         "method": "E espèces · cash; V virement · transfer; C carte · card; M mobile money; B chèque · cheque; A autre · other",
         "amount": "Whole XOF, above 0",
+    },
+    "CashBody": {
+        "kind": "`deposit`: entrée · put into the drawer; `withdrawal`: sortie · taken out",
+        "amount": "Whole XOF, above 0 for both kinds",
+        "reason": "Why, for people",
+        "operatorId": "Default from the machine's configuration",
+        "operatorName": "Default from the machine's configuration",
+    },
+    "CashDrawer": {
+        "deposits": "Put into the drawer, XOF",
+        "withdrawals": "Taken out, XOF, positive",
+        "expected": "Cash payments + deposits - withdrawals of the period",
+    },
+    "Moved": {**_MOVEMENT, "nim": "The NIM of the path", "warnings": "Fields that are not known"},
+    "Movement": _MOVEMENT,
+    "Movements": {
+        "nim": "The NIM of the path",
+        "from": "Start of the range",
+        "to": "End of the range",
+        "deposits": "Sum of the whole range, XOF",
+        "withdrawals": "Sum of the whole range, XOF, positive",
+        "count": "Movements in this answer",
+        "movements": "Oldest first",
     },
     "CommentBody": {"text": "One line", "label": "A…H; without one, the next free"},
     "Receipt": {

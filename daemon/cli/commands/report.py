@@ -55,10 +55,13 @@ def x(
     async def job(store: Store) -> Report:
         book = await find_book(store, settings, nim, test=test)
         if from_ is None and to is None:
-            return x_report(book, await store.ledger.aggregated(book), now(), labels=settings.payment_labels())
+            aggregate = await store.ledger.aggregated(book)
+            cash = await store.ledger.cash_of_period(book, aggregate.period_start)
+            return x_report(book, aggregate, now(), cash=cash, labels=settings.payment_labels())
         start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
         aggregate = await store.ledger.aggregate_between(book, start, end)
-        return x_report(book, aggregate, end, labels=settings.payment_labels())
+        cash = await store.ledger.cash_between(book, start, end)
+        return x_report(book, aggregate, end, cash=cash, labels=settings.payment_labels())
 
     show(settings, nim, job, test=test, width=width, as_json=as_json, periodic=bool(from_ or to))
 
@@ -99,7 +102,8 @@ def a(
         start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
         tally = await store.ledger.tally_between(book, start, end)
         closures = await store.ledger.closures(book, start=start, end=end, limit=None)
-        return a_report(book, tally, closures, start, end, labels=settings.payment_labels())
+        cash = await store.ledger.cash_between(book, start, end)
+        return a_report(book, tally, closures, start, end, cash=cash, labels=settings.payment_labels())
 
     show(settings, nim, job, test=test, width=width, as_json=as_json)
 

@@ -101,7 +101,7 @@ def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
     return _Head(
         number=_number(fields),
         type=cast("InvoiceType", fields.choice("invoiceType", types)),
-        operator_id=_operator_id(fields) or defaults.operator_id,
+        operator_id=read_operator_id(fields) or defaults.operator_id,
         operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
         isf=_short(fields, "isf") or defaults.isf,
         customer=_customer(fields),
@@ -137,7 +137,8 @@ def escaped_length(text: str) -> int:
     return size
 
 
-def _operator_id(fields: Fields) -> str:
+def read_operator_id(fields: Fields) -> str:
+    """A till may send a number."""
     value = fields.values.get("operatorId")
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return _short(fields, "operatorId")

@@ -73,6 +73,14 @@ def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown
     return tuple(found)
 
 
+def unknown_of(body: Mapping[str, object], known: Known) -> tuple[Unknown, ...]:
+    """The same of a flat body whose fields are `known`."""
+    strange = [name for _, _, name, _ in _strange("", "", body, known, -1)][: MOST_TOLD + 1]
+    return tuple(
+        Unknown(_short(name), _near(name, known, {}) if at < MOST_COMPARED else "") for at, name in enumerate(strange)
+    )
+
+
 def warnings_of(unknown: tuple[Unknown, ...]) -> tuple[Warn, ...]:
     told = tuple(Warn(CODE, f"{each.field}: {sentence(each)}", each.item) for each in unknown[:MOST_TOLD])
     return (*told, Warn(CODE, MORE)) if len(unknown) > MOST_TOLD else told

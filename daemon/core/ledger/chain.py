@@ -66,4 +66,4 @@ def closure_hash(previous: bytes, closure: Closure) -> bytes:
 
 def entry_hash(previous: bytes, placed: Placed) -> bytes:
     """Over what a book says of itself between its records (`core.ledger.entries`)."""
-    return chained(previous, "entry", placed.after_seq, placed.after_z, placed.at, placed.body)
+    return chained(previous, "entry", placed.after_seq, placed.after_z, placed.chained_at or placed.at, placed.body)

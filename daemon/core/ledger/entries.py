@@ -1,9 +1,12 @@
-"""What a book says of itself between its records, chained like them: an activation, numbers that are gone, a time that was repaired.
+"""What a book says of itself between its records, chained like them: an activation, numbers that are gone, a time that was
+repaired, cash that was put into the drawer or taken out.
 
 An entry stands after the record `after_seq` and the closure `after_z`; several at one place stand in the order they were written.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
@@ -42,11 +45,40 @@ class TimeRepair(msgspec.Struct, frozen=True, tag="time"):
     reason: str
 
 
-Entry = Epoch | Gap | TimeRepair
+CashKind = Literal["deposit", "withdrawal"]
+
+
+class CashMove(msgspec.Struct, frozen=True, tag="cash"):
+    """Cash put into the drawer or taken out beside sales (decision 34); `amount` in whole XOF, above 0. The machine does not know of it."""
+
+    kind: CashKind
+    amount: int
+    reason: str
+    operator_id: str
+    operator_name: str
+
+
+Entry = Epoch | Gap | TimeRepair | CashMove
+
+
+class CashTotal(msgspec.Struct, frozen=True):
+    """What was put in and what was taken out, whole XOF, both positive."""
+
+    deposits: int = 0
+    withdrawals: int = 0
+
+    def plus(self, move: CashMove) -> CashTotal:
+        if move.kind == "deposit":
+            return CashTotal(self.deposits + move.amount, self.withdrawals)
+        return CashTotal(self.deposits, self.withdrawals + move.amount)
+
+
+NO_CASH = CashTotal()
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """An entry in its place; `body` are its bytes as they were chained, `at` in ms."""
+    """An entry in its place; `body` are its bytes as they were chained, `at` in ms; `chained_at` is what the hash holds instead of `at`
+    where the time was repaired since, else 0."""
 
     id: int
     after_seq: int
@@ -54,6 +86,7 @@ class Placed(msgspec.Struct, frozen=True):
     at: int
     body: bytes
     hash: bytes = b""
+    chained_at: int = 0
 
     @property
     def entry(self) -> Entry:

@@ -18,6 +18,7 @@ from daemon.core.invoice.invoice import CREDITS, PAYMENT_METHODS, SALES
 from daemon.core.invoice.taxes import PSVB_RATES, percent
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.entries import NO_CASH, CashTotal
 from daemon.core.ledger.tally import subtract
 from daemon.core.machine.state import FiscalCounters
 
@@ -32,6 +33,8 @@ PAYMENT_LABELS: Labels = {
     "A": "Autre",
 }
 """The defaults of fiscal-rules.md; a configuration may say otherwise."""
+
+CASH_METHOD = "E"
 
 _TYPE_AND_GROUP = re.compile(rf"({'|'.join(SALES + CREDITS)})\.([A-P])\.ttc")
 
@@ -77,6 +80,14 @@ class PsvbTotal(msgspec.Struct, frozen=True):
     amount: int
 
 
+class CashDrawer(msgspec.Struct, frozen=True):
+    """`expected` is what the period should have left in the drawer: cash payments + deposits - withdrawals."""
+
+    deposits: int
+    withdrawals: int
+    expected: int
+
+
 class McfCounters(msgspec.Struct, frozen=True):
     tc: int
     fvc: int
@@ -108,6 +119,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     specific_tax: int
     psvb: tuple[PsvbTotal, ...]
     incomplete: int
+    cash: CashDrawer | msgspec.UnsetType = msgspec.UNSET
+    """Unset in a Z of a version that did not know of cash."""
 
 
 class Period(Totals, frozen=True, kw_only=True):
@@ -156,9 +169,11 @@ class HistoryRecord(msgspec.Struct, frozen=True):
     mcf_counters_end: McfCounters
 
 
-def x_report(book: Book, aggregate: Aggregate, now: int, *, labels: Labels = PAYMENT_LABELS) -> XReport:
-    """The open period as it stands at `now` (ms)."""
-    return XReport(kind="X", **_period(book, aggregate, now, labels))
+def x_report(
+    book: Book, aggregate: Aggregate, now: int, *, cash: CashTotal = NO_CASH, labels: Labels = PAYMENT_LABELS
+) -> XReport:
+    """The open period as it stands at `now` (ms); `cash` is what was moved in it."""
+    return XReport(kind="X", **_period(book, aggregate, now, cash, labels))
 
 
 def z_report(
@@ -171,12 +186,13 @@ def z_report(
     counters: FiscalCounters,
     unexplained: int,
     chain_previous: bytes,
+    cash: CashTotal = NO_CASH,
     labels: Labels = PAYMENT_LABELS,
 ) -> ZReport:
     """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period."""
     return ZReport(
         kind="Z",
-        **_period(book, aggregate, created_at, labels),
+        **_period(book, aggregate, created_at, cash, labels),
         z_number=z_number,
         report_id=report_id,
         created_at=millis_text(created_at),
@@ -193,12 +209,13 @@ def a_report(
     start: int,
     end: int,
     *,
+    cash: CashTotal = NO_CASH,
     labels: Labels = PAYMENT_LABELS,
 ) -> AReport:
     """`tally` is what was certified in `start <= t < end` (ms), `closures` what was closed in it (decision 19)."""
     return AReport(
         kind="A",
-        **_totals(book, tally, labels),
+        **_totals(book, tally, cash, labels),
         from_=millis_text(start),
         to=millis_text(end),
         closures=tuple(_summary(closure) for closure in closures),
@@ -218,11 +235,11 @@ def history_record(closure: Closure) -> HistoryRecord:
     )
 
 
-def _period(book: Book, aggregate: Aggregate, end: int, labels: Labels) -> dict[str, Any]:
+def _period(book: Book, aggregate: Aggregate, end: int, cash: CashTotal, labels: Labels) -> dict[str, Any]:
     """Before any certification and any Z, the period begins where it ends (decision 16)."""
     start = aggregate.period_start or end
     return {
-        **_totals(book, subtract(aggregate.running, aggregate.closed), labels),
+        **_totals(book, subtract(aggregate.running, aggregate.closed), cash, labels),
         "period_start": millis_text(start),
         "period_end": millis_text(max(start, end)),
         "fvc_start": aggregate.fvc_start or aggregate.fvc_end,
@@ -230,7 +247,7 @@ def _period(book: Book, aggregate: Aggregate, end: int, labels: Labels) -> dict[
     }
 
 
-def _totals(book: Book, tally: Tally, labels: Labels) -> dict[str, Any]:
+def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[str, Any]:
     types = _by_type(tally)
     groups = _by_group(tally)
     return {
@@ -247,6 +264,7 @@ def _totals(book: Book, tally: Tally, labels: Labels) -> dict[str, Any]:
         "specific_tax": tally.get("specific", 0),
         "psvb": _psvb(tally),
         "incomplete": tally.get("incomplete", 0),
+        "cash": _drawer(tally, cash),
     }
 
 
@@ -301,6 +319,11 @@ def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
         for group, rate in PSVB_RATES.items()
         if f"psvb.{group}.base" in tally or f"psvb.{group}.amount" in tally  # credits may leave a rounding
     )
+
+
+def _drawer(tally: Tally, cash: CashTotal) -> CashDrawer:
+    paid = tally.get(f"pay.{CASH_METHOD}", 0)
+    return CashDrawer(cash.deposits, cash.withdrawals, paid + cash.deposits - cash.withdrawals)
 
 
 def _counters(counters: FiscalCounters) -> McfCounters:

@@ -5,6 +5,8 @@ It is made of the ledger's record and the NIM alone, so an answer given again is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from daemon.core.clock import millis_text
@@ -89,7 +91,7 @@ def receipt(record: Record, nim: str) -> Receipt:
         frc=counters.frc,
         specific_tax=record.invoice.specific_tax,
         psvb=_withholding(record.invoice.psvb),
-        warnings=tuple(_adjustment(warn) for warn in record.invoice.warnings),
+        warnings=adjustments(record.invoice.warnings),
         certified_at=millis_text(record.ended_at),
         duration_ms=record.duration_ms,
     )
@@ -103,5 +105,7 @@ def _withholding(psvb: Psvb | None) -> Withholding | None:
     return None if psvb is None else Withholding(psvb.group, psvb.base, percent(psvb.rate), psvb.amount)
 
 
-def _adjustment(warn: Warn) -> Adjustment:
-    return Adjustment(warn.code, warn.message, None if warn.item < 0 else warn.item, field_of(warn))
+def adjustments(warnings: Iterable[Warn]) -> tuple[Adjustment, ...]:
+    return tuple(
+        Adjustment(warn.code, warn.message, None if warn.item < 0 else warn.item, field_of(warn)) for warn in warnings
+    )

@@ -14,7 +14,7 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
-from daemon.core.ledger.entries import Epoch, Gap, Placed, TimeRepair, repaired
+from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.attempts import OPEN, tally_of
@@ -31,7 +31,7 @@ _STEP = 10_000
 _FIGURES = (
     *("kind", "nim", "certs_count", "total_ttc", "total_ht", "total_tva", "by_group", "by_type"),
     *("period_start", "period_end", "fvc_start", "fvc_end"),
-    *("z_number", "report_id", "created_at", "mcf_counters", "unexplained"),
+    *("z_number", "report_id", "created_at", "mcf_counters", "unexplained", "cash"),
 )
 
 
@@ -59,6 +59,7 @@ class BookRecomputation:
         self._closed_seq = 0
         self._period_start = 0
         self._fvc_start = 0
+        self._cash = NO_CASH
         self._totals = read_totals(connection, book.id)
         self._closures = self._rows("closures")
         self._entries = deque(entries(connection, book))
@@ -148,6 +149,7 @@ class BookRecomputation:
             self._note(f"{name} is not in its place")
         if chain.entry_hash(self._hash, placed) != placed.hash:
             self._note(f"{name} does not continue the chain")
+        self._check_entry_time(name, placed)
         if placed.at < self._at:
             self._note(f"{name} is older than what comes before it")
         self._hash, self._at = placed.hash, placed.at
@@ -158,6 +160,8 @@ class BookRecomputation:
                 self.z_number = entry.last
             case Epoch():
                 self._nim = entry.nim
+            case CashMove():
+                self._cash = self._cash.plus(entry)
             case TimeRepair():
                 pass  # what it repaired was compared with it on the way (`_check_time`)
 
@@ -172,6 +176,15 @@ class BookRecomputation:
             if concerned:
                 expected = repaired(expected, repair, placed.at)
         if at != expected:
+            self._note(f"{what} has another time than the chain")
+
+    def _check_entry_time(self, what: str, placed: Placed) -> None:
+        """The same of an entry, which is concerned by each later repair that it would come after."""
+        expected = placed.chained_at or placed.at
+        for later, repair in self._repairs:
+            if later.id > placed.id and expected > later.at:
+                expected = repaired(expected, repair, later.at)
+        if placed.at != expected:
             self._note(f"{what} has another time than the chain")
 
     def _take_closure(self, closure: Closure) -> None:
@@ -191,7 +204,7 @@ class BookRecomputation:
             self._note(f"{name} reports another {figure} than its records give")
         self.z_number, self._hash, self._at = closure.z_number, closure.hash, closure.created_at
         self._closed, self._closed_seq = dict(self._running), self._seq
-        self._period_start, self._fvc_start = closure.period_end, 0
+        self._period_start, self._fvc_start, self._cash = closure.period_end, 0, NO_CASH
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
         ours = msgspec.to_builtins(
@@ -204,10 +217,13 @@ class BookRecomputation:
                 counters=closure.counters,
                 unexplained=closure.unexplained,
                 chain_previous=self._hash,
+                cash=self._cash,
             )
         )
         stored = msgspec.json.decode(closure.body, type=dict[str, Any])
         row = {"certs_count": closure.certs_count, "total_ttc": closure.total_ttc}
+        if self._cash == NO_CASH:  # the Z of a version that did not know of cash does not speak of it
+            stored.setdefault("cash", ours["cash"])
         for figure in _FIGURES:
             expected = list(ours[figure]) if isinstance(ours[figure], tuple) else ours[figure]
             if stored.get(figure) != expected or row.get(figure, expected) != expected:

@@ -16,11 +16,13 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
 from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.books import Head, read_head
+from daemon.store.tables.cash import cash_of_period
 from daemon.store.tables.totals import Totals, bring_in, write_totals
 
 COLUMNS = (
@@ -50,6 +52,7 @@ def close_period(
         book,
         totals,
         head,
+        cash=cash_of_period(connection, book, totals.period_start),
         z_number=z_number + 1,
         counters=counters,
         unexplained=found + unexplained,
@@ -72,6 +75,7 @@ def _compose(
     totals: Totals,
     head: Head,
     *,
+    cash: CashTotal,
     z_number: int,
     counters: FiscalCounters,
     unexplained: int,
@@ -88,6 +92,7 @@ def _compose(
         counters=counters,
         unexplained=unexplained,
         chain_previous=head.hash,
+        cash=cash,
         labels=labels,
     )
     closure = Closure(

@@ -6,13 +6,16 @@ from __future__ import annotations
 import sqlite3
 import sys
 
+import msgspec
+
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Entry, Placed, entry_bytes
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.books import Head, advance, book_state, read_head
 
-_SQL = load(__name__)
+COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0)"
+_SQL = load(__name__, columns=COLUMNS)
 _LAST = sys.maxsize
 
 
@@ -27,9 +30,10 @@ def place(connection: sqlite3.Connection, book: Book, entry: Entry, at: int) -> 
     z_number = book_state(connection, book).z_number
     placed = Placed(0, head.seq, z_number, at, entry_bytes(entry))
     link = chain.entry_hash(head.hash, placed)
-    connection.execute(_SQL["insert"], (book.id, placed.after_seq, placed.after_z, placed.at, placed.body, link))
+    values = (book.id, placed.after_seq, placed.after_z, placed.at, placed.body, link)
+    (entry_id,) = connection.execute(_SQL["insert"], values).fetchone()
     advance(connection, book.id, Head(head.seq, placed.at, link))
-    return placed
+    return msgspec.structs.replace(placed, id=entry_id, hash=link)
 
 
 def entries(connection: sqlite3.Connection, book: Book) -> list[Placed]:

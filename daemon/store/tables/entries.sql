@@ -1,11 +1,11 @@
 -- name: insert
-INSERT INTO entry (book_id, after_seq, after_z, at, body, hash) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO entry (book_id, after_seq, after_z, at, body, hash) VALUES (?, ?, ?, ?, ?, ?) RETURNING id;
 
 -- name: all
-SELECT id, after_seq, after_z, at, body, hash FROM entry WHERE book_id = ? ORDER BY after_seq, after_z, id;
+SELECT {columns} FROM entry WHERE book_id = ? ORDER BY after_seq, after_z, id;
 
 -- name: last
-SELECT id, after_seq, after_z, at, body, hash FROM entry WHERE book_id = ? ORDER BY after_seq DESC, after_z DESC, id DESC LIMIT 1;
+SELECT {columns} FROM entry WHERE book_id = ? ORDER BY after_seq DESC, after_z DESC, id DESC LIMIT 1;
 
 -- name: last_link
 SELECT hash FROM (

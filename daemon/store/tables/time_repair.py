@@ -31,10 +31,11 @@ def repair(connection: sqlite3.Connection, book: Book, *, now: int, ahead: int, 
         raise NotFound("the book has no time that is still to come")
     (first_seq,) = connection.execute(_SQL["first_seq"], (book.id, now)).fetchone()
     (first_z,) = connection.execute(_SQL["first_z"], (book.id, now)).fetchone()
-    floor = max(connection.execute(_SQL["floor"], (book.id, now, book.id, now)).fetchone())
+    floor = max(connection.execute(_SQL["floor"], (book.id, now) * 3).fetchone())
     entry = TimeRepair(first_seq or state.last_seq + 1, first_z or state.z_number + 1, ahead, floor, reason)
     change = {"book": book.id, "now": now, "ahead": ahead, "floor": floor, "seq": entry.first_seq, "z": entry.first_z}
     for name in (
+        "entries",
         "records",
         "period_starts",
         "closures",

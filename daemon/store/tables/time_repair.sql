@@ -6,7 +6,13 @@ SELECT min(z_number) FROM closure WHERE book_id = ? AND created_at > ?;
 
 -- name: floor
 SELECT coalesce((SELECT max(ended_at) FROM certification WHERE book_id = ? AND seq IS NOT NULL AND ended_at <= ?), 0),
-       coalesce((SELECT max(created_at) FROM closure WHERE book_id = ? AND created_at <= ?), 0);
+       coalesce((SELECT max(created_at) FROM closure WHERE book_id = ? AND created_at <= ?), 0),
+       coalesce((SELECT max(at) FROM entry WHERE book_id = ? AND at <= ?), 0);
+
+-- name: entries
+UPDATE entry
+SET chained_at = coalesce(chained_at, at), at = min(max(at - :ahead, :floor), :now)
+WHERE book_id = :book AND at > :now;
 
 -- name: records
 UPDATE certification

@@ -20,20 +20,24 @@ async def _aggregate(worker: MachineWorker) -> Aggregate:
 
 async def x_report(worker: MachineWorker) -> fiscal_reports.XReport:
     """The open period as the last tick left it."""
-    return fiscal_reports.x_report(worker.book, await _aggregate(worker), worker.now(), labels=worker.labels)
+    aggregate = await _aggregate(worker)
+    cash = await worker.ledger.cash_of_period(worker.book, aggregate.period_start)
+    return fiscal_reports.x_report(worker.book, aggregate, worker.now(), cash=cash, labels=worker.labels)
 
 
 async def x_between(worker: MachineWorker, start: int, end: int) -> fiscal_reports.XReport:
     """A look at `start <= t < end` (ms) in the shape of X; it closes nothing and does not care where Z closures lie."""
     aggregate = await worker.ledger.aggregate_between(worker.book, start, end)
-    return fiscal_reports.x_report(worker.book, aggregate, end, labels=worker.labels)
+    cash = await worker.ledger.cash_between(worker.book, start, end)
+    return fiscal_reports.x_report(worker.book, aggregate, end, cash=cash, labels=worker.labels)
 
 
 async def a_report(worker: MachineWorker, start: int, end: int) -> fiscal_reports.AReport:
     """Certifications by their time in `start <= t < end` (ms), and the closures created in that range."""
     tally = await worker.ledger.tally_between(worker.book, start, end)
     closures = await worker.ledger.closures(worker.book, start=start, end=end, limit=None)
-    return fiscal_reports.a_report(worker.book, tally, closures, start, end, labels=worker.labels)
+    cash = await worker.ledger.cash_between(worker.book, start, end)
+    return fiscal_reports.a_report(worker.book, tally, closures, start, end, cash=cash, labels=worker.labels)
 
 
 async def closure(worker: MachineWorker, asked: str) -> Closure:

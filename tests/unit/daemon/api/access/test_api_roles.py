@@ -36,6 +36,8 @@ NEEDED = {
     },
     ("POST", "/reports/z"): CLOSE,
     ("POST", "/cancel-pending"): CLOSE,
+    ("POST", "/cash"): CERTIFY,
+    ("GET", "/cash"): REPORT,
 }
 
 

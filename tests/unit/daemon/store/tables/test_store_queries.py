@@ -13,11 +13,13 @@ import pytest
 
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
-from daemon.store.tables import closures, codec
+from daemon.store.tables import closures, codec, entries
 
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
 PARTS = {
+    "cash": {"columns": entries.COLUMNS},
+    "entries": {"columns": entries.COLUMNS},
     "closures": {"columns": closures.COLUMNS},
     "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
     "health": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
@@ -84,7 +86,7 @@ def test_the_schema_is_all_migrations_applied() -> None:
 def test_a_released_migration_never_changes() -> None:
     """What has been applied on somebody's box stays as it is; a change is a new file. (Pinned at each release.)"""
     names = [f"{step.number:04d}_{step.name}" for step in migrations()]
-    assert names == ["0001_ledger", "0002_people", "0003_attempt_life"]
+    assert names == ["0001_ledger", "0002_people", "0003_attempt_life", "0004_cash"]
 
 
 def test_money_and_time_are_whole_numbers() -> None:

@@ -1,0 +1,85 @@
+"""Cash into the drawer and out of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from litestar import get, post
+
+from daemon.api.access.context import ApiRequest
+from daemon.api.document.describe import RANGE, REPLAYABLE, STRICT, Doc, Parameter
+from daemon.api.document.shapes import CASH_EXAMPLE, CashBody
+from daemon.api.http.answers import Answer, encoded, sent
+from daemon.api.request.body import read_json
+from daemon.api.request.call import call_of
+from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
+from daemon.core.errors import InvalidRequest, StorageFull
+from daemon.core.report.cash import Moved, Movements
+from daemon.usecases.reports.move_cash import cash_moves, move_cash
+
+MAX_ID: Final = 999_999_999
+
+
+@post(
+    "/cash",
+    status_code=201,
+    doc=Doc(
+        tag="reports",
+        right="certify",
+        summary="Entrée ou sortie d'espèces · Cash in or out",
+        text="""Espèces déposées dans le tiroir ou retirées, hors ventes : conservées dans le livre et sa chaîne, comptées dans X, Z et A
+(`cash`), jamais envoyées à la machine. Envoyez un `Idempotency-Key` : sans lui, une répétition compte deux fois.
+
+Cash put into the drawer or taken out beside sales: kept in the book and its chain, counted in X, Z and A (`cash`), never
+sent to the machine, which need not be there. Send an `Idempotency-Key`: without one, a repeat counts twice.""",
+        answer=Moved,
+        status=201,
+        answer_text="Notée · Noted",
+        body=CashBody,
+        example=CASH_EXAMPLE,
+        headers=(STRICT,),
+        problems=(*REPLAYABLE, StorageFull),
+    ),
+)
+async def move(request: ApiRequest) -> Answer:
+    raw, body = await read_json(request.scope["headers"], request.receive)
+    done = await move_cash(request.auth.worker, body, call_of(request, raw))
+    return sent(done.value, status=201, replayed=done.replayed)
+
+
+@get(
+    "/cash",
+    doc=Doc(
+        tag="reports",
+        right="report",
+        summary="Entrées et sorties d'espèces · Cash in and out",
+        text="""Les mouvements d'un intervalle, le plus ancien d'abord, et leurs sommes ; par défaut les 31 derniers jours.
+
+The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
+last `id` received.""",
+        answer=Movements,
+        query=(
+            *RANGE,
+            Parameter(
+                "limit",
+                {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": MAX_LIMIT},
+                "Mouvements au plus · Movements at the most",
+            ),
+            Parameter(
+                "after",
+                {"type": "integer", "minimum": 0, "maximum": MAX_ID, "default": 0},
+                "Seulement ceux d'un `id` plus grand · Only those with a greater `id`",
+            ),
+        ),
+        problems=(InvalidRequest,),
+    ),
+)
+async def listed(request: ApiRequest) -> Answer:
+    query = read_query(request, "from", "to", "limit", "after")
+    start, end = range_of(request, query)
+    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
+    after = integer(query, "after", default=0, least=0, most=MAX_ID)
+    return encoded(await cash_moves(request.auth.worker, start, end, after, limit))
+
+
+HANDLERS = (move, listed)

@@ -1,0 +1,99 @@
+"""Movements of cash: what a till sends, and how they are told (decision 34)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, cast, get_args
+
+import msgspec
+
+from daemon.core.clock import millis_text
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.invoice.fields import Fields
+from daemon.core.invoice.intake import NAME_LENGTH, Defaults, read_operator_id
+from daemon.core.invoice.unknown import refusals_of, unknown_of, warnings_of
+from daemon.core.ledger.entries import CashKind, CashMove, CashTotal, Placed
+from daemon.core.report.receipt import Adjustment, adjustments
+from daemon.language import Text
+
+FIELDS: Final = frozenset({"kind", "amount", "reason", "operatorId", "operatorName"})
+
+
+class Movement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`amount` in whole XOF, above 0 for both kinds; `at` in RFC 3339."""
+
+    id: int
+    at: str
+    kind: CashKind
+    amount: int
+    reason: str
+    operator_id: str
+    operator_name: str
+
+
+class Moved(Movement, frozen=True, kw_only=True, rename="camel"):
+    """The answer to a POST."""
+
+    nim: str
+    warnings: tuple[Adjustment, ...]
+
+
+class Movements(msgspec.Struct, frozen=True, kw_only=True):
+    """`deposits` and `withdrawals` are of the whole range, whatever page is shown of it."""
+
+    nim: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    deposits: int
+    withdrawals: int
+    count: int
+    movements: tuple[Movement, ...]
+
+
+def read_move(body: dict[str, object], *, defaults: Defaults, strict: bool) -> tuple[CashMove, tuple[Adjustment, ...]]:
+    """InvalidRequest with every fault of it. `strict` refuses fields that nobody knows (decision 27)."""
+    errors: list[FieldError] = []
+    fields = Fields(body, "", errors)
+    amount = fields.amount("amount")
+    if fields.values.get("amount") is None:
+        fields.fault("amount", Text("is required"))
+    elif amount is not None and not isinstance(amount, int):
+        fields.fault("amount", Text("must be a whole number"))
+    kind = fields.choice("kind", get_args(CashKind))
+    move = CashMove(
+        kind=cast("CashKind", kind),
+        amount=amount if isinstance(amount, int) else 0,
+        reason=fields.text("reason", NAME_LENGTH, required=True),
+        operator_id=read_operator_id(fields) or defaults.operator_id,
+        operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
+    )
+    unknown = unknown_of(body, FIELDS)
+    if strict:
+        errors += refusals_of(unknown)
+    if errors:
+        raise InvalidRequest(errors)
+    return move, adjustments(warnings_of(unknown))
+
+
+def moved(placed: Placed, nim: str, warnings: tuple[Adjustment, ...]) -> Moved:
+    return Moved(**_fields(placed), nim=nim, warnings=warnings)
+
+
+def movements(nim: str, start: int, end: int, total: CashTotal, listed: Sequence[Placed]) -> Movements:
+    """Of `start <= t < end` (ms)."""
+    return Movements(
+        nim=nim,
+        from_=millis_text(start),
+        to=millis_text(end),
+        deposits=total.deposits,
+        withdrawals=total.withdrawals,
+        count=len(listed),
+        movements=tuple(Movement(**_fields(placed)) for placed in listed),
+    )
+
+
+def _fields(placed: Placed) -> dict[str, Any]:
+    move = placed.entry
+    if not isinstance(move, CashMove):
+        raise TypeError(f"entry {placed.id} is no movement of cash")
+    return {"id": placed.id, "at": millis_text(placed.at), **msgspec.structs.asdict(move)}

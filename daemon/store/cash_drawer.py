@@ -1,0 +1,47 @@
+"""Cash put into the drawer and taken out, as the use cases see it (`usecases.ports.CashDrawer`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from daemon.core.audit import DAEMON, Actor
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import CashMove, CashTotal, Placed
+from daemon.store.access import LedgerAccess
+from daemon.store.tables import attempts, audit, cash, entries
+
+
+class CashDrawer(LedgerAccess):
+    async def move_cash(
+        self,
+        book: Book,
+        move: CashMove,
+        *,
+        at: int,
+        answer: Callable[[Placed], bytes],
+        key_hash: bytes = b"",
+        fingerprint: bytes = b"",
+        by: Actor = DAEMON,
+    ) -> bytes:
+        def job(connection: sqlite3.Connection) -> bytes:
+            placed = entries.append(connection, book, move, at)
+            told = answer(placed)
+            if key_hash:
+                attempts.keep_key(connection, book, key_hash, fingerprint, at=placed.at, answer=told)
+            if book.mode == "live":
+                detail = {"kind": move.kind, "amount": str(move.amount), "reason": move.reason}
+                audit.add(connection, "cash.moved", f"{book.nim} live", at=placed.at, by=by, detail=detail)
+            return told
+
+        return await self._write(job)
+
+    async def cash_of_period(self, book: Book, period_start: int) -> CashTotal:
+        return self._snapshot(partial(cash.cash_of_period, book=book, period_start=period_start))
+
+    async def cash_between(self, book: Book, start: int, end: int) -> CashTotal:
+        return await self._read(partial(cash.cash_between, book=book, start=start, end=end))
+
+    async def cash_moves(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
+        return await self._read(partial(cash.cash_moves, book=book, start=start, end=end, after=after, limit=limit))

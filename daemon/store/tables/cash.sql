@@ -1,0 +1,20 @@
+-- name: has_closure
+SELECT EXISTS (SELECT 1 FROM closure WHERE book_id = ? AND created_at <= ?);
+
+-- name: period
+SELECT coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'deposit'), 0),
+       coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'withdrawal'), 0)
+FROM entry
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2
+  AND after_z >= coalesce((SELECT max(z_number) FROM closure WHERE book_id = ?1 AND created_at <= ?2), 0);
+
+-- name: between
+SELECT coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'deposit'), 0),
+       coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'withdrawal'), 0)
+FROM entry
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2 AND at < ?3;
+
+-- name: list
+SELECT {columns} FROM entry
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2 AND at < ?3 AND id > ?4
+ORDER BY id LIMIT ?5;

@@ -1,0 +1,52 @@
+"""Cash into the drawer and out of it: written to the book, never told to the machine (decision 34)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+import structlog
+
+from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.entries import Placed
+from daemon.core.report.cash import Movements, moved, movements, read_move
+from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.certification.idempotency import once
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+log = structlog.get_logger(__name__)
+
+
+async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) -> Answered[bytes]:
+    """The answer's bytes. Needs no machine; InvalidRequest, StorageFull."""
+    move, warnings = read_move(body, defaults=worker.defaults, strict=call.strict)
+
+    def answer(placed: Placed) -> bytes:
+        return msgspec.json.encode(moved(placed, worker.book.nim, warnings))
+
+    async def run() -> bytes:
+        await worker.ledger.check_free_space()
+        write = partial(worker.ledger.move_cash, key_hash=call.key_hash, fingerprint=call.fingerprint, by=call.by)
+        told = await worker.see_through(write(worker.book, move, at=worker.now(), answer=answer), "move cash")
+        log.info(
+            "cash.moved",
+            nim=worker.book.nim,
+            mode=worker.book.mode,
+            kind=move.kind,
+            amount=move.amount,
+            request_id=call.request_id,
+        )
+        return told
+
+    return await once(worker, call, run, _replay)
+
+
+def _replay(use: KeyUse) -> bytes | None:
+    return use.answer or None
+
+
+async def cash_moves(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> Movements:
+    """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
+    total = await worker.ledger.cash_between(worker.book, start, end)
+    listed = await worker.ledger.cash_moves(worker.book, start=start, end=end, after=after, limit=limit)
+    return movements(worker.book.nim, start, end, total, listed)

@@ -1,0 +1,48 @@
+"""Cash put into the drawer and taken out, over HTTP (decision 34)."""
+
+from typing import Any
+
+import httpx
+from support.shop import NIM, Shop, invoice
+
+BODY = {"kind": "deposit", "amount": 20_000, "reason": "Fond de caisse"}
+
+
+def move(shop: Shop, body: Any, *, key: str = "", **headers: str) -> httpx.Response:
+    return shop.http.post(f"/v1/mcf/{NIM}/cash", json=body, headers={**shop.headers(key=key), **headers})
+
+
+def test_cash_stands_in_x_z_and_a_and_never_at_the_machine(shop: Shop) -> None:
+    """Deposits and withdrawals count beside what was paid in cash; the machine's counters do not move; the Z keeps them."""
+    counters = shop.machines[0].counters
+    answer = move(shop, BODY, key="cash-1")
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    assert (told["kind"], told["amount"], told["operatorId"], told["warnings"]) == ("deposit", 20_000, "1", [])
+    again = move(shop, BODY, key="cash-1")
+    assert (again.json(), again.headers["idempotency-replayed"]) == (told, "true")
+    assert move(shop, {**BODY, "amount": 1}, key="cash-1").json()["code"] == "IDEMPOTENCY_KEY_REUSED"
+    assert shop.machines[0].counters == counters
+    move(shop, {"kind": "withdrawal", "amount": 5_000, "reason": "Banque", "operatorId": 7})
+    shop.certify(invoice("C-1"))
+    expected = {"deposits": 20_000, "withdrawals": 5_000, "expected": 30_000}
+    assert shop.x_with(1)["cash"] == expected
+    assert shop.get("reports/a").json()["cash"] == expected
+    listed = shop.get("cash").json()
+    assert (listed["deposits"], listed["withdrawals"], listed["count"]) == (20_000, 5_000, 2)
+    assert shop.get("cash", after=listed["movements"][0]["id"]).json()["movements"] == listed["movements"][1:]
+    assert shop.close_period().json()["cash"] == expected
+    assert shop.get("reports/x").json()["cash"] == {"deposits": 0, "withdrawals": 0, "expected": 0}
+    ticket = shop.get("reports/z/1/ticket", lang="fr").text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "Attendu en caisse" in ticket
+    shop.verify()
+
+
+def test_cash_that_makes_no_sense_is_refused_by_field(shop: Shop) -> None:
+    """Each fault at its field; a field that nobody knows is told, or refused where the till asked for that."""
+    answer = move(shop, {"kind": "loan", "amount": 1.5})
+    assert {error["field"] for error in answer.json()["errors"]} == {"kind", "amount", "reason"}
+    assert move(shop, {**BODY, "amount": 0}).status_code == 422
+    warned = move(shop, {**BODY, "operator_id": "2"}).json()["warnings"]
+    assert [(each["code"], each["field"]) for each in warned] == [("UNKNOWN_FIELD", "operator_id")]
+    assert move(shop, {**BODY, "raison": "x"}, **{"Mcfd-Strict": "true"}).status_code == 422
