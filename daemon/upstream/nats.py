@@ -17,7 +17,8 @@ import re
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import nats.errors
@@ -38,9 +39,11 @@ SCHEMES = ("nats", "tls")
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
 CLOSE_TIMEOUT = 1.0  # after a failed TLS handshake asyncio never tells that the connection is closed
 SERVER_TIMEOUT = 5
+CANCEL_AGAIN = 0.1
 PING_INTERVAL = 30
 NO_STREAM = "what answers on {topic} is not a stream"
 HEADER_LINE = len("NATS/1.0\r\n\r\n")
+T = TypeVar("T")
 _DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
 
@@ -108,9 +111,11 @@ class NatsReceiver:
         headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
         try:
             client = await self._connected()
-            await client.publish(f"{self._options.subject_prefix}.{nim}.{PRESENCE}", presence, headers=dict(headers))
+            await _apart(
+                client.publish(f"{self._options.subject_prefix}.{nim}.{PRESENCE}", presence, headers=dict(headers))
+            )
             ask = f"{self._options.subject_prefix}.{nim}.{ASK}"
-            answer = await client.request(ask, presence, timeout=self._options.timeout, headers=dict(headers))
+            answer = await _apart(client.request(ask, presence, timeout=self._options.timeout, headers=dict(headers)))
         except (OSError, nats.errors.Error, BadOptions):  # no connection, or nobody there at the moment
             return None
         return read_answer(answer.data)
@@ -131,7 +136,7 @@ class NatsReceiver:
         client = _Client(credentials, plain=self._plain, patience=self._options.timeout)
         try:
             async with asyncio.timeout(self._options.timeout):
-                await client.connect(
+                connecting = client.connect(
                     servers=list(self._servers),
                     name="mcfd",
                     tls=self._tls,
@@ -147,6 +152,7 @@ class NatsReceiver:
                     ping_interval=PING_INTERVAL,
                     pending_size=0,
                 )
+                await _apart(connecting)
         except BaseException as error:
             await _close(client)
             if isinstance(error, OSError | nats.errors.Error) and client.complaint:
@@ -234,9 +240,8 @@ class _Client(Client):
             return publishing.result()
         finally:
             del self._denied[topic.lower()]
-            for each in (publishing, over, denied):
-                each.cancel()
-            await asyncio.gather(publishing, over, denied, return_exceptions=True)
+            denied.cancel()
+            await _end(publishing, over)
 
 
 def _size(headers: Mapping[str, str]) -> int:
@@ -272,7 +277,28 @@ async def _close(client: Client) -> None:
     # The connection is over either way, and nothing was left in its buffers.
     with contextlib.suppress(Exception):
         async with asyncio.timeout(CLOSE_TIMEOUT):
-            await client.close()
+            await _apart(client.close())
+
+
+async def _apart(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` gives, in a task of its own, which is cancelled with its caller. nats-py drops a cancellation in several
+    places, and so does `asyncio.wait_for` of Python 3.11 when the result comes at the same moment: a task that awaits it directly
+    goes on as if nobody had stopped it, and the daemon's stop waits for ever."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task})
+        return task.result()
+    finally:
+        await _end(task)
+
+
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancelled until they have ended."""
+    while left := [task for task in tasks if not task.done()]:
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=CANCEL_AGAIN)
+    await asyncio.gather(*tasks, return_exceptions=True)  # their errors count as seen
 
 
 def _may_be_plain(server: str, options: Options) -> bool:

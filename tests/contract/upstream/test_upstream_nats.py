@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gc
 import json
 import random
@@ -11,6 +12,7 @@ import time
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from nats.aio.client import Client
 from standardwebhooks import Webhook
 from support.ledgers.outbox import LedgerOutbox, make_outgoing
 from support.receivers.authority import Authority
@@ -396,6 +398,37 @@ class TestCredentials:
             return "authorization violation" in errors[-1].error.lower()
 
         await until(refused)
+
+
+@pytest.mark.parametrize("where", ["connect", "request", "close"])
+async def test_a_cancellation_that_the_library_drops(headquarters, monkeypatch, where):
+    """nats-py goes on after a cancellation at some moments; whoever sends through it ends all the same, and the connection with it."""
+    reached = asyncio.Event()
+
+    async def deaf(self, *args, **kwargs):
+        reached.set()
+        for _ in range(2):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    receiver = open_receiver("nats", headquarters.options)
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, where, deaf)
+        work = receiver.aclose() if where == "close" else receiver.announce(b"{}", nim=NIM)
+        if where == "close":
+            await receiver._connected()
+            client = receiver._client
+        sending = asyncio.create_task(work)
+        await reached.wait()
+        sending.cancel()
+        done, _ = await asyncio.wait({sending}, timeout=30)
+        assert done, "still at it after half a minute"
+        assert sending.cancelled()
+    if where == "close":
+        await client.close()
+    await receiver.aclose()
+    assert await send(headquarters.options) == [Delivered()]
 
 
 async def test_three_servers_lose_one(tmp_path, ledger):
