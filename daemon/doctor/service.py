@@ -9,6 +9,7 @@ from ipaddress import ip_address
 
 import msgspec
 
+from daemon.core.machine.nim import same_machine
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.language import tr
 from daemon.settings import Server
@@ -54,7 +55,7 @@ class Service:
         return bool(self.version)
 
     def machine(self, nim: str) -> MachineHealth | None:
-        return next((machine for machine in self.machines if machine.nim == nim), None)
+        return next((machine for machine in self.machines if same_machine(machine.nim, nim)), None)
 
 
 def ask(server: Server) -> Service:

@@ -24,11 +24,13 @@ class ApiKeys(LedgerAccess):
         at: int,
         role: Role = USUAL,
         expires_at: int = 0,
+        strict: bool = False,
         by: Actor = DAEMON,
     ) -> str:
-        """The key itself: the only time that it is seen. `expires_at` in ms, 0 for never."""
+        """The key itself: the only time that it is seen. `expires_at` in ms, 0 for never; `strict` refuses fields that nobody
+        knows in each of its requests."""
         text = generate(mode)
-        key = ApiKey(0, nim, mode, label, at, 0, role, expires_at)
+        key = ApiKey(0, nim, mode, label, at, 0, role, expires_at, strict=strict)
         await self._write(partial(keys.create_key, key=key, text=text, by=by))
         return text
 

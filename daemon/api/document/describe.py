@@ -95,8 +95,8 @@ RANGE: Final = (
 STRICT: Final = Parameter(
     "Mcfd-Strict",
     {"type": "string", "enum": ["true", "false"], "default": "false"},
-    "`true` : un champ inconnu est refusé (422) au lieu d'être signalé dans `warnings`. "
-    "`true`: a field that is not known is refused (422) instead of being told in `warnings`.",
+    "`true` : un champ inconnu est refusé (422) au lieu d'être signalé dans `warnings`, comme pour une clé stricte. "
+    "`true`: a field that is not known is refused (422) instead of being told in `warnings`, as for a strict key.",
 )
 Z_NUMBER: Final = Parameter("z", {"type": "string"}, "Numéro de Z ou `report_id` · Z number or `report_id`")
 CODE: Final = Parameter("code", {"type": "string"}, "`codeSecef`, avec ou sans tirets · with or without dashes")

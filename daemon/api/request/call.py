@@ -22,7 +22,7 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     scope = request.scope
     key = _idempotency_key(scope["headers"])
     own_id = scope["state"]["request_id"]
-    by, strict = request.auth.actor, _is_strict(scope["headers"])
+    by, strict = request.auth.actor, _is_strict(scope["headers"]) or request.auth.key.strict
     if not key:
         return Call(own_id, by=by, strict=strict)
     told = b"\n".join((scope["method"].encode(), scope["path"].encode(), raw))

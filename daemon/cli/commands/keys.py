@@ -65,7 +65,8 @@ def command() -> None:
     metavar=tr("DATE"),
     help=tr("End of the key: a date (that day included) or a number of days, as 30d; without it, never."),
 )
-def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role, expires: str) -> None:
+@click.option("--strict", is_flag=True, help=tr("Refuse what it sends when it holds a field that nobody knows."))
+def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role, expires: str, strict: bool) -> None:
     settings = load(config)
     end = _end(expires, settings.reports.zone)
     machine = settings.find_machine(nim)
@@ -76,7 +77,9 @@ def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role,
     mode: Mode = "test" if test else "live"
     key = with_ledger(
         settings,
-        lambda store: store.api_keys.create(nim, mode, label, at=now(), role=role, expires_at=end, by=whoever_types()),
+        lambda store: store.api_keys.create(
+            nim, mode, label, at=now(), role=role, expires_at=end, strict=strict, by=whoever_types()
+        ),
         make=True,
     )
     click.echo(key)
@@ -133,6 +136,7 @@ def _shown(key: ApiKey) -> dict[str, object]:
         "mode": key.mode,
         "role": key.role,
         "label": key.label,
+        "strict": key.strict,
         "created_at": stamp(key.created_at),
         "used_at": stamp(key.used_at),
         "expires_at": stamp(key.expires_at),

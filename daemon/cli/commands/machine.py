@@ -18,9 +18,13 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.core.report.machine_info import MachineInfo, machine_info
+from daemon.doctor.service import MachineHealth, Service, ask
 from daemon.language import tr
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings, load
+
+Condition = tuple[str, str]
+"""In a word for scripts, and for people."""
 
 if TYPE_CHECKING:
     from daemon.store import Store
@@ -38,20 +42,22 @@ command.add_command(probe)
 
 @command.command(
     "list",
-    help=tr("The machines configured, and what the ledger knows of them."),
+    help=tr("The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it."),
     epilog=examples("mcfd machine list", "mcfd machine list --json"),
 )
 @config_option
 @json_option
 def list_machines(config: Path | None, as_json: bool) -> None:
     settings = load(config)
-    known = _known(settings)
+    known, service = _known(settings), ask(settings.server)
     configured = {machine.nim: machine for machine in settings.machine}
     nims = [*configured, *(nim for nim in known if nim not in configured)]
     if as_json:
-        print_json([_listed(nim, configured.get(nim), known.get(nim)) for nim in nims])
+        print_json([_listed(nim, configured.get(nim), known.get(nim), service) for nim in nims])
         return
-    rows = [_row(nim, configured.get(nim), known.get(nim)) for nim in nims]
+    if not service.running:
+        warn(tr("the daemon does not answer at {address}; this is what the ledger knows", address=service.address))
+    rows = [_row(nim, configured.get(nim), known.get(nim), service) for nim in nims]
     print_table(("NIM", tr("PORT"), tr("STATE"), "Z", "TC", "FVC", "FRC", tr("LAST INVOICE")), rows)
     for state in known.values():
         if state.attention:
@@ -60,7 +66,7 @@ def list_machines(config: Path | None, as_json: bool) -> None:
 
 @command.command(
     "info",
-    help=tr("Read the machine when its port is free; otherwise what the ledger knows."),
+    help=tr("The machine as it is now: asked of the running daemon, which has its port; otherwise read."),
     epilog=examples("mcfd machine info", "mcfd machine info EL02000015-1"),
 )
 @config_option
@@ -70,6 +76,14 @@ def info(config: Path | None, nim: str | None, as_json: bool) -> None:
     settings = load(config)
     machine = find_machine(settings, nim or "")
     state = _known(settings).get(machine.nim)
+    service = ask(settings.server)
+    health = service.machine(machine.nim)
+    if health is not None:
+        if as_json:
+            print_json(_asked(machine, state, health))
+        else:
+            print_pairs([*_health_pairs(health), *_ledger_pairs(state)])
+        return
     reading = asyncio.run(read_machine(machine))
     if as_json:
         print_json(_told(machine, state, reading))
@@ -137,33 +151,46 @@ async def _live_states(store: Store) -> Mapping[str, BookState]:
     return {book.nim: await store.ledger.state(book) for book in await store.journal.books() if book.mode == "live"}
 
 
-def _condition(machine: Machine | None, state: BookState | None) -> tuple[str, str]:
-    """In a word for scripts, and for people."""
+def _condition(machine: Machine | None, state: BookState | None, health: MachineHealth | None = None) -> Condition:
     if machine is None:
         return "not configured", tr("not configured")
-    if state is not None and state.attention:
+    if (state is not None and state.attention) or (health is not None and health.attention):
         return "attention", tr("ATTENTION")
     if not machine.enabled:
         return "disabled", tr("disabled")
-    if state is None or state.known is None:
-        return "never read", tr("never read")
-    return "known", tr("known")
+    if health is not None:
+        return ("ready", tr("ready")) if health.connected else ("offline", tr("does not answer"))
+    return ("known", tr("known")) if state is not None and state.known else ("never read", tr("never read"))
 
 
-def _listed(nim: str, machine: Machine | None, state: BookState | None) -> dict[str, object]:
+def _listed(nim: str, machine: Machine | None, state: BookState | None, service: Service) -> dict[str, object]:
+    health = service.machine(nim)
     return {
         "nim": nim,
         "port": str(machine.port) if machine else None,
-        "condition": _condition(machine, state)[0],
+        "condition": _condition(machine, state, health)[0],
+        "live": None if health is None else _live(health),
         **_ledger(state),
     }
 
 
-def _row(nim: str, machine: Machine | None, state: BookState | None) -> tuple[object, ...]:
+def _live(health: MachineHealth) -> dict[str, object]:
+    """As the daemon has it at this moment."""
+    return {
+        "connected": health.connected,
+        "problem": health.last_error or None,
+        "waiting": health.waiting,
+        "clock_drift": health.clock_drift,
+        "tax_server_days": health.tax_server_days,
+        "tax_server_waiting": health.tax_server_waiting,
+    }
+
+
+def _row(nim: str, machine: Machine | None, state: BookState | None, service: Service) -> tuple[object, ...]:
     known = state.known if state else None
     counters = (known.tc, known.fvc, known.frc) if known else ("", "", "")
     numbers = (state.z_number if state else "", *counters, state.last_number if state else "")
-    return (nim, machine.port if machine else "", _condition(machine, state)[1], *numbers)
+    return (nim, machine.port if machine else "", _condition(machine, state, service.machine(nim))[1], *numbers)
 
 
 def _ledger(state: BookState | None) -> dict[str, object]:
@@ -177,6 +204,30 @@ def _ledger(state: BookState | None) -> dict[str, object]:
 
 
 # -- one machine ------------------------------------------------------------------------------------------------------------
+
+
+def _asked(machine: Machine, state: BookState | None, health: MachineHealth) -> dict[str, object]:
+    return {
+        "nim": machine.nim,
+        "port": str(machine.port),
+        "source": "daemon",
+        "problem": health.last_error or None,
+        "live": _live(health),
+        "ledger": _ledger(state),
+        "condition": _condition(machine, state, health)[0],
+    }
+
+
+def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
+    days, drift = health.tax_server_days, health.clock_drift
+    return [
+        ("NIM", health.nim),
+        (tr("STATE"), tr("ready") if health.connected else health.last_error),
+        (tr("WAITING"), health.waiting),
+        (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
+        (tr("TAX SERVER"), "–" if days is None else tr("last contact {days} days ago", days=days)),
+        (tr("TO BE SENT"), "–" if health.tax_server_waiting is None else health.tax_server_waiting),
+    ]
 
 
 def _told(machine: Machine, state: BookState | None, reading: PortReading | Silence) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,8 @@ class ApiKey(msgspec.Struct, frozen=True):
     role: Role = USUAL
     expires_at: int = 0
     used_at: int = 0
+    strict: bool = False
+    """Whether its requests may hold no field that nobody knows (decision 27)."""
 
 
 class KeyRing:
@@ -48,12 +51,12 @@ class KeyRing:
             row = self._connection.execute(_SQL["by_hash"], (hash_key(text),)).fetchone()
         except sqlite3.Error as error:
             raise (storage_error(error) or error) from error
-        return None if row is None else ApiKey(*row)
+        return None if row is None else _key(row)
 
 
 def create_key(connection: sqlite3.Connection, key: ApiKey, text: str, by: Actor) -> None:
     """`key` without its id and uses; `text` is the key itself, which is nowhere afterwards."""
-    values = (key.nim, key.mode, key.label, hash_key(text), key.created_at, key.role, key.expires_at)
+    values = (key.nim, key.mode, key.label, hash_key(text), key.created_at, key.role, key.expires_at, key.strict)
     key_id = connection.execute(_SQL["insert"], values).lastrowid
     detail = {"nim": key.nim, "mode": key.mode, "label": key.label, "role": key.role}
     audit.add(connection, "key.created", f"key {key_id}", at=key.created_at, by=by, detail=detail)
@@ -61,7 +64,12 @@ def create_key(connection: sqlite3.Connection, key: ApiKey, text: str, by: Actor
 
 def list_keys(connection: sqlite3.Connection) -> list[ApiKey]:
     """Oldest first, those that were revoked included."""
-    return [ApiKey(*row) for row in connection.execute(_SQL["list"])]
+    return [_key(row) for row in connection.execute(_SQL["list"])]
+
+
+def _key(row: tuple[Any, ...]) -> ApiKey:
+    number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, strict = row
+    return ApiKey(number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, bool(strict))
 
 
 def revoke_key(connection: sqlite3.Connection, key_id: int, at: int, by: Actor) -> None:

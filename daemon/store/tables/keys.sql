@@ -1,11 +1,11 @@
 -- name: insert
-INSERT INTO api_key (nim, mode, label, hash, created_at, role, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO api_key (nim, mode, label, hash, created_at, role, expires_at, strict) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: list
-SELECT id, nim, mode, label, created_at, coalesce(revoked_at, 0), role, expires_at, used_at FROM api_key ORDER BY id;
+SELECT id, nim, mode, label, created_at, coalesce(revoked_at, 0), role, expires_at, used_at, strict FROM api_key ORDER BY id;
 
 -- name: by_hash
-SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at FROM api_key
+SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict FROM api_key
 WHERE hash = ? AND revoked_at IS NULL
       AND (taxpayer = '' OR taxpayer = (
           SELECT ifu FROM book

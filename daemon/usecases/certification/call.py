@@ -22,7 +22,7 @@ class Call(msgspec.Struct, frozen=True):
     fingerprint: bytes = b""
     by: Actor = DAEMON
     strict: bool = False
-    """Whether fields that nobody knows are refused (`Mcfd-Strict`)."""
+    """Whether fields that nobody knows are refused (`Mcfd-Strict`, or a strict key)."""
 
     @property
     def key_hash(self) -> bytes:

@@ -35,6 +35,7 @@ async def test_the_machines_and_what_the_ledger_knows(mcfd):
         "nim": NIM,
         "port": str(mcfd.folder / f"machine-{NIM}"),
         "condition": "known",
+        "live": None,
         "attention": None,
         "counters": {"tc": 1, "fvc": 1, "frc": 0},
         "last_invoice": "S-1",
