@@ -89,6 +89,15 @@ class PsvbTotal(Shape, frozen=True):
     amount: Whole
 
 
+class Gap(Shape, frozen=True):
+    """Z numbers `first` to `last` that the ledger will never send: they were given by one that it has replaced; `known_from` says who
+    remembers."""
+
+    first: Count
+    last: Count
+    known_from: Text = ""
+
+
 class Closure(Shape, frozen=True):
     """`data` of the event: the Z report as the till got it, whose amounts are whole XOF, and what proves it."""
 
@@ -134,6 +143,8 @@ class Closure(Shape, frozen=True):
     last_seq: Count = 0
     opening_counters: Counters | None = None
     """The machine's at the beginning of the period; None when the ledger does not know them (a book's first closure)."""
+    gaps: tuple[Gap, ...] = ()
+    """Between the closure before and this one."""
     body: str = ""
     """The report as the box stored it, byte for byte in UTF-8: `chain_head` is over it."""
     key_id: Text = ""
@@ -187,6 +198,8 @@ def _check(event: ClosureEvent) -> None:
         instant_millis(getattr(data, field), f"data.{field}")
     for field in ("chain_previous", "chain_head", "previous_chain_head"):
         _hash(getattr(data, field), f"data.{field}")
+    if not all(1 <= gap.first <= gap.last < data.z_number for gap in data.gaps):
+        raise BadEvent("data.gaps", "are not numbers before this one")
     if data.body:
         _check_body(data)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import FiscalCounters
 
 
@@ -21,6 +22,8 @@ class Proof(msgspec.Struct, frozen=True):
     previous_head: bytes
     opening: tuple[int, int, int] | None
     """tc, fvc, frc at the closure before; None when there is none."""
+    gaps: tuple[Gap, ...] = ()
+    """Numbers since the closure before that this ledger never had."""
 
 
 class Standing(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from daemon.core.delivery import Backlog, Outgoing, Proof
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.chain import GENESIS
+from daemon.core.ledger.entries import read_gaps
 from daemon.store.sqlite.connection import Connection
 from daemon.store.sqlite.queries import OUTBOX, load
 from daemon.store.sqlite.writer import Writer
@@ -135,7 +136,7 @@ def _waiting(connection: sqlite3.Connection, values: tuple[str, str, Mode, int])
 
 def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
     """`row` as `waiting_closures` has it."""
-    closure_row, first_seq, last_seq, previous_id, previous_hash, *opening = row[9:]
+    closure_row, first_seq, last_seq, previous_id, previous_hash, *opening, gaps = row[9:]
     proof = Proof(
         ledger_id=lineage.ledger_id,
         epoch=lineage.epoch_of(closure_row),
@@ -144,6 +145,7 @@ def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
         previous_report_id=previous_id,
         previous_head=GENESIS if previous_hash is None else previous_hash,
         opening=None if previous_id is None else (opening[0], opening[1], opening[2]),
+        gaps=read_gaps(gaps),
     )
     return msgspec.structs.replace(Outgoing(*row[:9]), proof=proof)
 

@@ -53,4 +53,5 @@ def _proven(proof: Proof) -> dict[str, object]:
         "opening_counters": None
         if proof.opening is None
         else dict(zip(("tc", "fvc", "frc"), proof.opening, strict=True)),
+        "gaps": [{"first": gap.first, "last": gap.last, "known_from": gap.known_from} for gap in proof.gaps],
     }

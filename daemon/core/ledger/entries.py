@@ -105,6 +105,11 @@ def read_entry(body: bytes) -> Entry:
     return _decoder.decode(body)
 
 
+def read_gaps(content: str) -> tuple[Gap, ...]:
+    """From a JSON list of them."""
+    return msgspec.json.decode(content, type=tuple[Gap, ...])
+
+
 def repaired(at: int, repair: TimeRepair, ceiling: int) -> int:
     """What a time that was written with the wrong clock is taken for; in the same order as what was written."""
     return min(max(at - repair.ahead, repair.floor), ceiling)

@@ -4,7 +4,10 @@ INSERT INTO outbox (destination, book_id, type, ref_id, created_at) VALUES (?, ?
 -- name: waiting_closures
 SELECT outbox.id, book.nim, book.mode, closure.z_number, closure.report_id, closure.created_at, closure.body,
        closure.hash, outbox.sent_at, closure.id, closure.first_seq, closure.last_seq,
-       before.report_id, before.hash, before.tc, before.fvc, before.frc
+       before.report_id, before.hash, before.tc, before.fvc, before.frc,
+       (SELECT json_group_array(json(CAST(body AS TEXT))) FROM entry
+        WHERE entry.book_id = closure.book_id AND after_z < closure.z_number AND after_z >= coalesce(before.z_number, 0)
+              AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.type') = 'gap' END)
 FROM outbox JOIN book ON book.id = outbox.book_id
      JOIN closure ON closure.book_id = outbox.book_id AND closure.z_number = outbox.ref_id
      LEFT JOIN closure AS before ON before.book_id = closure.book_id AND before.z_number =

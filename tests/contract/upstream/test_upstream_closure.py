@@ -129,6 +129,28 @@ async def test_a_ledger_that_was_put_back(path, tmp_path):
     assert min(epochs) > gone.epoch
 
 
+async def test_numbers_that_a_lost_ledger_gave(path, tmp_path):
+    """After a restore the next Z names the numbers that this ledger will never send; the ones before and after it name none."""
+    copy = tmp_path / "copy"
+    async with opened(path) as store:
+        await (await Till.of(store)).close()
+    backup(path, copy, at=START)
+    async with opened(path) as store:
+        lost = await Till.of(store)
+        await lost.close()
+        await lost.close()
+    restore(copy, path, at=START + DAY)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.close()
+        await till.close()
+        closures = read(await sent(store, till))
+    assert [made.z_number for made in closures] == [1, 4, 5]
+    assert [[(gap.first, gap.last) for gap in made.gaps] for made in closures] == [[], [(2, 3)], []]
+    assert closures[1].gaps[0].known_from
+    assert all(proves_itself(made) for made in closures)
+
+
 async def test_an_epoch_without_a_clock(path, tmp_path):
     """Put back by a box in 1970: the number still goes up."""
     copy = tmp_path / "copy"

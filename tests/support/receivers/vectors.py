@@ -19,6 +19,7 @@ from exchange.closure import (
     Closure,
     ClosureEvent,
     Counters,
+    Gap,
     GroupTotal,
     Mode,
     PaymentTotal,
@@ -166,6 +167,9 @@ def vectors() -> dict[str, Any]:
     empty = closure("Z 2", first, sales=0)
     third = closure("Z 3", empty, entry="record 4", key="shop-new")
     again = closure("Z 3 of epoch 1", empty, sales=3, entry="another record 5", epoch=1, key="shop-new")
+    restored = closure("Z 6 of epoch 1", third, entry="record 6", epoch=1, key="shop-new")
+    gaps = (Gap(first=4, last=5, known_from="ledger.high-water"),)
+    restored = proven(msgspec.structs.replace(restored, z_number=6, gaps=gaps))
     sandbox = closure("Z 1 of the sandbox", sales=1, entry="record 1 of the sandbox", mode="test", key="secret")
     return {
         "about": "Closures as mcfd sends them, for whoever writes a receiver: docs/upstream.md says what each has to hold. "
@@ -176,6 +180,9 @@ def vectors() -> dict[str, Any]:
             _vector("the first of a book, with two sales", first, "shop"),
             _vector("an empty day: chained to the closure before", empty, "shop"),
             _vector("while the key is replaced: two signatures, either is enough", third, "shop-new", "shop"),
+            _vector(
+                "from a ledger put back after Z 3: 4 and 5 were given by the one it replaced", restored, "shop-new"
+            ),
             _vector("of the sandbox, with a shared secret: no money", sandbox, "secret"),
         ],
         "forks": [
