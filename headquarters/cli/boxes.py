@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 from pathlib import Path
 
@@ -74,6 +75,27 @@ def revoke(settings: Settings, nim: str, key_id: str) -> None:
     with opened(settings) as store:
         if not store.register.revoke(machine_of(nim), key_id, now()):
             raise refusal(f"{nim} has no valid key {key_id}")
+
+
+@boxes.command()
+@click.argument("nim")
+@click.option("--ledger", help="Its id; left out, the one that the box has named last.")
+@configured
+def accept(settings: Settings, nim: str, *, ledger: str | None) -> None:
+    """The box goes on with a new ledger: the one before is lost. Its closures are taken from the first on, whatever their numbers; prints
+    the ledger's id. What is here of the lost one stays."""
+    machine = machine_of(nim)
+    with opened(settings) as store:
+        words = store.presences.last_words([machine])
+        if ledger is None and machine not in words:
+            raise refusal(f"{nim} has not said which ledger it has; name it with --ledger")
+        ledger = ledger or words[machine].presence.ledger
+        try:
+            if not store.register.accept_ledger(machine, ledger, getpass.getuser(), now()):
+                raise refusal(f"no box {nim}")
+        except ValueError as error:
+            raise refusal(f"--ledger: {error}") from None
+    click.echo(ledger)
 
 
 @boxes.command()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from headquarters.core.finding import Fact, Facts
+import msgspec
+
+from headquarters.core.finding import GONE, Fact, Facts
 from headquarters.core.held import Held
 
 
@@ -68,5 +70,18 @@ def missing(numbers: Iterable[int], last: int) -> list[tuple[int, int]]:
     return [(before + 1, after - 1) for before, after in pairwise(ends) if after - before > 1]
 
 
-def gaps(ranges: Iterable[tuple[int, int]]) -> list[Fact]:
-    return [Fact("gap", f"{first}-{last}", {"first": first, "last": last}) for first, last in ranges]
+class Missing(msgspec.Struct, frozen=True):
+    """Z numbers `first` to `last`; `is_gone` when the box says that its ledger never had them."""
+
+    first: int
+    last: int
+    is_gone: bool = False
+
+
+def gaps(found: Iterable[Missing]) -> list[Fact]:
+    return [_gap(one) for one in found]
+
+
+def _gap(missing: Missing) -> Fact:
+    key, facts = f"{missing.first}-{missing.last}", {"first": missing.first, "last": missing.last}
+    return Fact("gap", f"{key}:{GONE}", {**facts, "what": GONE}) if missing.is_gone else Fact("gap", key, {**facts})

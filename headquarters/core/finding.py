@@ -15,6 +15,8 @@ PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "versi
 """Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,
 and a person says what became of them."""
 
+GONE = "gone"
+"""`what` of a gap whose closures a lost ledger has made."""
 Value = int | str
 Facts = dict[str, Value]
 
@@ -25,3 +27,8 @@ class Fact(msgspec.Struct, frozen=True):
     kind: Kind
     key: str
     facts: Facts
+
+    @property
+    def is_passing(self) -> bool:
+        """Numbers that nobody will ever send are no such gap: a person says what was in them."""
+        return self.kind in PASSING and self.facts.get("what") != GONE

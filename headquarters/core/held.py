@@ -39,6 +39,8 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     """None when the closure carries no body to prove it with."""
     ledger_id: str
     nim: str
+    gone: tuple[tuple[int, int], ...] = ()
+    """Ranges of numbers before it that its ledger never had; a row of an older version has none."""
 
 
 def machine_of(nim: str) -> str:
@@ -68,4 +70,5 @@ def held_of(data: Closure) -> Held:
         proven=proves_itself(data) if data.body else None,
         ledger_id=data.ledger_id,
         nim=data.nim,
+        gone=tuple((gap.first, gap.last) for gap in data.gaps),
     )

@@ -33,11 +33,14 @@ def facts_of(
 
 
 def _against_held(presence: Presence, at: int, last: Held, closed_at: int) -> Iterator[Fact]:
-    """A box that does not know what it has sent was put back; one that knows it otherwise was altered."""
-    if presence.z < last.z and at > closed_at + SETTLED_MILLIS:
+    """A box that does not know what it has sent was put back, or has a new ledger; one that knows it otherwise was altered."""
+    if last.ledger_id and presence.ledger != last.ledger_id:
+        facts: Facts = {"z": last.z, "what": "ledger", "ledger": presence.ledger, "held": last.ledger_id}
+        yield Fact("fork", f"ledger:{presence.ledger}", facts)
+    elif presence.z < last.z and at > closed_at + SETTLED_MILLIS:
         yield Fact("fork", f"{presence.z}<{last.z}", {"z": last.z, "what": "behind", "knows": presence.z})
     elif presence.z == last.z and presence.z_head and last.head and presence.z_head != last.head[:16]:
-        facts: Facts = {"z": last.z, "what": "head", "has": presence.z_head, "held": last.head[:16]}
+        facts = {"z": last.z, "what": "head", "has": presence.z_head, "held": last.head[:16]}
         yield Fact("fork", f"{last.z}:{presence.z_head}", facts)
 
 

@@ -37,11 +37,13 @@ _SENTENCES: dict[Language, dict[str, str]] = {
     "fr": {
         "gap": "Z {first} à {last} manquent",
         "gap.one": "Z {first} manque",
+        "gap.gone": "Z {first} à {last} ne sont jamais arrivés, et la caisse ne les a plus : un registre perdu les avait donnés",
         "late": "aucun Z depuis le {since}, et aucun signe depuis le {silent}",
         "fork.id": "le Z {z} est arrivé une deuxième fois avec d'autres chiffres ({id})",
         "fork.number": "deux clôtures portent le numéro Z {z} : {other} et {id}",
         "fork.previous": "les Z {other} et {z} suivent la même clôture : le registre a été remis en arrière",
         "fork.behind": "la caisse ne connaît que le Z {knows}, le siège a le Z {z} : le registre a été remis en arrière",
+        "fork.ledger": "la caisse a un nouveau registre ({ledger}), le siège a reçu jusqu'au Z {z} d'un autre",
         "fork.head": "la caisse a une autre empreinte ({has}) pour le Z {z} que le siège ({held})",
         "chain.head": "l'empreinte du Z {z} n'est pas celle de ses chiffres",
         "chain.previous": "le Z {z} ne suit pas le Z précédent (annonce {has}, reçu {held})",
@@ -58,11 +60,13 @@ _SENTENCES: dict[Language, dict[str, str]] = {
     "en": {
         "gap": "Z {first} to {last} are missing",
         "gap.one": "Z {first} is missing",
+        "gap.gone": "Z {first} to {last} have never come, and the box does not have them: a lost ledger gave them",
         "late": "no Z since {since}, and no sign since {silent}",
         "fork.id": "Z {z} came a second time with other figures ({id})",
         "fork.number": "two closures have the number Z {z}: {other} and {id}",
         "fork.previous": "Z {other} and Z {z} follow the same closure: the ledger was put back",
         "fork.behind": "the box knows of Z {knows} only, headquarters has Z {z}: the ledger was put back",
+        "fork.ledger": "the box has a new ledger ({ledger}); headquarters holds up to Z {z} of another one",
         "fork.head": "the box has another head ({has}) for Z {z} than headquarters ({held})",
         "chain.head": "the head of Z {z} is not that of its figures",
         "chain.previous": "Z {z} does not follow the one before it (names {has}, held {held})",
@@ -83,6 +87,6 @@ def sentence(kind: Kind, facts: Facts, language: Language) -> str:
     """What was found; the values in it are in `facts`."""
     what = facts.get("what")
     name = f"{kind}.{what}" if what else kind
-    if kind == "gap" and facts["first"] == facts["last"]:
+    if name == "gap" and facts["first"] == facts["last"]:
         name = "gap.one"
     return _SENTENCES[language][name].format_map(facts)

@@ -21,8 +21,9 @@ from exchange.subjects import CLOSURES_STREAM
 from headquarters.core.reception import Message
 from headquarters.intake.connection import NatsOptions, connected, inbox_prefix
 from headquarters.intake.credentials import BadCredentials
+from headquarters.intake.gather import AT_ONCE
 from headquarters.intake.presence_nats import Presences
-from headquarters.intake.reception import AT_ONCE, Reception
+from headquarters.intake.reception import Reception
 from headquarters.intake.stream import lowered, nim_of_subject, read_stream
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError

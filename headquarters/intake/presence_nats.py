@@ -25,7 +25,9 @@ log = structlog.get_logger(__name__)
 
 AT_ONCE = 200
 FETCH_SECONDS = 5.0
-AT_THE_SAME_TIME = 16
+AT_THE_SAME_TIME = 1000
+READING_AGAIN = 8
+"""Boxes whose part of the stream is read at the same time."""
 
 
 class Presences:
@@ -37,6 +39,7 @@ class Presences:
         self._reception = reception
         self._tasks: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(AT_THE_SAME_TIME)
+        self._reading_again = asyncio.Semaphore(READING_AGAIN)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -76,9 +79,10 @@ class Presences:
         """Whether the stream had closures of that box at all."""
         found = False
         try:
-            async for messages in read_stream(self._client, 1, f"mcf.{nim}.{CLOSURE}"):
-                found = True
-                await self._reception.closures(messages)
+            async with self._reading_again:
+                async for messages in read_stream(self._client, 1, f"mcf.{nim}.{CLOSURE}"):
+                    found = True
+                    await self._reception.closures(messages)
         except (nats.errors.Error, TimeoutError):
             log.warning("stream.not_readable", nim=nim)
         return found
@@ -93,12 +97,15 @@ class Presences:
             )
             while True:
                 with contextlib.suppress(nats.errors.TimeoutError):
-                    for msg in await subscription.fetch(AT_ONCE, timeout=FETCH_SECONDS):
-                        with contextlib.suppress(Refused):
-                            await self._reception.presence(_message(msg))
-                        await msg.ack()
+                    messages = await subscription.fetch(AT_ONCE, timeout=FETCH_SECONDS)
+                    await asyncio.gather(*(self._heard(msg) for msg in messages))
         except (nats.errors.Error, nats.js.errors.Error, StoreError, OSError) as error:
             log.info("presence.no_stream", reason=f"{type(error).__name__}: {error}")
+
+    async def _heard(self, msg: Msg) -> None:
+        with contextlib.suppress(Refused):
+            await self._reception.presence(_message(msg))
+        await msg.ack()
 
 
 def _message(msg: Msg) -> Message:

@@ -1,6 +1,4 @@
-"""From messages to rows: looks at each, keeps what is a closure in one transaction, and what is not as evidence.
-
-What comes alone (HTTPS) is gathered: while one transaction is on its way to the disk, the next one fills up."""
+"""From messages to rows: looks at each, keeps what is a closure in one transaction, and what is not as evidence."""
 
 from __future__ import annotations
 
@@ -14,24 +12,29 @@ from datetime import tzinfo
 import structlog
 
 from exchange.errors import BadEvent
-from exchange.presence import MOST_BYTES, Answer, read_presence
+from exchange.presence import MOST_BYTES, Answer, Wanted, read_presence
 from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Received, Refused, receive, signer
+from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads
 from headquarters.store.closures import Outcome, StaleRing
 from headquarters.store.database import StoreError
+from headquarters.store.presences import Word
 from headquarters.store.register import Ring
 from headquarters.store.store import Store
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 500
 QUIET_MILLIS = 10_000
 """A book that got a closure that short ago is being sent: nothing is asked of it."""
 BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may take away."""
+PRESENCE_WAIT = 0.5
+"""Seconds that a presence waits for those of other boxes: a transaction for each would be most of the work."""
 Result = Outcome | Refused
-Waiting = tuple[Received, int, asyncio.Future[Outcome]]
+Looked = tuple[Received, int]
+"""With the revision of the keys that it was looked at with."""
+Said = tuple[Word, int]
 
 
 class Reception:
@@ -41,7 +44,8 @@ class Reception:
         self._zone = zone
         self._newest = newest_version
         self._ring = Ring(-1, ())
-        self._waiting: asyncio.Queue[Waiting] = asyncio.Queue(4 * AT_ONCE)
+        self._closures: Gatherer[Looked, Outcome] = Gatherer(self._take_looked)
+        self._words: Gatherer[Said, list[Wanted]] = Gatherer(self._take_said, PRESENCE_WAIT)
         self.counted: Counter[str] = Counter()
         """Since the start, by outcome or reason; for the metrics."""
         self.is_behind = False
@@ -49,12 +53,14 @@ class Reception:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.get_running_loop().create_task(self._gather(), name="gather")
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(gatherer.run(), name="gather") for gatherer in (self._closures, self._words)]
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     async def closure(self, message: Message) -> Outcome:
         """Durable when this returns; Refused, or StoreError when the database cannot be used now."""
@@ -67,10 +73,8 @@ class Reception:
                     continue
                 await self._refuse([(message, refused)])
                 raise
-            done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            await self._waiting.put((received, ring.revision, done))
             try:
-                outcome = await done
+                outcome = await self._closures.add((received, ring.revision))
             except StaleRing:
                 await self._has_newer_keys(ring)
                 continue
@@ -124,15 +128,8 @@ class Reception:
         if message.nim is not None and message.nim != presence.nim:
             raise Refused("foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim)
         signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
-        wanted = await self._threads.run(
-            self._store.presences.take,
-            presence,
-            now=time.time_ns() // 1_000_000,
-            content=message.body,
-            newest_version=self._newest,
-            quiet=-1 if self.is_behind and message.via == "nats" else QUIET_MILLIS,
-            revision=ring.revision,
-        )
+        quiet = -1 if self.is_behind and message.via == "nats" else QUIET_MILLIS
+        wanted = await self._words.add((Word(presence, message.body, quiet), ring.revision))
         self.counted["presence"] += 1
         return Answer(tuple(wanted))
 
@@ -157,27 +154,18 @@ class Reception:
         take = self._store.closures.take
         return await self._threads.run(take, batch, now=now, revision=revision, position=position)
 
-    async def _gather(self) -> None:
-        while True:
-            batch = [await self._waiting.get()]
-            while len(batch) < AT_ONCE and not self._waiting.empty():
-                batch.append(self._waiting.get_nowait())
-            await self._settle(batch)
-
-    async def _settle(self, batch: Sequence[Waiting]) -> None:
-        """One transaction for all of them, and each is told."""
+    async def _take_looked(self, batch: Sequence[Looked]) -> list[Outcome]:
         # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
-        revision = min(revision for _, revision, _ in batch)
-        try:
-            outcomes = await self._take([received for received, _, _ in batch], revision)
-        except (StaleRing, StoreError) as error:
-            for _, _, done in batch:
-                if not done.done():
-                    done.set_exception(error)
-            return
-        for (_, _, done), outcome in zip(batch, outcomes, strict=True):
-            if not done.done():
-                done.set_result(outcome)
+        return await self._take([received for received, _ in batch], min(revision for _, revision in batch))
+
+    async def _take_said(self, batch: Sequence[Said]) -> list[list[Wanted]]:
+        return await self._threads.run(
+            self._store.presences.take,
+            [word for word, _ in batch],
+            now=time.time_ns() // 1_000_000,
+            newest_version=self._newest,
+            revision=min(revision for _, revision in batch),
+        )
 
     async def _refuse(self, refused: Sequence[tuple[Message, Refused]]) -> None:
         now = time.time_ns() // 1_000_000

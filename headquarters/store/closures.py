@@ -9,9 +9,7 @@ import enum
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import Connection, and_, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy import Connection, and_, func, select, update
 
 from exchange.instants import instant_millis
 from headquarters.core import checks
@@ -19,13 +17,12 @@ from headquarters.core.finding import Fact, Facts
 from headquarters.core.held import Held
 from headquarters.core.reception import Received
 from headquarters.store import tables
+from headquarters.store.books import Book, Key, keep_books, lock_books, numbered_closures, read_held, settle_gaps
+from headquarters.store.bulk import among, insert_all, insert_new
 from headquarters.store.database import Database
 from headquarters.store.evidence import keep_fork
-from headquarters.store.findings import Found, keep_found, settle_gaps
+from headquarters.store.findings import Found, keep_found
 from headquarters.store.register import revision_of
-
-Key = tuple[str, str]
-"""A book: machine and mode."""
 
 
 class Outcome(enum.Enum):
@@ -36,31 +33,6 @@ class Outcome(enum.Enum):
 
 class StaleRing(Exception):
     """Keys were added or revoked since these signatures were looked at: look again."""
-
-
-class Book(msgspec.Struct):
-    """A row of `book` under lock, and what of its closures is at hand, by number."""
-
-    machine: str
-    mode: str
-    max_z: int = 0
-    held: int = 0
-    told_z: int = 0
-    closed_at: int = 0
-    around: dict[int, Held] = {}
-    was_whole: bool = True
-
-    @property
-    def key(self) -> Key:
-        return self.machine, self.mode
-
-    @property
-    def top(self) -> int:
-        return max(self.max_z, self.told_z)
-
-    @property
-    def is_whole(self) -> bool:
-        return self.held == self.top
 
 
 class Closures:
@@ -123,36 +95,53 @@ class _Taking:
         """Loads which of them are known, and the closures beside those that do not simply come next."""
         ids = [received.held.id for received in self._batch]
         table = tables.closure.c
-        rows = self._connection.execute(select(table.machine, table.id, table.held).where(table.id.in_(ids)))
-        for machine, id_, held in rows:
-            self._known[machine, id_] = _held(held).digest
+        query = select(table.machine, table.id, table.held).where(among(self._connection, table.id, ids))
+        for machine, id_, held in self._connection.execute(query):
+            self._known[machine, id_] = read_held(held).digest
         wanted: dict[Key, set[int]] = {}
         for received in self._batch:
             book, z = books[received.machine, received.mode], received.held.z
             if (received.machine, received.held.id) not in self._known and z != book.max_z + 1:
                 wanted.setdefault(book.key, set()).update((z - 1, z, z + 1))
         for key, numbers in wanted.items():
-            books[key].around |= _numbered(self._connection, key, numbers)
+            books[key].around |= numbered_closures(self._connection, books[key], numbers)
 
     def _one(self, received: Received, book: Book) -> Outcome:
         held = received.held
         known = self._known.get((received.machine, held.id))
         if known is not None:
             return Outcome.KNOWN if known == held.digest else self._fork(received, "id")
+        if not book.follows(held.ledger_id):
+            return self._late(received, book)
         if held.z in book.around:
             return self._fork(received, "number", book.around[held.z].id)
-        self._found += [Found(received, fact) for fact in checks.alone(held)]
+        self._keep(received)
         before, after = book.around.get(held.z - 1), book.around.get(held.z + 1)
         if before is not None:
             self._found += [Found(received, fact) for fact in self._pair(book, before, held)]
         if after is not None:
             self._found += [Found(received, fact) for fact in self._pair(book, held, after)]
-        self._known[received.machine, held.id] = held.digest
-        self._new.append(received)
         book.around[held.z] = held
         book.held += 1
         if held.z > book.max_z:
             book.max_z, book.closed_at = held.z, received.created_at
+        return Outcome.STORED
+
+    def _keep(self, received: Received) -> None:
+        self._found += [Found(received, fact) for fact in checks.alone(received.held)]
+        self._known[received.machine, received.held.id] = received.held.digest
+        self._new.append(received)
+
+    def _late(self, received: Received, book: Book) -> Outcome:
+        """Of a ledger in whose place another one was accepted: money, but no longer a part of the book."""
+        table, held = tables.closure.c, received.held
+        mine = and_(table.machine == book.machine, table.mode == book.mode, table.ledger_id != book.ledger)
+        other = self._connection.scalar(select(table.id).where(mine, table.z == held.z).limit(1))
+        mine_too = [r.held for r in self._new if (r.machine, r.mode) == book.key and r.held.z == held.z]
+        fresh = [one.id for one in mine_too if one.ledger_id != book.ledger]
+        if other is not None or fresh:
+            return self._fork(received, "number", other or fresh[0])
+        self._keep(received)
         return Outcome.STORED
 
     def _pair(self, book: Book, before: Held, after: Held) -> Iterable[Fact]:
@@ -185,103 +174,12 @@ class _Taking:
 
     def _write(self, books: dict[Key, Book]) -> None:
         if self._new:
-            self._connection.execute(tables.closure.insert(), [_row(received, self._now) for received in self._new])
-            self._connection.execute(tables.message.insert(), [_message(received) for received in self._new])
-        touched = {(received.machine, received.mode) for received in self._new}
-        if touched:
-            keep_books(self._connection, [books[key] for key in sorted(touched)], self._now)
+            insert_all(self._connection, tables.closure, [_row(received, self._now) for received in self._new])
+            insert_all(self._connection, tables.message, [_message(received) for received in self._new])
+        touched = [books[key] for key in sorted({(received.machine, received.mode) for received in self._new})]
+        keep_books(self._connection, touched, self._now)
         keep_found(self._connection, self._found, self._now)
-        for key in sorted(touched):
-            settle_gaps_of(self._connection, books[key], self._now)
-
-
-def settle_gaps_of(connection: Connection, book: Book, now: int) -> None:
-    """The book's open gaps become what is missing now."""
-    if book.was_whole and book.is_whole:
-        return
-    ranges = [] if book.is_whole else missing_of(connection, book.key, book.top)
-    settle_gaps(connection, book.key, checks.gaps(ranges), now)
-
-
-def missing_of(connection: Connection, key: Key, top: int) -> list[tuple[int, int]]:
-    """Found beside each other in the database: a book of ten years is not read here for one gap."""
-    table = tables.closure.c
-    of_book = and_(table.machine == key[0], table.mode == key[1])
-    following = func.lead(table.z).over(order_by=table.z).label("following")
-    numbered = select(table.z.label("z"), following).where(of_book).subquery().c
-    jumps = select(numbered.z, numbered.following).where(numbered.following > numbered.z + 1).order_by(numbered.z)
-    ranges = [(z + 1, following - 1) for z, following in connection.execute(jumps)]
-    first, last = connection.execute(select(func.min(table.z), func.max(table.z)).where(of_book)).one()
-    if first is None:
-        return [(1, top)] if top else []
-    head = [(1, first - 1)] if first > 1 else []
-    return [*head, *ranges, *([(last + 1, top)] if top > last else [])]
-
-
-def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
-    """Rows of `book`, made where there are none, held until the transaction ends."""
-    if not keys:
-        return {}
-    found = _locked(connection, keys)
-    fresh = [key for key in keys if key not in found]
-    if fresh:
-        insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
-        empty = {"max_z": 0, "held": 0, "told_z": 0, "closed_at": 0, "received_at": 0, "asked_at": 0}
-        rows = [{"machine": machine, "mode": mode, **empty} for machine, mode in fresh]
-        connection.execute(insert(tables.book).on_conflict_do_nothing(), rows)
-        found |= _locked(connection, fresh)
-    return found
-
-
-def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
-    table = tables.book.c
-    modes = {mode for _, mode in keys}
-    of_mode = [and_(table.mode == mode, table.machine.in_([m for m, k in keys if k == mode])) for mode in sorted(modes)]
-    query = select(tables.book).where(or_(*of_mode)).order_by(table.machine, table.mode).with_for_update()
-    books = {}
-    for row in connection.execute(query):
-        book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, {})
-        book.was_whole = book.is_whole
-        if row.last is not None:
-            book.around[row.max_z] = _held(row.last)
-        books[book.key] = book
-    return books
-
-
-def keep_books(connection: Connection, books: Sequence[Book], now: int) -> None:
-    """In one statement for all of them."""
-    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
-    statement = insert(tables.book)
-    new = statement.excluded
-    names = ("max_z", "held", "told_z", "last", "closed_at", "received_at")
-    rows = [
-        {
-            "machine": book.machine,
-            "mode": book.mode,
-            "max_z": book.max_z,
-            "held": book.held,
-            "told_z": book.told_z,
-            "last": msgspec.msgpack.encode(book.around[book.max_z]),
-            "closed_at": book.closed_at,
-            "received_at": now,
-            "asked_at": 0,
-        }
-        for book in books
-    ]
-    keep = statement.on_conflict_do_update(index_elements=["machine", "mode"], set_={name: new[name] for name in names})
-    connection.execute(keep, rows)
-
-
-def _numbered(connection: Connection, key: Key, numbers: set[int]) -> dict[int, Held]:
-    table = tables.closure.c
-    query = select(table.z, table.held).where(
-        table.machine == key[0], table.mode == key[1], table.z.in_(sorted(numbers))
-    )
-    return {z: _held(held) for z, held in connection.execute(query)}
-
-
-def _held(content: bytes) -> Held:
-    return msgspec.msgpack.decode(content, type=Held)
+        settle_gaps(self._connection, touched, self._now)
 
 
 def _move(connection: Connection, stream: str, seq: int) -> None:
@@ -290,8 +188,7 @@ def _move(connection: Connection, stream: str, seq: int) -> None:
         update(table).where(table.c.stream == stream, table.c.seq < seq).values(seq=seq),
     )
     if done.rowcount == 0:
-        insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
-        connection.execute(insert(table).on_conflict_do_nothing(), {"stream": stream, "seq": seq})
+        insert_new(connection, table, [{"stream": stream, "seq": seq}])
 
 
 def _row(received: Received, now: int) -> dict[str, object]:

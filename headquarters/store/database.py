@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest of the migrations."""
 MIGRATIONS = Path(__file__).with_name("migrations")
 POOL = 6
@@ -99,12 +100,14 @@ def _told() -> Iterator[None]:
     except PoolTimeout as error:
         raise StoreError("every connection is in use") from error
     except DBAPIError as error:
+        raise StoreError(_reason(error.orig)) from error
+    except psycopg.Error as error:  # of a COPY, which goes past SQLAlchemy
         raise StoreError(_reason(error)) from error
 
 
-def _reason(error: DBAPIError) -> str:
+def _reason(error: BaseException | None) -> str:
     """Its first line: the rest is SQL and its values."""
-    return str(error.orig).strip().partition("\n")[0] or type(error).__name__
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _sqlite(url: URL) -> Engine:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from sqlalchemy import Connection, RowMapping, and_, func, or_, select, update
 
-from headquarters.core.finding import PASSING, Fact, Facts, Kind
+from headquarters.core.finding import Fact, Facts, Kind
 from headquarters.core.reception import Received
 from headquarters.store import tables
+from headquarters.store.bulk import among
 from headquarters.store.database import Database
 
 NEW, TOLD, TOLD_SOLVED = range(3)
@@ -50,7 +51,7 @@ def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fac
     """False when it is there already; of what stands in the books for ever, also when somebody has solved it."""
     table = tables.finding.c
     same = and_(table.machine == book[0], table.mode == book[1], table.kind == fact.kind, table.key == fact.key)
-    if fact.kind in PASSING:
+    if fact.is_passing:
         same = and_(same, table.solved_at.is_(None))
     if connection.scalar(select(table.id).where(same).limit(1)) is not None:
         return False
@@ -71,27 +72,24 @@ def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fac
     return True
 
 
-def settle_gaps(connection: Connection, book: tuple[str, str], gaps: Sequence[Fact], now: int) -> None:
-    settle_passing(connection, book, ("gap",), gaps, now)
-
-
 def settle_passing(
-    connection: Connection, book: tuple[str, str], kinds: Sequence[Kind], facts: Sequence[Fact], now: int
+    connection: Connection, kinds: Sequence[Kind], facts: Mapping[tuple[str, str], Sequence[Fact]], now: int
 ) -> None:
-    """The open findings of these kinds become exactly `facts`: what is no longer so has solved itself."""
+    """The open findings of these kinds become, for each book, exactly its `facts`: what is no longer so has solved itself."""
+    if not facts:
+        return
     table = tables.finding.c
-    open_ones = and_(table.machine == book[0], table.mode == book[1], table.kind.in_(kinds), table.solved_at.is_(None))
-    held = {
-        (row.kind, row.key): row.id
-        for row in connection.execute(select(table.id, table.kind, table.key).where(open_ones))
-    }
-    current = {(fact.kind, fact.key): fact for fact in facts}
-    gone = [id_ for key, id_ in held.items() if key not in current]
+    machines = sorted({machine for machine, _ in facts})
+    open_ones = and_(among(connection, table.machine, machines), table.kind.in_(kinds), table.solved_at.is_(None))
+    query = select(table.id, table.machine, table.mode, table.kind, table.key).where(open_ones)
+    held = {(row.machine, row.mode, row.kind, row.key): row.id for row in connection.execute(query)}
+    current = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
+    gone = [id_ for key, id_ in held.items() if key[:2] in facts and key not in current]
     if gone:
         connection.execute(update(tables.finding).where(table.id.in_(gone)).values(solved_at=now, solved_by=""))
     for key, fact in current.items():
         if key not in held:
-            keep_fact(connection, book, nim_of(connection, book[0]), fact, now)
+            keep_fact(connection, key[:2], nim_of(connection, key[0]), fact, now)
 
 
 def nim_of(connection: Connection, machine: str) -> str:
@@ -143,7 +141,7 @@ class Findings:
 
     def settle(self, book: tuple[str, str], kinds: Sequence[Kind], facts: Sequence[Fact], now: int) -> None:
         with self._database.write() as connection:
-            settle_passing(connection, book, kinds, facts, now)
+            settle_passing(connection, kinds, {book: facts}, now)
 
     def claim_untold(self, *, older_than: int, now: int, lease: int, limit: int = 50) -> list[Finding]:
         """Those that somebody outside has to hear of, for this instance alone until `lease` milliseconds are over: open ones

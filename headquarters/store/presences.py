@@ -1,25 +1,27 @@
-"""The last word of each box, and what its books are told by it."""
+"""The last word of each box, and what its books are told by it; by the hundred, in one transaction."""
 
 from __future__ import annotations
 
-import msgspec
-from sqlalchemy import Connection, select, update
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from collections.abc import Iterable, Sequence
 
-from exchange.closure import Mode
+import msgspec
+from sqlalchemy import Connection, or_, select, update
+
 from exchange.instants import instant_millis
 from exchange.presence import Presence, Wanted
-from headquarters.core.finding import Kind
+from headquarters.core.finding import Fact, Kind
 from headquarters.core.held import machine_of
 from headquarters.core.presence_checks import facts_of
 from headquarters.store import tables
-from headquarters.store.closures import Book, StaleRing, lock_books, missing_of, settle_gaps_of
+from headquarters.store.books import Book, Key, keep_books, lock_books, missing_of, settle_gaps
+from headquarters.store.bulk import among, write_all
+from headquarters.store.closures import StaleRing
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.register import revision_of
 
 TOLD_BY_PRESENCE: tuple[Kind, ...] = ("tax-server", "version", "clock")
+FORGETS_MILLIS = 3_600_000
 
 
 class LastWord(msgspec.Struct, frozen=True):
@@ -28,49 +30,44 @@ class LastWord(msgspec.Struct, frozen=True):
     presence: Presence
 
 
+class Word(msgspec.Struct, frozen=True):
+    """What a box has said, and its bytes as they came. Nothing is asked of a book that got a closure less than `quiet` milliseconds ago,
+    since more is on its way; with `quiet` below 0 nothing is asked at all."""
+
+    presence: Presence
+    content: bytes
+    quiet: int = 0
+
+    @property
+    def machine(self) -> str:
+        return machine_of(self.presence.nim)
+
+    @property
+    def book(self) -> Key:
+        return self.machine, self.presence.mode
+
+    @property
+    def at(self) -> int:
+        """By the box's clock."""
+        return instant_millis(self.presence.at, "at")
+
+
 class Presences:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def take(
-        self,
-        presence: Presence,
-        *,
-        now: int,
-        content: bytes,
-        newest_version: str = "",
-        quiet: int = 0,
-        revision: int | None = None,
-    ) -> list[Wanted]:
-        """Kept when it is newer than the last, with what it shows; and what has to be asked of the box.
-
-        A book that got a closure less than `quiet` milliseconds ago is being sent, and nothing is asked of it; with `quiet`
-        below 0 nothing is asked at all. StaleRing as for closures."""
-        machine = machine_of(presence.nim)
+        self, words: Sequence[Word], *, now: int, newest_version: str = "", revision: int | None = None
+    ) -> list[list[Wanted]]:
+        """Each is kept when it is newer than the last of its box, with what it shows; and what has to be asked of each box. StaleRing as
+        for closures."""
         with self._database.write() as connection:
             if revision is not None and revision_of(connection) != revision:
                 raise StaleRing
-            book = lock_books(connection, [(machine, presence.mode)])[machine, presence.mode]
-            if _keep(connection, machine, presence, now, content):
-                self._settle(connection, book, presence, now, newest_version)
-            return _wanted(connection, machine, now, quiet)
-
-    def _settle(self, connection: Connection, book: Book, presence: Presence, now: int, newest: str) -> None:
-        at = instant_millis(presence.at, "at")
-        told = presence.z if presence.waiting == 0 else min(presence.z, book.max_z)
-        before = book.told_z
-        book.told_z = max(before, told)
-        if book.told_z != before:
-            mine = (tables.book.c.machine == book.machine, tables.book.c.mode == book.mode)
-            connection.execute(update(tables.book).where(*mine).values(told_z=book.told_z))
-        settle_gaps_of(connection, book, now)
-        last = book.around.get(book.max_z)
-        facts = list(facts_of(presence, at=at, now=now, newest=newest, last=last, closed_at=book.closed_at))
-        passing = [fact for fact in facts if fact.kind in TOLD_BY_PRESENCE]
-        settle_passing(connection, book.key, (*TOLD_BY_PRESENCE, "late"), passing, now)
-        for fact in facts:
-            if fact.kind not in TOLD_BY_PRESENCE:
-                keep_fact(connection, book.key, presence.nim, fact, now)
+            books = lock_books(connection, sorted({word.book for word in words}))
+            fresh = _newer(connection, words, now)
+            _settle(connection, books, fresh, now, newest_version)
+            return _wanted(connection, words, now)
 
     def last_words(self, machines: list[str] | None = None) -> dict[str, LastWord]:
         table = tables.presence
@@ -85,35 +82,69 @@ def _last_word(machine: str, received_at: int, body: bytes) -> LastWord:
     return LastWord(machine, received_at, msgspec.json.decode(body, type=Presence))
 
 
-def _keep(connection: Connection, machine: str, presence: Presence, now: int, content: bytes) -> bool:
-    """False when a later one is here already: two ways upstream need not agree on the order. By the box's clock, unless that
-    was set back: one that is heard an hour after the last counts as the newer."""
-    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
-    table = tables.presence
-    row = {"machine": machine, "at": instant_millis(presence.at, "at"), "received_at": now, "body": content}
-    statement = insert(table)
-    new = statement.excluded
-    newer = (new.at >= table.c.at) | (new.received_at > table.c.received_at + 3_600_000)
-    replace = statement.on_conflict_do_update(
-        index_elements=["machine"], set_={name: new[name] for name in ("at", "received_at", "body")}, where=newer
-    )
-    return connection.execute(replace, row, execution_options={"preserve_rowcount": True}).rowcount == 1
+def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word]:
+    """The last word of each book, where it is newer than what was here: two ways upstream need not agree on the order, and each word
+    comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer."""
+    table = tables.presence.c
+    machines = sorted({word.machine for word in words})
+    query = select(table.machine, table.at, table.received_at).where(among(connection, table.machine, machines))
+    held = {row.machine: row for row in connection.execute(query)}
+
+    def is_newer(word: Word) -> bool:
+        last = held.get(word.machine)
+        return last is None or word.at > last.at or now > last.received_at + FORGETS_MILLIS
+
+    fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
+    last = {word.machine: word for word in fresh}
+    rows = [
+        {"machine": machine, "at": word.at, "received_at": now, "body": word.content}
+        for machine, word in sorted(last.items())
+    ]
+    write_all(connection, tables.presence, rows, replaced=("at", "received_at", "body"))
+    return list({word.book: word for word in fresh}.values())
 
 
-def _wanted(connection: Connection, machine: str, now: int, quiet: int) -> list[Wanted]:
-    """From the first that is missing on, of each book."""
-    if quiet < 0:
-        return []
-    modes: tuple[Mode, ...] = ("live", "test")
+def _settle(connection: Connection, books: dict[Key, Book], words: Sequence[Word], now: int, newest: str) -> None:
+    """`words` has one of each book."""
+    told = [books[word.book] for word in words if _tell(books[word.book], word.presence)]
+    keep_books(connection, sorted(told, key=lambda book: book.key), None)
+    settle_gaps(connection, [books[word.book] for word in words], now)
+    facts = {word.book: list(_facts(books[word.book], word, now, newest)) for word in words}
+    passing = {book: [fact for fact in found if fact.kind in TOLD_BY_PRESENCE] for book, found in facts.items()}
+    settle_passing(connection, (*TOLD_BY_PRESENCE, "late"), passing, now)
+    for word in words:
+        for fact in facts[word.book]:
+            if fact.kind not in TOLD_BY_PRESENCE:
+                keep_fact(connection, word.book, word.presence.nim, fact, now)
+
+
+def _tell(book: Book, presence: Presence) -> bool:
+    """Whether the book has changed: by what the box has closed, or by the ledger that it follows since the last look."""
+    before = book.told_z
+    if book.follows(presence.ledger):
+        book.told_z = max(before, presence.z if presence.waiting == 0 else min(presence.z, book.max_z))
+    return book.told_z != before or book.is_newly_followed
+
+
+def _facts(book: Book, word: Word, now: int, newest: str) -> Iterable[Fact]:
+    last = book.last if book.follows(word.presence.ledger) else None
+    return facts_of(word.presence, at=word.at, now=now, newest=newest, last=last, closed_at=book.closed_at)
+
+
+def _wanted(connection: Connection, words: Sequence[Word], now: int) -> list[list[Wanted]]:
+    """For each, from the first that is missing on, of each book of that box."""
     table = tables.book.c
-    held = {row.mode: row for row in connection.execute(select(tables.book).where(table.machine == machine))}
-    wanted = []
-    for mode in modes:
-        row = held.get(mode)
-        if row is None or row.held == max(row.max_z, row.told_z) or now - row.received_at < quiet:
+    quiet = {word.machine: word.quiet for word in words if word.quiet >= 0}
+    lacks = or_(table.held < table.max_z, table.held < table.told_z)
+    query = select(tables.book).where(among(connection, table.machine, sorted(quiet)), lacks)
+    wanted: dict[str, list[Wanted]] = {}
+    for row in connection.execute(query.order_by(table.machine, table.mode)).all():
+        if now - row.received_at < quiet[row.machine]:
             continue
-        ranges = missing_of(connection, (machine, mode), max(row.max_z, row.told_z))
-        wanted.append(Wanted(mode, ranges[0][0]))
-        mine = (table.machine == machine, table.mode == mode)
-        connection.execute(update(tables.book).where(*mine).values(asked_at=now))
-    return wanted
+        book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
+        first = next((missing.first for missing in missing_of(connection, book) if not missing.is_gone), None)
+        if first is not None:
+            wanted.setdefault(row.machine, []).append(Wanted(row.mode, first))
+            mine = (table.machine == row.machine, table.mode == row.mode)
+            connection.execute(update(tables.book).where(*mine).values(asked_at=now))
+    return [wanted.get(word.machine, []) if word.quiet >= 0 else [] for word in words]

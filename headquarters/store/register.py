@@ -10,17 +10,18 @@ from collections.abc import Sequence
 
 import msgspec
 from sqlalchemy import Connection, Table, delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from exchange.closure import Nim
+from exchange.closure import Id, Nim
 from exchange.keys import VerifyingKey, verifying_key
 from headquarters.core.held import machine_of
 from headquarters.store import tables
+from headquarters.store.bulk import insert_new, write_all
 from headquarters.store.database import Database
 
-COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.person, tables.api_key)
-LEARNT = ("usual_at", "usual_days")
+COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
+OF_A_LEDGER = ("gap", "fork", "chain")
+"""Kinds of findings that end with the ledger they are about."""
+_ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
 
 
@@ -82,7 +83,7 @@ class Register:
     def identity(self) -> str:
         """Of this database, for as long as it lives; a new one when it is made anew."""
         with self._database.write() as connection:
-            _insert_new(connection, tables.meta, {"name": "identity", "value": uuid.uuid4().hex})
+            insert_new(connection, tables.meta, [{"name": "identity", "value": uuid.uuid4().hex}])
             return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == "identity")))
 
     def ring(self) -> Ring:
@@ -105,11 +106,11 @@ class Register:
                 "usual_days": 0,
                 "added_at": now,
             }
-            _insert_new(connection, tables.box, {"machine": machine, "nim": nim, **row})
+            insert_new(connection, tables.box, [{"machine": machine, "nim": nim, **row}])
             named = {name: text for name, text in (("label", label), ("region", region)) if text}
             connection.execute(update(tables.box).where(tables.box.c.machine == machine).values(nim=nim, **named))
-            _insert_new(
-                connection, tables.box_key, {"machine": machine, "key_id": key.id, "line": line, "added_at": now}
+            insert_new(
+                connection, tables.box_key, [{"machine": machine, "key_id": key.id, "line": line, "added_at": now}]
             )
             table = tables.box_key.c
             one = (table.machine == machine, table.key_id == key.id)
@@ -125,6 +126,23 @@ class Register:
             done = connection.execute(update(tables.box_key).where(*one).values(revoked_at=now)).rowcount == 1
             count_up(connection)
             return done
+
+    def accept_ledger(self, machine: str, ledger_id: str, who: str, now: int) -> bool:
+        """The box goes on with that ledger: the one before is lost. What was found of that one is solved by it; False when there is no such
+        box, ValueError for an id that is none. The book follows from the next closure or presence on."""
+        if _ID.fullmatch(ledger_id) is None:
+            raise ValueError(f"{ledger_id} is not the id of a ledger")
+        row = {"machine": machine, "ledger_id": ledger_id, "accepted_at": now, "accepted_by": who}
+        table = tables.finding.c
+        lost = (table.machine == machine, table.kind.in_(OF_A_LEDGER), table.solved_at.is_(None))
+        with self._database.write() as connection:
+            if connection.scalar(select(tables.box.c.machine).where(tables.box.c.machine == machine)) is None:
+                return False
+            write_all(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
+            solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted"}
+            connection.execute(update(tables.finding).where(*lost).values(solved))
+            count_up(connection)
+            return True
 
     def set_closing(self, machine: str, minute: int | None) -> bool:
         """When that shop usually closes, in minutes of the day; None to learn it."""
@@ -190,12 +208,7 @@ def revision_of(connection: Connection) -> int:
 
 def count_up(connection: Connection, to: int | None = None) -> None:
     """Also when nothing changed: the price is one more look at the keys."""
-    _insert_new(connection, tables.meta, {"name": "revision", "value": "0"})
+    insert_new(connection, tables.meta, [{"name": "revision", "value": "0"}])
     lock = select(tables.meta.c.value).where(tables.meta.c.name == "revision").with_for_update()
     value = to if to is not None else int(connection.scalar(lock) or 0) + 1
     connection.execute(update(tables.meta).where(tables.meta.c.name == "revision").values(value=str(value)))
-
-
-def _insert_new(connection: Connection, table: Table, row: dict[str, object]) -> None:
-    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
-    connection.execute(insert(table).on_conflict_do_nothing(), row)

@@ -12,6 +12,7 @@ from support.hq.store import take
 from exchange.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
 from headquarters.findings.watch import Pace, Watch
+from headquarters.store.presences import Word
 
 UTC = ZoneInfo("Africa/Ouagadougou")
 MINUTE = 60_000
@@ -77,7 +78,7 @@ def test_late_until_it_closes(store):
     watch.look(now + MINUTE)
     assert len(store.findings.listed()) == 2
     presence = box.presence(at=now)
-    store.presences.take(presence, now=now + 2 * MINUTE, content=box.sent_presence(presence)[1])
+    store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=now + 2 * MINUTE)
     assert late() == []
     watch.look(now + 30 * MINUTE)
     assert late() == []

@@ -18,6 +18,7 @@ from support.hq.running import RunningHq
 from support.hq.store import received
 from support.tools import need
 
+from headquarters.store.presences import Word
 from headquarters.store.store import Store
 
 NIM = "EL02000015-1"
@@ -52,7 +53,7 @@ def fill(store):
         kept = [closure for closure in closures if (box, closure.z_number) != (first, 3)]
         store.closures.take([received(box, closure, store) for closure in kept], now=now)
     presence = second.presence(at=now, tax_days=6)
-    store.presences.take(presence, now=now, content=second.sent_presence(presence)[1])
+    store.presences.take([Word(presence, second.sent_presence(presence)[1])], now=now)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,51 @@
+"""What comes one by one, gathered: while one transaction is on its way to the disk, the next one fills up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from headquarters.store.closures import StaleRing
+from headquarters.store.database import StoreError
+
+AT_ONCE = 500
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Gatherer(Generic[T, R]):
+    """`take` makes one transaction of many, and says what became of each. `wait` seconds are given to others to come along: 0 for what
+    somebody is waiting for."""
+
+    def __init__(self, take: Callable[[Sequence[T]], Awaitable[Sequence[R]]], wait: float = 0.0) -> None:
+        self._take = take
+        self._wait = wait
+        self._waiting: asyncio.Queue[tuple[T, asyncio.Future[R]]] = asyncio.Queue(4 * AT_ONCE)
+
+    async def add(self, one: T) -> R:
+        """What became of it; StaleRing and StoreError as `take` has them."""
+        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        await self._waiting.put((one, done))
+        return await done
+
+    async def run(self) -> None:
+        while True:
+            batch = [await self._waiting.get()]
+            await asyncio.sleep(self._wait)
+            while len(batch) < AT_ONCE and not self._waiting.empty():
+                batch.append(self._waiting.get_nowait())
+            await self._settle(batch)
+
+    async def _settle(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
+        try:
+            results = await self._take([one for one, _ in batch])
+        except (StaleRing, StoreError) as error:
+            for _, done in batch:
+                if not done.done():
+                    done.set_exception(error)
+            return
+        for (_, done), result in zip(batch, results, strict=True):
+            if not done.done():
+                done.set_result(result)

@@ -1,0 +1,180 @@
+"""Books: how far each goes, what of it is here, and which ledger it follows. Their rows are the locks under which closures are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+
+from headquarters.core import checks
+from headquarters.core.checks import Missing
+from headquarters.core.held import Held
+from headquarters.store import tables
+from headquarters.store.bulk import among, insert_new, write_all
+from headquarters.store.findings import settle_passing
+
+Key = tuple[str, str]
+"""A book: machine and mode."""
+KEPT = ("max_z", "held", "told_z", "last", "closed_at", "ledger")
+
+
+class Book(msgspec.Struct):
+    """A row of `book` under lock, and what of its closures is at hand, by number. `ledger` is None until somebody has accepted
+    another ledger than the one it began with; from then on only that one's closures count in it."""
+
+    machine: str
+    mode: str
+    max_z: int = 0
+    held: int = 0
+    told_z: int = 0
+    closed_at: int = 0
+    ledger: str | None = None
+    around: dict[int, Held] = {}
+    was_whole: bool = True
+    is_newly_followed: bool = False
+
+    @property
+    def key(self) -> Key:
+        return self.machine, self.mode
+
+    @property
+    def top(self) -> int:
+        return max(self.max_z, self.told_z)
+
+    @property
+    def last(self) -> Held | None:
+        return self.around.get(self.max_z)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.held == self.top
+
+    def follows(self, ledger_id: str) -> bool:
+        return self.ledger in (None, ledger_id)
+
+
+def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
+    """Rows of `book`, made where there are none, held until the transaction ends."""
+    if not keys:
+        return {}
+    found = _locked(connection, keys)
+    fresh = [key for key in keys if key not in found]
+    if fresh:
+        empty = {"max_z": 0, "held": 0, "told_z": 0, "closed_at": 0, "received_at": 0, "asked_at": 0}
+        insert_new(connection, tables.book, [{"machine": machine, "mode": mode, **empty} for machine, mode in fresh])
+        found |= _locked(connection, fresh)
+    accepted = accepted_ledgers(connection, sorted({machine for machine, _ in keys}))
+    for book in found.values():
+        if book.ledger != accepted.get(book.machine):
+            _follow(connection, book, accepted.get(book.machine))
+    return found
+
+
+def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
+    table = tables.book.c
+    modes = {mode for _, mode in keys}
+    of_mode = [
+        and_(table.mode == mode, among(connection, table.machine, [m for m, k in keys if k == mode]))
+        for mode in sorted(modes)
+    ]
+    query = select(tables.book).where(or_(*of_mode)).order_by(table.machine, table.mode).with_for_update()
+    books = {}
+    for row in connection.execute(query):
+        book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, {})
+        book.was_whole = book.is_whole
+        if row.last is not None:
+            book.around[row.max_z] = read_held(row.last)
+        books[book.key] = book
+    return books
+
+
+def accepted_ledgers(connection: Connection, machines: Sequence[str]) -> dict[str, str]:
+    """The newest of each machine that has any."""
+    table = tables.ledger.c
+    query = select(table.machine, table.ledger_id).where(among(connection, table.machine, machines))
+    return {row.machine: row.ledger_id for row in connection.execute(query.order_by(table.accepted_at))}
+
+
+def _follow(connection: Connection, book: Book, ledger: str | None) -> None:
+    """The book is from now on that ledger's: what of it is here already counts, and what others sent does not."""
+    table = tables.closure.c
+    book.ledger = ledger
+    query = select(func.count(table.z.distinct()), func.max(table.z)).where(of_book(book))
+    book.held, last = connection.execute(query).one()
+    book.max_z, book.told_z, book.closed_at, book.around = last or 0, 0, 0, {}
+    book.was_whole, book.is_newly_followed = False, True  # whatever was missing before is looked at again
+    if book.max_z:
+        row = connection.execute(
+            select(table.held, table.created_at).where(of_book(book), table.z == book.max_z)
+        ).first()
+        if row is not None:
+            book.around[book.max_z], book.closed_at = read_held(row.held), row.created_at
+
+
+def of_book(book: Book) -> ColumnElement[bool]:
+    """The closures that count in it."""
+    table = tables.closure.c
+    mine = and_(table.machine == book.machine, table.mode == book.mode)
+    return mine if book.ledger is None else and_(mine, table.ledger_id == book.ledger)
+
+
+def keep_books(connection: Connection, books: Sequence[Book], received_at: int | None) -> None:
+    """`received_at` when closures of them have come."""
+    rows = [
+        {
+            "machine": book.machine,
+            "mode": book.mode,
+            "max_z": book.max_z,
+            "held": book.held,
+            "told_z": book.told_z,
+            "last": None if book.last is None else msgspec.msgpack.encode(book.last),
+            "closed_at": book.closed_at,
+            "received_at": received_at or 0,
+            "asked_at": 0,
+            "ledger": book.ledger,
+        }
+        for book in books
+    ]
+    write_all(connection, tables.book, rows, replaced=(*KEPT, "received_at") if received_at else KEPT)
+
+
+def settle_gaps(connection: Connection, books: Sequence[Book], now: int) -> None:
+    """The open gaps of these books become what is missing of them now."""
+    changed = [book for book in books if not (book.was_whole and book.is_whole)]
+    found = {book.key: checks.gaps([] if book.is_whole else missing_of(connection, book)) for book in changed}
+    settle_passing(connection, ("gap",), found, now)
+
+
+def missing_of(connection: Connection, book: Book) -> list[Missing]:
+    """Found beside each other in the database: a book of ten years is not read here for one gap. What a ledger says it never had is gone;
+    in one that was accepted in the place of another, that is as it has to be."""
+    table = tables.closure.c
+    following = func.lead(table.z).over(order_by=table.z).label("following")
+    numbered = select(table.z.label("z"), following).where(of_book(book)).subquery().c
+    jumps = select(numbered.z, numbered.following).where(numbered.following > numbered.z + 1).order_by(numbered.z)
+    ranges = [(z + 1, following - 1) for z, following in connection.execute(jumps)]
+    first, last = connection.execute(select(func.min(table.z), func.max(table.z)).where(of_book(book))).one()
+    if first is None:
+        return [Missing(1, book.top)] if book.top else []
+    if first > 1:
+        ranges.insert(0, (1, first - 1))
+    after = numbered_closures(connection, book, {end + 1 for _, end in ranges})
+    found = [Missing(begin, end, _is_gone(after[end + 1], begin, end)) for begin, end in ranges]
+    if book.top > last:
+        found.append(Missing(last + 1, book.top))
+    return [one for one in found if not (one.is_gone and book.ledger)]
+
+
+def _is_gone(after: Held, first: int, last: int) -> bool:
+    return any(begin <= first and last <= end for begin, end in after.gone)
+
+
+def numbered_closures(connection: Connection, book: Book, numbers: set[int]) -> dict[int, Held]:
+    table = tables.closure.c
+    query = select(table.z, table.held).where(of_book(book), among(connection, table.z, sorted(numbers)))
+    return {z: read_held(held) for z, held in connection.execute(query)} if numbers else {}
+
+
+def read_held(content: bytes) -> Held:
+    return msgspec.msgpack.decode(content, type=Held)

@@ -1,0 +1,80 @@
+"""Many rows in one statement, as each of the two databases takes them best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Table, any_, literal
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+Row = dict[str, Any]
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy's own
+
+
+def is_sqlite(connection: Connection) -> bool:
+    return connection.dialect.name == "sqlite"
+
+
+def among(connection: Connection, column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+    """`column` is one of them; one parameter on PostgreSQL, however many they are."""
+    if is_sqlite(connection):
+        return column.in_(values)
+    return column == any_(literal(list(values), ARRAY(column.type)))
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Those that are there already stay as they are."""
+    insert = sqlite_insert if is_sqlite(connection) else postgresql_insert
+    connection.execute(insert(table).on_conflict_do_nothing(), rows)
+
+
+def insert_all(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """New rows, with the same columns each; by COPY where there is one."""
+    if is_sqlite(connection):
+        connection.execute(table.insert(), rows)
+        return
+    names = list(rows[0])
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(f"COPY {_named(table)} ({_listed(table, names)}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row([row[name] for name in names])
+
+
+def write_all(connection: Connection, table: Table, rows: Sequence[Row], replaced: Sequence[str]) -> None:
+    """New rows, or where there is one with that primary key, its columns `replaced`. Each key once."""
+    if not rows:
+        return
+    key = [column.name for column in table.primary_key]
+    if is_sqlite(connection):
+        statement = sqlite_insert(table)
+        new = {name: statement.excluded[name] for name in replaced}
+        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=new), rows)
+        return
+    names = list(rows[0])
+    arrays = ", ".join(f"%s::{_type(table.c[name])}[]" for name in names)
+    new_values = ", ".join(f"{_quoted(name)} = excluded.{_quoted(name)}" for name in replaced)
+    statement_text = (
+        f"INSERT INTO {_named(table)} ({_listed(table, names)}) SELECT * FROM unnest({arrays}) "  # noqa: S608  # names of our own tables
+        f"ON CONFLICT ({_listed(table, key)}) DO UPDATE SET {new_values}"
+    )
+    connection.exec_driver_sql(statement_text, tuple([row[name] for row in rows] for name in names))
+
+
+def _type(column: Column[Any]) -> str:
+    return column.type.compile(_POSTGRESQL)
+
+
+def _quoted(name: str) -> str:
+    return _POSTGRESQL.identifier_preparer.quote(name)
+
+
+def _named(table: Table) -> str:
+    return _quoted(table.name)
+
+
+def _listed(table: Table, names: Sequence[str]) -> str:
+    return ", ".join(_quoted(table.c[name].name) for name in names)

@@ -1,0 +1,172 @@
+"""A ledger that was put back or lost: what the next one says of the numbers that are gone, and what a person may accept. On both databases."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+from support.hq.paper_box import DAY, EVENING, PaperBox
+from support.hq.store import NOW, take
+
+from exchange.closure import Gap
+from exchange.presence import Wanted
+from headquarters.store.closures import Outcome
+from headquarters.store.database import HEAD
+from headquarters.store.presences import Word
+from headquarters.store.store import Store
+
+LATER = EVENING + 30 * DAY
+
+
+@pytest.fixture
+def box(store):
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=NOW)
+    return box
+
+
+def another_ledger(box):
+    """The same machine and key, and a ledger that begins anew."""
+    return PaperBox(box.nim, key=box.key, seed="after the loss")
+
+
+def open_findings(store):
+    return sorted((finding.kind, *finding.facts.values()) for finding in store.findings.listed(is_open=True))
+
+
+def say(store, box, now=LATER):
+    """Its presence; what it is asked for."""
+    presence = box.presence(at=now)
+    [wanted] = store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=now)
+    return wanted
+
+
+def restored_after(store, box, lost):
+    """Two closures are here; those with the numbers `lost` died with the ledger before anybody had them."""
+    take(store, box, box.close(), box.close())
+    for _ in lost:
+        box.close()
+    box.forget(2)
+    gaps = (Gap(first=lost[0], last=lost[-1], known_from="high-water"),)
+    take(store, box, box.close(z_number=lost[-1] + 1, gaps=gaps))
+
+
+def test_numbers_that_are_gone_are_not_asked_for(store, box):
+    """What a restored ledger says it never had is a finding of its own, which a person ends, and no box is asked for it again."""
+    restored_after(store, box, [3, 4])
+    assert open_findings(store) == [("gap", 3, 4, "gone")]
+    assert say(store, box) == []
+    [finding] = store.findings.listed(is_open=True)
+    assert store.findings.solve(finding.id, "Awa", "typed in from paper", LATER)
+    take(store, box, box.close(), now=LATER + 1)
+    assert open_findings(store) == []
+    assert say(store, box, LATER + DAY) == []
+
+
+def test_numbers_that_are_gone_and_come_after_all(store, box):
+    """They were on their way: the finding solves itself."""
+    take(store, box, box.close(), box.close())
+    late = box.close()
+    box.forget(2)
+    take(store, box, box.close(z_number=4, gaps=(Gap(first=3, last=3),)))
+    take(store, box, late)
+    assert "gap" not in {kind for kind, *_ in open_findings(store)}
+
+
+def test_a_gap_behind_what_is_gone_is_asked_for(store, box):
+    """Only what the ledger has and headquarters has not."""
+    restored_after(store, box, [3, 4])
+    box.close()
+    closure = box.close()
+    take(store, box, closure)
+    assert open_findings(store) == [("gap", 3, 4, "gone"), ("gap", 6, 6)]
+    assert say(store, box) == [Wanted("live", 6)]
+
+
+def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
+    """A box whose ledger was lost begins with Z 1 again: a fork, until a person accepts its ledger; then its closures are asked for, all
+    are taken, both ledgers' money counts, and no finding is left."""
+    take(store, box, *(box.close() for _ in range(3)))
+    new = another_ledger(box)
+    first, second = new.close(5), new.close(5)
+    assert take(store, new, first) == [Outcome.FORK]
+    say(store, new)
+    assert [kind for kind, *_ in open_findings(store)] == ["fork", "fork"]
+    assert store.register.accept_ledger(new.nim.partition("-")[0], new.ledger, "awa", LATER)
+    assert open_findings(store) == []
+    assert say(store, new, LATER + 1) == [Wanted("live", 1)]
+    assert open_findings(store) == [("gap", 1, 2)]
+    assert take(store, new, first, second) == [Outcome.STORED] * 2
+    assert open_findings(store) == []
+    assert say(store, new, LATER + DAY) == []
+    assert [line.z for line in store.figures.lines()] == [1, 1, 2, 2, 3]
+    assert sum(line.ttc for line in store.figures.lines()) == 8000 * (3 * 2 + 2 * 5)
+    assert {finding.solved_by for finding in store.findings.listed() if finding.kind == "fork"} == {"awa"}
+
+
+def test_what_the_lost_ledger_still_sends(store, box):
+    """After the new one was accepted: money, and no part of its book; a second closure with a number of the lost one is a fork."""
+    closures = [box.close() for _ in range(3)]
+    take(store, box, closures[0])
+    new = another_ledger(box)
+    store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
+    assert take(store, new, new.close()) == [Outcome.STORED]
+    assert take(store, box, closures[2], closures[0]) == [Outcome.STORED, Outcome.KNOWN]
+    box.forget(2)
+    assert take(store, box, box.close(9)) == [Outcome.FORK]
+    assert take(store, new, new.close()) == [Outcome.STORED]
+    assert [kind for kind, *_ in open_findings(store)] == ["fork"]
+
+
+def test_a_new_ledger_that_goes_on_with_the_numbers(store, box):
+    """Somebody has told the box which Z was the last: after it was accepted, neither its numbers nor its chain are in question."""
+    take(store, box, *(box.close() for _ in range(3)))
+    new = another_ledger(box)
+    fourth = new.close(z_number=4, gaps=(Gap(first=1, last=3),))
+    take(store, new, fourth)
+    assert ("chain", 4, "previous", "0" * 16, box.closures[-1].chain_head[:16]) in open_findings(store)
+    store.register.accept_ledger("EL02000015", new.ledger, "awa", LATER)
+    take(store, new, new.close())
+    assert [kind for kind, *_ in open_findings(store) if kind in ("gap", "chain", "fork")] == []
+    assert say(store, new) == []
+
+
+def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
+    """It is in the register's copy: read again in the order of the stream, the closures of both ledgers are all taken."""
+    new = another_ledger(box)
+    old, fresh = [box.close() for _ in range(3)], [new.close() for _ in range(2)]
+    store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
+    copy = store.register.to_copy()
+    again = Store(f"sqlite:///{tmp_path}/again.sqlite3")
+    again.open()
+    assert again.register.from_copy(copy)
+    assert take(again, box, *old) == [Outcome.STORED] * 3
+    assert take(again, new, *fresh) == [Outcome.STORED] * 2
+    assert open_findings(again) == []
+    again.close()
+
+
+def test_who_has_no_such_ledger(store):
+    """A machine that nobody has added, and an id that is none."""
+    assert not store.register.accept_ledger("EL02000099", PaperBox().ledger, "awa", NOW)
+    with pytest.raises(ValueError, match="not the id"):
+        store.register.accept_ledger("EL02000099", "x", "awa", NOW)
+
+
+def test_from_the_first_version_on(new_url):
+    """A database of version 1 with a closure in it is brought up to date at the start, and goes on."""
+    box = PaperBox()
+    old = Store(new_url)
+    old.open()
+    old.register.add(box.nim, box.key.public, now=NOW)
+    take(old, box, box.close())
+    with old.database.write() as connection:
+        connection.execute(text("DROP TABLE ledger"))
+        connection.execute(text("ALTER TABLE book DROP COLUMN ledger"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    old.close()
+    store = Store(new_url)
+    store.open()
+    assert take(store, box, box.close(), box.closures[0]) == [Outcome.STORED, Outcome.KNOWN]
+    with store.database.read() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD
+    store.close()
