@@ -9,10 +9,12 @@ from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
 from daemon.api.document.openapi import document
+from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.middleware import OuterMiddleware
 from daemon.api.page import entrance
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.screens import attention, box, closures, invoices, today
+from daemon.api.page.first_start import FirstStart
+from daemon.api.page.screens import attention, box, closures, first_start, invoices, today, welcome
 from daemon.api.routes import (
     articles,
     cash,
@@ -50,7 +52,20 @@ PAGE_ROUTES = (
     *closures.HANDLERS,
     *attention.HANDLERS,
     *box.HANDLERS,
+    *welcome.HANDLERS,
 )
+
+
+def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -> Litestar:
+    """The page that a box without a configuration shows; nothing of the API is there."""
+    app = Litestar(
+        route_handlers=[*first_start.HANDLERS, entrance.choose_language, entrance.static],
+        state=State({"page": first, "wrong_codes": first_start.new_wrong_codes()}),
+        openapi_config=None,
+        logging_config=None,
+    )
+    app.asgi_handler = OuterMiddleware(app.asgi_router, allowed_hosts, CrossOrigin())
+    return app
 
 
 def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:

@@ -12,6 +12,8 @@ import re
 import secrets
 from typing import Final
 
+from daemon.language import Text
+
 SHORTEST: Final = 10
 LONGEST: Final = 200
 """Characters; more would be time spent for strangers."""
@@ -22,22 +24,22 @@ _MEMORY: Final = 64 * 1024 * 1024
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
 
 
-def fault_of_name(name: str) -> str:
-    """What is wrong with a name to log in by; empty when nothing is."""
+def fault_of_name(name: str) -> Text | None:
+    """What is wrong with a name to log in by; None when nothing is."""
     if _NAME.fullmatch(name):
-        return ""
-    return "has to be 1 to 32 of the characters a-z 0-9 . _ - and begin with a letter or a digit"
+        return None
+    return Text("has to be 1 to 32 of the characters a-z 0-9 . _ - and begin with a letter or a digit")
 
 
-def fault_of_password(password: str, name: str) -> str:
-    """What is wrong with a new password; empty when nothing is."""
+def fault_of_password(password: str, name: str) -> Text | None:
+    """What is wrong with a new password; None when nothing is."""
     if not SHORTEST <= len(password) <= LONGEST:
-        return f"has to have {SHORTEST} to {LONGEST} characters"
+        return Text("has to have {least} to {most} characters", least=SHORTEST, most=LONGEST)
     if not password.isprintable():
-        return "holds characters that cannot be typed"
+        return Text("holds characters that cannot be typed")
     if len(set(password)) <= 3 or name in password.lower():  # noqa: PLR2004  aaaaaaaaaa, 1212121212
-        return "is too easy to guess"
-    return ""
+        return Text("is too easy to guess")
+    return None
 
 
 def hash_password(password: str) -> str:

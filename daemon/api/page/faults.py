@@ -10,7 +10,7 @@ from daemon.api import refusals
 from daemon.api.page.deps import BoxFailed
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.language import Speaker, Text
+from daemon.language import Language, Speaker, Text, tell
 
 log = structlog.get_logger(__name__)
 
@@ -27,11 +27,13 @@ class Foreign(Exception):
 class Fault:
     status: int
     text: Text
-    detail: str = ""
+    error: Exception | None = None
 
     def told(self, say: Speaker) -> str:
+        """With what was wrong exactly, where the error knows it."""
         sentence = self.text.told(say.language)
-        return f"{sentence} ({self.detail})" if self.detail else sentence
+        detail = _detail(self.error, say.language) if isinstance(self.error, TOLD) else ""
+        return f"{sentence} ({detail})" if detail else sentence
 
 
 FAULTS: dict[type[Exception], tuple[int, Text]] = {
@@ -59,6 +61,27 @@ def fault_of(error: Exception) -> Fault:
     for kind in type(error).__mro__:
         if kind in FAULTS:
             status, text = FAULTS[kind]
-            return Fault(status, text, errors.without_paths(str(error)) if isinstance(error, TOLD) else "")
+            return Fault(status, text, error)
     log.error("page.failed", exc_info=error)
     return Fault(500, UNKNOWN)
+
+
+FIELDS = {
+    "name": Text("Name"),
+    "password": Text("Password"),
+    "role": Text("Role"),
+    "label": Text("Till"),
+    "till": Text("Till"),
+    "decision": Text("Decision"),
+    "reason": Text("Reason"),
+    "machines": Text("Machines"),
+}
+"""What a field is called on the screen."""
+
+
+def _detail(error: Exception | None, language: Language) -> str:
+    """In the person's language as far as it was written as a text; no path of the box is in it."""
+    if isinstance(error, errors.InvalidRequest):
+        told = [f"{tell(FIELDS.get(e.field, e.field), language)}: {tell(e.message, language)}" for e in error.errors]
+        return errors.without_paths("; ".join(told))
+    return errors.without_paths(str(tell(error, language)))

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from functools import cache
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -194,7 +194,7 @@ def screen(path: str, right: Right, *, change: bool = False) -> Callable[[Screen
 
 
 def fault_page(request: AnyRequest, error: Exception) -> Reply:
-    page: PageDeps = request.app.state["page"]
+    page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
         return redirect("/ui/login")
     fault = fault_of(error)
@@ -225,7 +225,22 @@ def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> R
     )
 
 
-def html(request: AnyRequest, page: PageDeps, template: str, *, status: int = 200, **values: Any) -> Reply:
+class Configured(Protocol):
+    @property
+    def language(self) -> Language:
+        """Where neither the person nor the browser wishes another."""
+        ...
+
+
+def html(
+    request: AnyRequest,
+    page: Configured,
+    template: str,
+    *,
+    status: int = 200,
+    headers: tuple[Header, ...] = POLICY,
+    **values: Any,
+) -> Reply:
     language = language_of(request, page.language)
     told = {
         "say": Speaker(language),
@@ -239,7 +254,7 @@ def html(request: AnyRequest, page: PageDeps, template: str, *, status: int = 20
         **values,
     }
     text = environment().get_template(template).render(**told)
-    return Answer(text.encode(), status=status, media_type=HTML, headers=POLICY)
+    return Answer(text.encode(), status=status, media_type=HTML, headers=headers)
 
 
 def redirect(path: str, *headers: Header) -> Reply:

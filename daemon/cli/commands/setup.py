@@ -6,52 +6,21 @@ Whatever can fail comes before the configuration is put in its place: a setup th
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from daemon.cli.ledger import now, with_ledger
-from daemon.cli.setup_shown import Done, show_end, show_machines, show_ports, told
-from daemon.cli.shared import FOUND_WRONG, Failure, check_nim, examples, json_option, print_json, warn
+from daemon.cli.setup_shown import show_end, show_machines, show_ports, told
+from daemon.cli.setup_work import Wanted, authority, check_place, set_up
+from daemon.cli.shared import FOUND_WRONG, check_nim, examples, json_option, print_json, warn
 from daemon.core.machine.nim import same_machine
 from daemon.language import tr
-from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.setup.plan import Network, Plan
     from daemon.setup.search import Asked
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the command line says; None and empty where it says nothing."""
-
-    config: Path
-    ports: tuple[str, ...]
-    baudrate: int
-    nims: tuple[str, ...]
-    network: Network | None
-    host: str | None
-    http_port: int
-    ledger: Path
-    isf: str | None
-    operator_id: str
-    operator_name: str | None
-    key: bool
-    label: str
-    yes: bool
-    force: bool
-    as_json: bool
-
-    @property
-    def may_ask(self) -> bool:
-        return not self.yes and not self.as_json and sys.stdin.isatty()
 
 
 def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -71,6 +40,7 @@ def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, 
         'sudo mcfd setup --yes --nim EL02000015-1 --operator-name "Caisse 1" --json',
         "sudo mcfd setup --port /dev/ttyS0 --force",
         "sudo mcfd setup --port tcp://192.168.1.50:4001",
+        "sudo mcfd setup --page 192.168.1.20",
     ),
 )
 @click.option(
@@ -104,15 +74,27 @@ def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 @click.option("--operator-name", help=tr('Its name, as "Caisse 1".'))
 @click.option("--key/--no-key", default=True, show_default=True, help=tr("Make a key for each machine."))
 @click.option("--label", default="setup", show_default=True, help=tr('Whose key it is, as "till 1".'))
+@click.option(
+    "--page",
+    is_flag=False,
+    flag_value="127.0.0.1",
+    metavar=tr("[ADDRESS]"),
+    help=tr("Set it up in a browser instead: at this address of the box, or, without one, on the box alone."),
+)
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
 @click.option("--force", is_flag=True, help=tr("Replace a configuration that exists; the old one is kept beside it."))
 @json_option
 def command(**flags: Any) -> int:
+    page = flags.pop("page")
     wanted = Wanted(**flags)
+    if page:
+        from daemon.cli.first_start import serve
+
+        return serve(wanted, check_place(wanted), page)
     from daemon.setup.plan import checked, write
     from daemon.setup.search import candidates, machines, search
 
-    place = _check_place(wanted)
+    place = check_place(wanted)
     ports = candidates(wanted.ports)
     asked = asyncio.run(search(ports, wanted.baudrate))
     if not wanted.as_json:
@@ -126,29 +108,14 @@ def command(**flags: Any) -> int:
     settings = checked(plan)
     if wanted.may_ask:
         click.confirm(tr("Write {path}?", path=place), default=True, abort=True)
-    root = _authority(settings)
-    done = [_set_up(wanted, plan, settings, each) for each in chosen]
+    root = authority(settings)
+    done = [set_up(wanted, plan, settings, each) for each in chosen]
     kept = write(plan, place)
     if wanted.as_json:
         print_json(told(place, kept, root, asked, done))
     else:
         show_end(place, kept, root, done)
     return 0
-
-
-def _check_place(wanted: Wanted) -> Path:
-    """Where the configuration goes, before a port is touched for nothing."""
-    place = wanted.config.absolute()
-    try:
-        exists = place.exists()
-        place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent)) from None
-    if exists and not wanted.force:
-        raise Failure(tr("{path} exists already; --force replaces it and keeps the old one beside it", path=place))
-    if not os.access(place.parent, os.W_OK):
-        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent))
-    return place
 
 
 # -- what is there, and what is wanted of it ----------------------------------------------------------------------------------
@@ -217,26 +184,3 @@ def _nothing(wanted: Wanted, asked: Sequence[Asked]) -> int:
         else tr("no serial port on this box: plug in the machine's USB cable, then try again")
     )
     return FOUND_WRONG
-
-
-# -- what is made -------------------------------------------------------------------------------------------------------------
-
-
-def _authority(settings: Settings) -> Path | None:
-    """The root certificate that tills have to trust; one that is there already stays."""
-    if not settings.server.tls:
-        return None
-    from daemon.cli.commands.tls import ensure
-
-    return ensure(settings, datetime.now(UTC))
-
-
-def _set_up(wanted: Wanted, plan: Plan, settings: Settings, asked: Asked) -> Done:
-    from daemon.setup.address import base_url
-
-    key = ""
-    if wanted.key:
-        key = with_ledger(
-            settings, lambda store: store.api_keys.create(asked.nim, "live", wanted.label, at=now()), make=True
-        )
-    return Done(asked, base_url(plan.scheme, plan.host, plan.port), key)

@@ -23,7 +23,7 @@ def command() -> None:
 
 def _name(_: click.Context, __: click.Parameter, value: str) -> str:
     if fault := fault_of_name(value):
-        raise click.BadParameter(fault)
+        raise click.BadParameter(tr(fault))
     return value
 
 
@@ -127,5 +127,5 @@ def _ask(name: str, *, from_stdin: bool) -> str:
     else:
         raise click.UsageError(tr("without a terminal {option} is needed", option="--password-stdin"))
     if fault := fault_of_password(password, name):
-        raise click.BadParameter(fault, param_hint=tr("password"))
+        raise click.BadParameter(tr(fault), param_hint=tr("password"))
     return password

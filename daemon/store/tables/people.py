@@ -10,6 +10,7 @@ import msgspec
 from daemon.core.audit import Actor
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.roles import Role
+from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit
 
@@ -43,7 +44,7 @@ def create_person(connection: sqlite3.Connection, name: str, role: Role, passwor
         try:
             connection.execute(_SQL["insert"], (name, role, password, at))
         except sqlite3.IntegrityError:
-            raise InvalidRequest([FieldError("name", "is taken")]) from None
+            raise InvalidRequest([FieldError("name", Text("is taken"))]) from None
     audit.add(connection, "user.created", f"user {name}", at=at, by=by, detail={"role": role})
 
 

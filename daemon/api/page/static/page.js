@@ -9,3 +9,12 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) for (const form of document.querySelectorAll("form.once")) delete form.dataset.sent;
 });
+// After the first start: the daemon's page opens as soon as the daemon is there.
+const door = document.querySelector("a[data-opens]");
+if (door) {
+  const health = new URL("/health/live", door.href);
+  const look = () => fetch(health, { mode: "no-cors", cache: "no-store" })
+    .then((answer) => answer.ok || answer.type === "opaque", () => false)
+    .then((there) => (there ? location.assign(door.href) : setTimeout(look, 700)));
+  setTimeout(look, 700);
+}

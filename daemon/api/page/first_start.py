@@ -1,0 +1,69 @@
+"""What the first start asks of the box: which machines there are, and to carry out what the person decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from daemon.language import Language
+
+
+class FoundPort(msgspec.Struct, frozen=True):
+    """A port that was asked; `nim` is empty where no machine answered, and `said` tells what was there instead."""
+
+    port: str
+    nim: str = ""
+    ifu: str = ""
+    taxpayer: str = ""
+    said: str = ""
+
+
+class Probed(msgspec.Struct, frozen=True):
+    """One assumption about a machine: `verdict` is confirmed, contradicted or not tried."""
+
+    expected: str
+    came: str
+    verdict: str
+    todo: str = ""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What the person decided; `network` is local, https or plain, and `name` with `password` the first technician."""
+
+    nims: tuple[str, ...]
+    network: str
+    isf: str
+    till: str
+    name: str
+    password: str
+
+
+class Made(msgspec.Struct, frozen=True):
+    """What was made. `keys` are pairs of NIM and key, `address` is what tills are given, `session` logs the first technician in;
+    `authority` is the certificate that tills have to trust, empty without TLS."""
+
+    keys: tuple[tuple[str, str], ...]
+    scheme: str
+    host: str
+    port: int
+    address: str
+    session: str
+    authority: bytes = b""
+
+
+class FirstStart(Protocol):
+    """`code` is shown at the box and lets in; `language` is that of the box. `search` asks every port (or `place`), `carry_out`
+    writes ledger and configuration, BoxFailed says why it could not; `leave` ends the page and starts mcfd."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def language(self) -> Language: ...
+    @property
+    def made(self) -> Made | None: ...
+    async def search(self, place: str, language: Language) -> Sequence[FoundPort]: ...
+    async def probe(self, nim: str, language: Language) -> Sequence[Probed]: ...
+    async def carry_out(self, wish: Wish) -> Made: ...
+    def leave(self) -> None: ...

@@ -1,0 +1,268 @@
+"""First start: a box without a configuration is set up in the browser, by who has the code that the box shows.
+
+Search, decide, write, start: what `mcfd setup` does. The answer to the last step is the same however often it is asked for."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+
+from daemon.api.access.login import is_from_here, session_cookie
+from daemon.api.access.throttle import WrongKeys
+from daemon.api.http.answers import Answer, Reply
+from daemon.api.page.deps import BoxFailed
+from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
+from daemon.api.page.first_start import FirstStart, Made, Wish
+from daemon.api.page.qr_code import qr_picture
+from daemon.api.page.visit import (
+    POLICY,
+    AnyRequest,
+    address_of,
+    cookie_of,
+    fault_page,
+    fields,
+    html,
+    language_of,
+    redirect,
+)
+from daemon.api.refusals import TooManyRequests
+from daemon.api.request.body import read_bytes
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.passwords import fault_of_name, fault_of_password
+from daemon.language import Speaker, Text
+
+COOKIE: Final = "mcfd_first_start"
+START: Final = "/ui/setup"
+NETWORKS: Final = ("local", "https", "plain")
+LONGEST: Final = 60
+CHOSEN: Final = "nim."
+"""Before the NIM in the name of its check box."""
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  compared with, not listened on
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+WRONG_CODES: Final = 5
+"""A minute, from one address."""
+
+Step = Callable[[AnyRequest, FirstStart, dict[str, str]], Awaitable[Reply]]
+
+
+def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandler]:
+    """A handler for who has shown the code; every error of it is a page."""
+
+    def made(show: Step) -> HTTPRouteHandler:
+        async def handle(request: AnyRequest) -> Reply:
+            headers = request.scope["headers"]
+            try:
+                if change and not is_from_here(headers):
+                    raise Foreign  # noqa: TRY301  shown as a page, as all else
+                if not _is_code(cookie_of(headers, COOKIE), _first(request)):
+                    return redirect(f"{START}/code")
+                form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace")) if change else {}
+                return await show(request, _first(request), form)
+            except Exception as error:  # noqa: BLE001  as above
+                return fault_page(request, error)
+
+        handle.__name__ = show.__name__
+        handle.__annotations__ = {"request": AnyRequest, "return": Reply}
+        return post(path, status_code=200)(handle) if change else get(path)(handle)
+
+    return made
+
+
+@get(["/", "/ui/", "/ui/login"])
+async def beginning(request: AnyRequest) -> Reply:  # noqa: ARG001  the shape of a handler
+    return redirect(START)
+
+
+@get(f"{START}/code")
+async def code_form(request: AnyRequest) -> Reply:
+    """Also as a link with the code in it, as the box shows it: then it is taken at once and leaves the address."""
+    code = fields(request.scope["query_string"].decode("latin-1")).get("code", "")
+    return await _let_in(request, code) if code else html(request, _first(request), "setup_code.html")
+
+
+@post(f"{START}/code", status_code=200)
+async def take_code(request: AnyRequest) -> Reply:
+    headers = request.scope["headers"]
+    if not is_from_here(headers):
+        return fault_page(request, Foreign())
+    form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace"))
+    return await _let_in(request, form.get("code", ""))
+
+
+async def _let_in(request: AnyRequest, code: str) -> Reply:
+    first, wrong = _first(request), request.app.state["wrong_codes"]
+    address = address_of(request)
+    if wait := wrong.wait(address):
+        return fault_page(request, TooManyRequests(Text("too many wrong codes came from this address"), wait))
+    if not _is_code(code, first):
+        wrong.note(address)
+        say = Speaker(language_of(request, first.language))
+        return html(
+            request, first, "setup_code.html", status=401, problem=say("This is not the code that the box shows.")
+        )
+    cookie = f"{COOKIE}={first.code}; Path=/ui; HttpOnly; SameSite=Strict"
+    return redirect(START, (b"set-cookie", cookie.encode()))
+
+
+@step(START)
+async def setup(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
+    """The machines are looked for after the screen is there, or, without a script, when `look` is asked for."""
+    if first.made:
+        return redirect(f"{START}/done")
+    return await _form(request, first, form, looked="look" in _query(request))
+
+
+async def _form(
+    request: AnyRequest, first: FirstStart, form: dict[str, str], *, looked: bool, problem: str = "", status: int = 200
+) -> Reply:
+    found = await first.search(_query(request).get("place", ""), _language(request, first)) if looked else None
+    here = _host_of(request)
+    usual = {"network": "local" if here in LOOPBACK else "https", "till": "Caisse 1", "isf": "1", **form}
+    return html(
+        request,
+        first,
+        "setup.html",
+        status=status,
+        found=found,
+        form=usual,
+        problem=problem,
+        clear=here not in LOOPBACK,
+    )
+
+
+@step(f"{START}/machines")
+async def machines(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
+    found = await first.search(_query(request).get("place", ""), _language(request, first))
+    return html(request, first, "setup_machines.html", found=found, form=form)
+
+
+@step(f"{START}/probe")
+async def probe(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
+    """What is assumed of a machine, asked of it one by one; only reading."""
+    nim = _query(request).get("nim", "")
+    findings = await first.probe(nim, _language(request, first))
+    return html(request, first, "probe.html", nim=nim, findings=findings, back=START)
+
+
+@step(START, change=True)
+async def carry_out(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
+    try:
+        await first.carry_out(_wish(form))
+    except (InvalidRequest, BoxFailed) as error:
+        fault = fault_of(error)
+        problem = fault.told(Speaker(_language(request, first)))
+        return await _form(request, first, form, looked=True, problem=problem, status=fault.status)
+    return redirect(f"{START}/done")
+
+
+def _wish(form: dict[str, str]) -> Wish:
+    """InvalidRequest names the first field that cannot be taken."""
+    name, password, network = form.get("name", ""), form.get("password", ""), form.get("network", "")
+    wish = Wish(
+        nims=tuple(field.removeprefix(CHOSEN) for field in form if field.startswith(CHOSEN)),
+        network=network,
+        isf=form.get("isf", "")[:LONGEST],
+        till=form.get("till", "")[:LONGEST],
+        name=name,
+        password=password,
+    )
+    faults = (
+        ("machines", "" if wish.nims else Text("choose one at least")),
+        ("network", "" if network in NETWORKS else Text("has to be one of {choices}", choices=", ".join(NETWORKS))),
+        ("isf", "" if wish.isf else Text("is needed")),
+        ("till", "" if wish.till else Text("is needed")),
+        ("name", fault_of_name(name)),
+        ("password", fault_of_password(password, name)),
+    )
+    if wrong := [FieldError(field, fault) for field, fault in faults if fault]:
+        raise InvalidRequest(wrong)
+    return wish
+
+
+@step(f"{START}/done")
+async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
+    """The keys, as long as this page is there; who looks is logged in at the daemon that comes after it."""
+    made = first.made
+    if made is None:
+        return redirect(START)
+    shown = [(nim, key, await qr_picture(_for_till(made, nim, key))) for nim, key in made.keys]
+    cookie = session_cookie(made.session, tls=made.scheme == "https")
+    return html(request, first, "setup_done.html", headers=(*POLICY, cookie), made=made, keys=shown)
+
+
+def _for_till(made: Made, nim: str, key: str) -> str:
+    """What a till scans instead of typing, as `mcfd setup` shows it."""
+    return msgspec.json.encode({"url": made.address, "nim": nim, "key": key}).decode()
+
+
+@step(f"{START}/authority.pem")
+async def authority(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
+    if not first.made or not first.made.authority:
+        raise NotFound("this box shows no certificate of its own")
+    headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
+    return Answer(first.made.authority, media_type=b"application/x-pem-file", headers=headers)
+
+
+@step(f"{START}/start", change=True)
+async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
+    """The last answer of this page: it opens that of the daemon as soon as that is there."""
+    if (made := first.made) is None:
+        raise NotLoggedIn
+    origin = f"{made.scheme}://{_bracketed(_seen_from(request, made))}:{made.port}"
+    first.leave()
+    (name, policy), *others = POLICY
+    wider = policy.replace(b"connect-src 'self'", b"connect-src 'self' " + origin.encode())
+    return html(request, first, "setup_starting.html", headers=((name, wider), *others), opens=f"{origin}/ui/welcome")
+
+
+def _seen_from(request: AnyRequest, made: Made) -> str:
+    """The name by which this browser reaches the daemon: that by which it reached this page, where the daemon listens there too."""
+    here = _host_of(request)
+    same = made.host in (*EVERYWHERE, here) or (made.host in LOOPBACK and here in LOOPBACK)
+    return here if same else made.host
+
+
+def _host_of(request: AnyRequest) -> str:
+    host = next((value.decode("latin-1") for name, value in request.scope["headers"] if name == b"host"), "")
+    return host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_code(text: str, first: FirstStart) -> bool:
+    kept = "".join(letter for letter in text.upper() if letter.isalnum())
+    return hmac.compare_digest(kept.encode(), first.code.replace("-", "").encode())
+
+
+def _first(request: AnyRequest) -> FirstStart:
+    first: FirstStart = request.app.state["page"]
+    return first
+
+
+def _language(request: AnyRequest, first: FirstStart) -> Any:
+    return language_of(request, first.language)
+
+
+def _query(request: AnyRequest) -> dict[str, str]:
+    text = request.scope["query_string"].decode("latin-1")
+    return {**fields(text), **({"look": "1"} if "look=" in text else {})}
+
+
+def link(base: str, code: str) -> str:
+    """What the box shows, to be opened or scanned."""
+    return f"{base}{START}/code?{urlencode({'code': code})}"
+
+
+def new_wrong_codes() -> WrongKeys:
+    return WrongKeys(limit=WRONG_CODES)
+
+
+HANDLERS = (beginning, code_form, take_code, setup, machines, probe, carry_out, done, authority, start)

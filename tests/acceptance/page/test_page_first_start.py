@@ -1,0 +1,131 @@
+"""First start in the page: from a box with nothing on it to a certified test invoice, in real Chromium."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+from support.browser import PASSWORD, PATIENCE_MS, PHONE, Person
+from support.shop import BIN, NIM, Machine, Shop, invoice, wait_for
+
+AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+
+
+class EmptyBox(Shop):
+    """`mcfd setup --page` runs instead of a daemon, and becomes it; the configuration is the one that the page wrote."""
+
+    link = ""
+
+    def _write_config(self) -> None:
+        """Nobody but the page."""
+
+    def set_up_in_page(self) -> None:
+        for machine in self.machines:
+            machine.start()
+        where = ("--config", str(self.config_file), "--ledger", str(self.ledger), "--http-port", str(self.port))
+        ports = [word for machine in self.machines for word in ("--port", str(machine.link))]
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                [str(BIN / "mcfd"), "setup", "--page", *where, *ports],
+                stdout=log,
+                stderr=log,
+                env={**self.environ, "LC_ALL": "en_US.UTF-8"},
+            )
+        self.link = wait_for(self._shown, "the link", 60)
+
+    def _shown(self) -> str:
+        found = re.search(r"http://\S+code=\S+", self.log_file.read_text())
+        return found.group() if found and self._answers_at_all() else ""
+
+    def _answers_at_all(self) -> bool:
+        try:
+            return self.http.get("/ui/setup/code").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+
+@pytest.fixture
+def empty_box(tmp_path: Path) -> Iterator[EmptyBox]:
+    with EmptyBox(tmp_path, machines=(Machine(tmp_path),)) as box:
+        box.set_up_in_page()
+        yield box
+
+
+def test_from_an_empty_box_to_a_certified_test_invoice(browser, empty_box: EmptyBox) -> None:
+    """On a phone: the code, the machine that was found, a close look at it, the key, the daemon, a test invoice; a wrong password first is
+    told in French and loses nothing. The key that was shown certifies, and every step passes axe-core."""
+    tech = Person(browser, empty_box, viewport=PHONE)
+    page = tech.page
+    page.goto(empty_box.link)
+    expect(page.get_by_text(NIM, exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    assert "code=" not in page.url
+    usable(tech)
+    with tech.context.expect_page() as opened:
+        page.get_by_role("link", name="L'examiner de près").click()
+    expect(opened.value.get_by_test_id("probe-row").first).to_contain_text(re.compile("."), timeout=60_000)
+    opened.value.close()
+    page.fill("[name=name]", "issa")
+    page.fill("[name=password]", "aaaaaaaaaaaa")
+    page.get_by_role("button", name="Mettre en service").click()
+    expect(page.get_by_role("alert")).to_contain_text("trop facile à deviner")
+    tech.complaints.clear()  # Chromium notes the 422 of the password
+    page.fill("[name=password]", PASSWORD)
+    page.get_by_role("button", name="Mettre en service").click()
+    key = tech.text("new-key").strip()
+    usable(tech)
+    page.get_by_role("button", name=re.compile("démarrer mcfd")).click()
+    page.wait_for_url("**/ui/welcome", timeout=60_000)
+    tech.complaints.clear()  # and the moment when the one server was gone and the other not yet there
+    expect(page.locator("h1")).to_have_text("Bienvenue")
+    usable(tech)
+    page.get_by_role("button", name="Certifier une facture d'essai").click()
+    expect(page.get_by_text("TESTFACT", exact=False).first).to_be_visible(timeout=PATIENCE_MS)
+    assert tech.complaints == []
+    tech.context.close()
+    till = {"Authorization": f"Bearer {key}"}
+    wait_for(lambda: empty_box.http.get("/health/ready").is_success, "a ready daemon", 60)
+    assert empty_box.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("F-1"), headers=till).status_code == 200
+    assert empty_box.stop_daemon() == 0
+
+
+def test_who_has_not_the_code_sets_nothing_up(empty_box: EmptyBox) -> None:
+    """Without the code every step leads to the question for it; five wrong ones a minute are all that are taken; another site's form
+    is refused; nothing was written."""
+    origin = {"Origin": f"http://127.0.0.1:{empty_box.port}"}
+    with httpx.Client(base_url=origin["Origin"], timeout=60) as client:
+        for path in (
+            "/ui/setup",
+            "/ui/setup/machines",
+            "/ui/setup/probe?nim=x",
+            "/ui/setup/done",
+            "/ui/setup/authority.pem",
+        ):
+            assert client.get(path).headers["location"] == "/ui/setup/code", path
+        assert client.post("/ui/setup", data={"name": "issa"}, headers=origin).headers["location"] == "/ui/setup/code"
+        assert client.get("/v1/me").status_code == 404
+        good = httpx.URL(empty_box.link).params["code"]
+        assert (
+            client.post("/ui/setup/code", data={"code": good}, headers={"Origin": "http://evil.example"}).status_code
+            == 403
+        )
+        wrong = [
+            client.post("/ui/setup/code", data={"code": "AAAA-AAAA"}, headers=origin).status_code for _ in range(6)
+        ]
+        assert wrong == [401, 401, 401, 401, 401, 429]
+        assert client.post("/ui/setup/code", data={"code": good}, headers=origin).status_code == 429
+    assert not empty_box.config_file.exists()
+    assert not empty_box.ledger.exists()
+
+
+def usable(person: Person) -> None:
+    """By axe-core, and nothing is wider than the screen."""
+    found = Axe().run(person.page, options=AXE)
+    assert found.violations_count == 0, found.generate_report()
+    element = person.page.evaluate_handle("document.documentElement")
+    assert element.evaluate("e => e.scrollWidth - e.clientWidth") <= 0, person.page.url
