@@ -1,4 +1,5 @@
-"""Once a day, what need not be kept is let go of: old idempotency keys and events. Certifications and closures stay for good."""
+"""Once a day, what need not be kept is let go of: old idempotency keys and events. Certifications and closures stay for good; those of
+a sandbox, which a developer can make without end, as long as there is room in its share."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ log = structlog.get_logger(__name__)
 
 FIRST_SECONDS = 600.0
 EVERY_SECONDS = 86_400.0
+SANDBOX_SECONDS = 60.0
 
 
 async def keep_tidy(store: Store, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS) -> None:
@@ -25,3 +27,13 @@ async def keep_tidy(store: Store, first: float = FIRST_SECONDS, every: float = E
         except StorageError as error:
             log.warning("ledger.not_tidied", cause=str(error))
         await asyncio.sleep(every)
+
+
+async def keep_sandbox_small(store: Store, budget: int, every: float = SANDBOX_SECONDS) -> None:
+    """Until cancelled; `budget` in bytes for each sandbox."""
+    while True:
+        await asyncio.sleep(every)
+        try:
+            await store.retention.trim_sandbox(now_millis(), budget)
+        except StorageError as error:
+            log.warning("sandbox.not_tidied", cause=str(error))

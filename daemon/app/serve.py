@@ -27,7 +27,7 @@ from daemon.app.access_records import keep_uses, note_configuration, noting_conf
 from daemon.app.box_clock import now_millis
 from daemon.app.box_figures import box
 from daemon.app.certificate import Certificate
-from daemon.app.housekeeping import keep_tidy
+from daemon.app.housekeeping import keep_sandbox_small, keep_tidy
 from daemon.app.page import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
@@ -50,6 +50,7 @@ STOP_GRACE = 10.0
 """For what is on the line."""
 ANSWER_GRACE = 1.0
 """And then for the answers, which say what became of it."""
+BYTES_PER_MB = 1024 * 1024
 GC_THRESHOLD = 20_000
 """Objects more than at the last look; Python's own 700 is for small programs."""
 
@@ -113,6 +114,7 @@ async def _serve(settings: Settings) -> int:
         _beside(stack, reloader.run(signals.reload), "reload")
         _beside(stack, certificate.keep(server), "certificate")
         _beside(stack, keep_tidy(runtime.store), "housekeeping")
+        _beside(stack, keep_sandbox_small(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
         _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
         log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port, address=address)

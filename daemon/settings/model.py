@@ -241,6 +241,12 @@ class Sandbox(Section, frozen=True):
         bool,
         key("Whether `ak_test_` keys work: a simulated machine behind each NIM, stored apart from the live."),
     ] = True
+    max_size_mb: Annotated[
+        Megabytes,
+        key(
+            "What the records of each sandbox may take of the ledger (MB); the oldest go first. After 90 days they go anyway."
+        ),
+    ] = 256
 
 
 class Upstream(Section, frozen=True):

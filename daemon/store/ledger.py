@@ -33,8 +33,8 @@ class Ledger(CashDrawer):
     async def state(self, book: Book) -> BookState:
         return self._snapshot(partial(books.book_state, book=book))
 
-    async def check_free_space(self) -> None:
-        await self._open.free_space.check()
+    async def check_free_space(self, book: Book) -> None:
+        await self._open.free_space.check(sandbox=book.mode == "test")
 
     async def set_attention(self, book: Book, found: str, *, at: int) -> None:
         def job(connection: sqlite3.Connection) -> None:

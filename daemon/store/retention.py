@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 
 from daemon.store import outbox
 from daemon.store.access import LedgerAccess
-from daemon.store.maintenance import housekeeping
+from daemon.store.maintenance import housekeeping, sandbox
 from daemon.store.maintenance.housekeeping import Kept
 from daemon.store.outbox import Resettled
 from daemon.store.tables.meta import read_meta, write_meta
 
 VERIFIED_AT = "verified_at"
+REST = 0.1
 
 
 class Retention(LedgerAccess):
@@ -21,6 +23,15 @@ class Retention(LedgerAccess):
         total = 0
         while gone := await self._write(partial(housekeeping.prune, now=now)):
             total += gone
+        return total
+
+    async def trim_sandbox(self, now: int, budget: int, rest: float = REST) -> int:
+        """Lets go of the oldest of each sandbox, until it is within its time and `budget` bytes; how much was done. Tills go first: between
+        two steps there are `rest` seconds."""
+        total = 0
+        while done := await self._write(partial(sandbox.trim, now=now, budget=budget)):
+            total += done
+            await asyncio.sleep(rest)
         return total
 
     async def resettle(self, webhooks: Mapping[str, str]) -> Resettled:

@@ -53,8 +53,8 @@ class Attempts(Protocol):
 
     async def state(self, book: Book) -> BookState: ...
 
-    async def check_free_space(self) -> None:
-        """StorageFull unless there is room for what a certification needs (the reserve untouched)."""
+    async def check_free_space(self, book: Book) -> None:
+        """StorageFull unless there is room for what a certification needs (the reserve untouched); a sandbox leaves more to live sales."""
         ...
 
     async def begin(self, book: Book, attempt: Attempt) -> int:

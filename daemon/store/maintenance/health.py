@@ -12,6 +12,7 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.book_start import read_start
 from daemon.store.tables.books import Head, all_books, read_head
 from daemon.store.tables.closures import COLUMNS, closure_of
 from daemon.store.tables.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
@@ -52,7 +53,8 @@ def _quick_check(connection: sqlite3.Connection) -> None:
 def _check_end(connection: sqlite3.Connection, book: Book) -> None:
     """The last record and the last closure are what their hashes say, and the book's head is the later of the two."""
     head = read_head(connection, book.id)
-    record_seq = 0
+    start = read_start(connection, book.id)
+    record_seq = start.seq
     row = connection.execute(_SQL["last_record"], (book.id,)).fetchone()
     if row is not None:
         content = unpack(row[PAYLOAD])
@@ -65,7 +67,8 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
         closure = closure_of(row)
         before = link_after(connection, book, closure.last_seq, closure.z_number - 1)
         _expect(book, chain.closure_hash(before, closure) == closure.hash, f"Z {closure.z_number}")
-    if (entry := last_entry(connection, book)) is not None:
+    entry = last_entry(connection, book)
+    if entry is not None and entry.id > start.entry_id:
         before = link_after(connection, book, entry.after_seq, entry.after_z, entry.id)
         _expect(book, chain.entry_hash(before, entry) == entry.hash, f"entry {entry.id}")
     _expect(book, head == Head(record_seq, head.at, link_after(connection, book, record_seq)), "the end of the chain")

@@ -18,6 +18,7 @@ from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, Ti
 from daemon.core.report import fiscal_reports
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.attempts import OPEN, tally_of
+from daemon.store.tables.book_start import read_start
 from daemon.store.tables.closures import COLUMNS, closure_of
 from daemon.store.tables.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
 from daemon.store.tables.entries import entries
@@ -46,23 +47,24 @@ class BookRecomputation:
         progress: Callable[[int], None],
     ) -> None:
         self.records = 0
-        self.z_number = 0
+        self._start = start = read_start(connection, book.id)
+        self.z_number = start.z_number
         self._connection = connection
         self._book = book
         self._note = note
         self._progress = progress
-        self._hash = chain.GENESIS
-        self._seq = 0
-        self._at = 0
-        self._running: Tally = {}
-        self._closed: Tally = {}
-        self._closed_seq = 0
-        self._period_start = 0
-        self._fvc_start = 0
-        self._cash = NO_CASH
+        self._hash = start.hash
+        self._seq = start.seq
+        self._at = start.at
+        self._running: Tally = start.running
+        self._closed: Tally = start.closed
+        self._closed_seq = start.closed_seq
+        self._period_start = start.period_start
+        self._fvc_start = start.fvc_start
+        self._cash = start.cash
         self._totals = read_totals(connection, book.id)
         self._closures = self._rows("closures")
-        self._entries = deque(entries(connection, book))
+        self._entries = deque(placed for placed in entries(connection, book) if placed.id > start.entry_id)
         self._repairs = [(placed, entry) for placed in self._entries if isinstance(entry := placed.entry, TimeRepair)]
         self._nim = next((entry.was for placed in self._entries if isinstance(entry := placed.entry, Epoch)), book.nim)
         self._checkpoints = self._rows("checkpoints")
@@ -70,8 +72,10 @@ class BookRecomputation:
         self._checkpoint = next(self._checkpoints, None)
 
     def run(self) -> None:
+        if self._book.mode == "live" and not self._start.is_whole:
+            self._note("a live book has lost its beginning")
         self._check_totals()
-        for row in self._rows("records"):
+        for row in self._rows("records", self._start.seq):
             self._close_up_to(row[_SEQ] - 1)
             self._take_record(row)
         self._close_up_to(None)
@@ -262,8 +266,8 @@ class BookRecomputation:
         if half_ended:
             self._note(f"{half_ended} attempts have ended without a place in the book")
 
-    def _rows(self, name: str) -> Iterator[tuple[Any, ...]]:
-        return iter(self._connection.execute(_SQL[name], (self._book.id,)))
+    def _rows(self, name: str, *more: int) -> Iterator[tuple[Any, ...]]:
+        return iter(self._connection.execute(_SQL[name], (self._book.id, *more)))
 
     def _next_closure(self) -> Closure | None:
         row = next(self._closures, None)

@@ -15,6 +15,8 @@ from pathlib import Path
 from daemon.core.errors import StorageError, StorageFull
 
 RESERVE_BYTES = 16 * 1024 * 1024
+SANDBOX_RESERVES = 4
+"""Times the reserve that a sandbox leaves free: live sales go on long after it."""
 ASK_AGAIN = 1.0
 """Seconds for which an answer of the file system stands."""
 
@@ -39,6 +41,7 @@ class FreeSpace:
         self._fault: StorageError | None = None
         self._found: StorageError | None = None
         self._asked_at = float("-inf")
+        self._left = 0
 
     def note(self, fault: StorageError | None) -> None:
         """What became of the last write: the writer says so after each."""
@@ -47,7 +50,7 @@ class FreeSpace:
             self._found = fault
         self._fault = fault
 
-    async def check(self) -> None:
+    async def check(self, *, sandbox: bool = False) -> None:
         """StorageFull when there is no room; LedgerUnusable when the file turned out to be damaged."""
         now = asyncio.get_running_loop().time()
         if now - self._asked_at >= ASK_AGAIN:
@@ -55,6 +58,8 @@ class FreeSpace:
             self._found = await self._ask()
         if self._found is not None:
             raise type(self._found)(str(self._found))
+        if sandbox and self._left < SANDBOX_RESERVES * self._reserve:
+            raise StorageFull("what is free on the disk is left to live sales")
 
     async def _ask(self) -> StorageError | None:
         try:
@@ -72,9 +77,12 @@ class FreeSpace:
             raise StorageFull(f"the ledger's disk cannot be read ({error.strerror})") from error
         if disk.f_flag & os.ST_RDONLY or not os.access(self._path, os.W_OK):
             raise StorageFull("the ledger is read-only")
-        if disk.f_bavail * disk.f_frsize < self._reserve:
+        self._left = disk.f_bavail * disk.f_frsize
+        if self._left < self._reserve:
             raise StorageFull("the disk is full: less than the reserve is free")
-        if self._limit and self._left_in_file() < self._reserve:
+        if self._limit:
+            self._left = min(self._left, self._left_in_file())
+        if self._left < self._reserve:
             raise StorageFull("the ledger has grown to the size it may have")
 
     def _left_in_file(self) -> int:

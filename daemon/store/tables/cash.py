@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import CashTotal, Placed
+from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.book_start import read_start
 from daemon.store.tables.entries import COLUMNS
 
 _SQL = load(__name__, columns=COLUMNS)
@@ -16,7 +17,10 @@ def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int
     """Of the period that begins at `period_start` (ms; 0 before anything was certified). It holds what stands after the last Z
     up to then, whatever the clock said: what was moved in the very millisecond of a Z is in one period only."""
     since = period_start if connection.execute(_SQL["has_closure"], (book.id, period_start)).fetchone()[0] else 0
-    return CashTotal(*connection.execute(_SQL["period"], (book.id, since)).fetchone())
+    deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since)).fetchone()
+    start = read_start(connection, book.id)
+    gone = start.cash if after_z <= start.z_number else NO_CASH  # of this period, let go of in a sandbox
+    return CashTotal(deposits + gone.deposits, withdrawals + gone.withdrawals)
 
 
 def cash_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> CashTotal:

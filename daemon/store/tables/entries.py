@@ -12,6 +12,7 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Entry, Placed, entry_bytes
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.book_start import read_start
 from daemon.store.tables.books import Head, advance, book_state, read_head
 
 COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0)"
@@ -54,4 +55,4 @@ def link_after(
     row = connection.execute(_SQL["last_link"], (book.id, seq, upto_z, before_id)).fetchone()
     if row is None:
         row = connection.execute(_SQL["record_link"], (book.id, seq)).fetchone()
-    return row[0] if row else chain.GENESIS
+    return row[0] if row else read_start(connection, book.id).hash

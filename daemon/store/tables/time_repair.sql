@@ -36,6 +36,11 @@ UPDATE checkpoint SET at = min(max(at - :ahead, :floor), :now) WHERE book_id = :
 -- name: totals
 UPDATE total SET at = min(max(at - :ahead, :floor), :now) WHERE book_id = :book AND at > :now;
 
+-- name: start
+UPDATE book_start
+SET at = min(max(at - :ahead, :floor), :now), period_start = min(max(period_start - :ahead, :floor), :now)
+WHERE book_id = :book AND at > :now;
+
 -- name: period_start
 UPDATE total SET period_start = min(max(period_start - :ahead, :floor), :now) WHERE book_id = :book AND period_start > :now;
 

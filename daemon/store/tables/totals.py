@@ -16,6 +16,7 @@ from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.tally import subtract
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.book_start import read_start
 from daemon.store.tables.codec import read_tally, tally_bytes
 
 _SQL = load(__name__)
@@ -148,13 +149,18 @@ def bracket(connection: sqlite3.Connection, book: Book, start: int, end: int) ->
 def _running_before(connection: sqlite3.Connection, book_id: int, t: int, last_seq: int) -> Tally:
     """The running tally of what ended before `t`: that of the last checkpoint, and the few rows after it."""
     found = connection.execute(_SQL["checkpoint_before"], (book_id, t)).fetchone()
-    seq, running = (found[0], read_tally(found[1])) if found else (0, {})
+    seq, running = (found[0], read_tally(found[1])) if found else _at_start(connection, book_id)
     after = connection.execute(_SQL["checkpoint_from"], (book_id, t)).fetchone()
     upto = after[0] if after else last_seq
     rows = connection.execute(_SQL["tallies"], (book_id, seq, upto, t))
     for (tally,) in rows:
         accumulate(running, read_tally(tally))
     return running
+
+
+def _at_start(connection: sqlite3.Connection, book_id: int) -> tuple[int, Tally]:
+    start = read_start(connection, book_id)
+    return start.seq, start.running
 
 
 def accumulate(running: Tally, tally: Tally) -> None:

@@ -43,7 +43,7 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
     try:
         await _refuse_duplicate(worker, invoice)
         worker.ready()
-        await worker.ledger.check_free_space()
+        await worker.ledger.check_free_space(worker.book)
         entry = worker.queue.join()
     except BaseException:
         worker.attempts.step(live, Step.NOT_WRITTEN)

@@ -23,7 +23,7 @@ async def close_period(worker: MachineWorker, call: Call) -> Answered[Closure]:
 
     async def run() -> Closure:
         worker.ready()
-        await worker.ledger.check_free_space()
+        await worker.ledger.check_free_space(worker.book)
         return await worker.see_through(_close(worker, call), "close period")
 
     return await once(worker, call, run, _replay)

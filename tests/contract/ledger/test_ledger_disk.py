@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import Till, invoice, opened
+from support.ledgers.ledger import NIM, Till, invoice, opened
 
 from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.core.ledger.book import Book
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import free_space
 
 PAGES_MIB = 256
+LIVE = Book(1, NIM, "live")
+SANDBOX = Book(2, NIM, "test")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +30,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def refused(store: Store) -> str:
     with pytest.raises(StorageFull) as caught:
-        await store.ledger.check_free_space()
+        await store.ledger.check_free_space(LIVE)
     return str(caught.value)
 
 
@@ -40,7 +43,7 @@ async def fill_up(till: Till) -> None:
 async def sell_on(till: Till, *, check: bool) -> None:
     for _ in range(100_000):
         if check:
-            await till.store.ledger.check_free_space()
+            await till.store.ledger.check_free_space(till.book)
         await till.sell()
 
 
@@ -55,7 +58,7 @@ async def test_a_file_at_its_largest_size_is_noticed_before_the_machine_is_asked
         await till.finish(attempt_id, invoice("F-1"))
         await till.close()
     async with opened(path, max_pages=3 * PAGES_MIB, reserve_bytes=1 << 19) as store:
-        await store.ledger.check_free_space()
+        await store.ledger.check_free_space(LIVE)
     assert verify(path).clean
 
 
@@ -95,8 +98,31 @@ async def test_the_answer_stands_for_a_moment(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "statvfs", lambda path: asked.append(path) or look(path))
     async with opened(tmp_path / "ledger.sqlite3") as store:
         for _ in range(50):
-            await store.ledger.check_free_space()
+            await store.ledger.check_free_space(LIVE)
     assert len(asked) == 1
+
+
+async def test_a_sandbox_leaves_the_rest_to_live_sales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With four reserves free both may certify; with less the sandbox is told that the disk is full, and live sales go on."""
+    reserve = 1 << 20
+    look = os.statvfs
+
+    def left(blocks: int) -> None:
+        def statvfs(path: str) -> os.statvfs_result:
+            found = list(look(path))
+            found[0], found[1], found[4] = 4096, 4096, blocks
+            return os.statvfs_result(found)
+
+        monkeypatch.setattr(os, "statvfs", statvfs)
+
+    async with opened(tmp_path / "ledger.sqlite3", reserve_bytes=reserve) as store:
+        left(4 * reserve // 4096)
+        await store.ledger.check_free_space(LIVE)
+        await store.ledger.check_free_space(SANDBOX)
+        left(4 * reserve // 4096 - 1)
+        await store.ledger.check_free_space(LIVE)
+        with pytest.raises(StorageFull, match="left to live sales"):
+            await store.ledger.check_free_space(SANDBOX)
 
 
 @pytest.fixture
@@ -123,7 +149,7 @@ async def until_well(store: Store) -> None:
     async with asyncio.timeout(10):
         while True:
             try:
-                await store.ledger.check_free_space()
+                await store.ledger.check_free_space(LIVE)
             except StorageFull:
                 await asyncio.sleep(0.01)
             else:
@@ -197,12 +223,12 @@ async def test_a_failed_write_is_asked_about_until_one_succeeds(tmp_path: Path) 
     """After a fault the ledger is not believed to be well before a small write has succeeded."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
-        await store.ledger.check_free_space()
+        await store.ledger.check_free_space(LIVE)
         checker = store._open.free_space
         checker.note(StorageFull("the disk does not take what is written"))
         commits = store.retention.commits
-        await store.ledger.check_free_space()
+        await store.ledger.check_free_space(LIVE)
         assert store.retention.commits == commits + 1
-        await store.ledger.check_free_space()
+        await store.ledger.check_free_space(LIVE)
         assert store.retention.commits == commits + 1
         await till.sell()

@@ -1,0 +1,170 @@
+"""The sandbox's own share of the disk: its oldest records go, a live book keeps all of them.
+
+A developer may certify in the sandbox without end, and the file is the one that live sales are in. What goes, goes from the
+beginning of the book: where it begins from then on, and what the chain and the totals were there, is kept (`book_start`), so that
+the rest can be recomputed as before. A number of an invoice that went may be used again, and an Idempotency-Key of that time is
+forgotten.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from daemon.core.invoice.invoice import CREDITS
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import NO_CASH, CashMove, Gap, Placed
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book_start import BookStart, read_start, write_start
+from daemon.store.tables.books import all_books, book_state
+from daemon.store.tables.codec import read_tally
+from daemon.store.tables.entries import COLUMNS as ENTRY_COLUMNS
+from daemon.store.tables.totals import accumulate, read_totals
+
+_SQL = load(__name__, entry=ENTRY_COLUMNS)
+
+DAYS = 90
+DAY = 86_400_000
+BATCH = 500
+"""Records, closures or entries in one transaction: others write in between."""
+COUNTED = 5_000
+ROW_BYTES = 800
+"""What a record takes beside its own bytes: indexes, its event, its key."""
+NEWEST = 128
+"""Records, closures and entries that stay whatever their age and size."""
+
+
+def trim(connection: sqlite3.Connection, now: int, budget: int) -> int:
+    """One step for each sandbox: what is older than `DAYS`, or more than `budget` bytes, at most `BATCH` things of it. How much was
+    done, 0 when nothing is left to do. `now` in ms."""
+    return sum(_step(connection, book, now, budget) for book in all_books(connection) if book.mode == "test")
+
+
+def _step(connection: sqlite3.Connection, book: Book, now: int, budget: int) -> int:
+    start = read_start(connection, book.id)
+    counted = _count(connection, book, start)
+    walk = _Walk(connection, book, start, min(now, book_state(connection, book).last_at) - DAYS * DAY, budget)
+    gone = walk.run()
+    if gone:
+        _let_go(connection, book, start)
+    if gone or counted:
+        write_start(connection, book.id, start)
+    return gone + counted
+
+
+def _count(connection: sqlite3.Connection, book: Book, start: BookStart) -> int:
+    """Adds what has come since the last time."""
+    found = 0
+    for kind, last in (("records", "counted_seq"), ("closures", "counted_z"), ("entries", "counted_id")):
+        place = (book.id, getattr(start, last), COUNTED)
+        rows = connection.execute(_SQL[f"uncounted_{kind}"], place).fetchall()
+        start.bytes += sum(size + ROW_BYTES for _, size in rows)
+        if rows:
+            setattr(start, last, rows[-1][0])
+        found += len(rows)
+    return found
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A closure between two records."""
+
+    z_number: int
+    last_seq: int
+    created_at: int
+    period_end: int
+    hash: bytes
+    size: int
+
+
+class _Walk:
+    """Moves the start of a book forward, over its records, closures and entries in the order of the chain, as
+    `BookRecomputation` goes."""
+
+    def __init__(self, connection: sqlite3.Connection, book: Book, start: BookStart, horizon: int, budget: int) -> None:
+        self._start = start
+        self._horizon = horizon
+        self._budget = budget
+        totals, state = read_totals(connection, book.id), book_state(connection, book)
+        (entries_left,) = connection.execute(_SQL["entries_left"], (book.id, start.entry_id)).fetchone()
+        self._left = totals.seq - start.seq + state.z_number - start.z_number + entries_left
+        last_record = min(totals.seq, start.counted_seq)
+        self._records = connection.execute(_SQL["oldest_records"], (book.id, start.seq, last_record, BATCH))
+        self._closures = self._links(connection, book, start.counted_z)
+        self._closure = next(self._closures, None)
+        place = (book.id, start.entry_id, start.counted_id, BATCH)
+        self._entries = (Placed(*row) for row in connection.execute(_SQL["oldest_entries"], place))
+        self._entry = next(self._entries, None)
+
+    def _links(self, connection: sqlite3.Connection, book: Book, last: int) -> Iterator[_Link | None]:
+        for row in connection.execute(_SQL["oldest_closures"], (book.id, self._start.z_number, last, BATCH)):
+            yield _Link(*row)
+
+    def run(self) -> int:
+        """How many things are behind the start that were before it."""
+        gone = 0
+        while gone < BATCH and self._forward():
+            gone += 1
+        return gone
+
+    def _forward(self) -> bool:
+        closure = self._closure if self._closure and self._closure.last_seq <= self._start.seq else None
+        entry = self._entry if self._entry and self._entry.after_seq <= self._start.seq else None
+        if entry is not None and (closure is None or entry.after_z < closure.z_number):
+            return self._may_go(entry.at) and self._pass_entry(entry)
+        if closure is not None:
+            return self._may_go(closure.created_at) and self._pass_closure(closure)
+        return self._pass_record()
+
+    def _may_go(self, at: int) -> bool:
+        return self._left > NEWEST and (self._start.bytes > self._budget or at < self._horizon)
+
+    def _pass_entry(self, placed: Placed) -> bool:
+        start = self._start
+        start.entry_id, start.hash, start.at = placed.id, placed.hash, placed.at
+        match placed.entry:
+            case Gap() as gap:
+                start.z_number = gap.last
+            case CashMove() as move:
+                start.cash = start.cash.plus(move)
+        self._passed(len(placed.body))
+        self._entry = next(self._entries, None)
+        return True
+
+    def _pass_closure(self, closure: _Link) -> bool:
+        start = self._start
+        start.z_number, start.hash, start.at = closure.z_number, closure.hash, closure.created_at
+        start.closed, start.closed_seq = dict(start.running), start.seq
+        start.period_start, start.fvc_start, start.cash = closure.period_end, 0, NO_CASH
+        self._passed(closure.size)
+        self._closure = next(self._closures, None)
+        return True
+
+    def _pass_record(self) -> bool:
+        row = self._records.fetchone()
+        if row is None or not self._may_go(row[1]):
+            return False
+        start = self._start
+        start.seq, start.at, state, kind, fvc, start.hash, tally, size = row
+        accumulate(start.running, read_tally(tally))
+        if state == "certified" and fvc is not None:
+            start.period_start = start.period_start or start.at
+            if kind not in CREDITS:
+                start.fvc_start = start.fvc_start or fvc
+        self._passed(size)
+        return True
+
+    def _passed(self, size: int) -> None:
+        self._start.bytes -= size + ROW_BYTES
+        self._left -= 1
+
+
+def _let_go(connection: sqlite3.Connection, book: Book, start: BookStart) -> None:
+    connection.execute(_SQL["settlements"], (book.id, start.seq))
+    connection.execute(_SQL["records"], (book.id, start.seq))
+    connection.execute(_SQL["checkpoints"], (book.id, start.seq))
+    connection.execute(_SQL["closures"], (book.id, start.z_number))
+    connection.execute(_SQL["cash"], (book.id, start.entry_id))
+    for name in ("keys", "outbox", "events"):
+        connection.execute(_SQL[name], (book.id, start.at))

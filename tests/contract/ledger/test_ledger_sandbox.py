@@ -1,0 +1,181 @@
+"""The sandbox's share of the disk: its oldest records go, and what is left is as sound as before; a live book loses nothing."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, query, tamper
+
+from daemon.core.errors import LedgerUnusable
+from daemon.core.ledger.book import Tally
+from daemon.core.report.fiscal_reports import x_report
+from daemon.store import Store
+from daemon.store.maintenance import sandbox
+from daemon.store.maintenance.verify import verify
+
+BATCH = 7
+NEWEST = 5
+NO_LIMIT = 1 << 40
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "BATCH", BATCH)
+    monkeypatch.setattr(sandbox, "NEWEST", NEWEST)
+
+
+async def trimmed(store: Store, budget: int = 0, now: int = 1 << 60) -> int:
+    return await store.retention.trim_sandbox(now, budget, rest=0)
+
+
+async def live(till: Till, chance: random.Random, steps: int) -> None:
+    """Sales, credit notes, failures, closures with and without sales, ticks, hours in between."""
+    for number in range(steps):
+        match chance.choice(("sell", "sell", "sell", "credit", "fail", "close", "tick", "pass")):
+            case "sell":
+                await till.sell(chance.randrange(1, 10**6), chance.choice("ABC"))
+            case "credit":
+                await till.certify(invoice(f"C-{till.at}", type_="FA", reference=f"{NIM}-1"))
+            case "fail":
+                await till.fail(invoice(f"X-{till.at}"), key=b"%d" % till.at)
+            case "close":
+                await till.close(key=b"z%d" % till.at)
+            case "tick":
+                await till.store.ledger.aggregate(till.book)
+            case "pass":
+                till.at += chance.randrange(60 * 24) * MINUTE
+    await till.store.ledger.aggregate(till.book)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_is_left_is_sound(tmp_path: Path, seed: int) -> None:
+    """Whatever happened, and however often the oldest went: chain, totals, checkpoints and closures verify, the file opens, X and the
+    ranges after the cut say what they said before, and the book goes on."""
+    chance = random.Random(seed)
+    path = tmp_path / "ledger.sqlite3"
+    for _ in range(3):
+        async with opened(path) as store:
+            till = await Till.of(store, mode="test")
+            await live(till, chance, 150)
+            x, since = await figures(till)
+            assert await trimmed(store, budget=chance.choice((0, 20_000)))
+            left_x, left_since = await figures(till)
+            assert left_x == x
+            assert left_since == {at: since[at] for at in left_since}
+        findings = verify(path)
+        assert findings.clean, (seed, findings.problems)
+    first, last = kept(path)
+    assert last - first < 150
+
+
+async def figures(till: Till) -> tuple[object, dict[int, Tally]]:
+    """X, and what was sold since each of the last records."""
+    ledger = till.store.ledger
+    x = x_report(till.book, await ledger.aggregated(till.book), till.at)
+    sql = "SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT 40"
+    times = [at for (at,) in ledger._open.snapshot.execute(sql, (till.book.id,))]
+    return msgspec.to_builtins(x), {at: await ledger.tally_between(till.book, at, 1 << 60) for at in times}
+
+
+def kept(path: Path) -> tuple[int, int]:
+    """The first and the last record of the book."""
+    ((first, last),) = query(path, "SELECT min(seq), max(seq) FROM certification")
+    return first, last
+
+
+async def test_it_keeps_to_its_budget_and_to_its_time(tmp_path: Path) -> None:
+    """Within the budget nothing goes but what is older than ninety days; beyond it the oldest go until it fits."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store, mode="test")
+        for _ in range(40):
+            await till.sell()
+        old = till.at
+        till.at += sandbox.DAYS * sandbox.DAY
+        for _ in range(40):
+            await till.sell()
+        await store.ledger.aggregate(till.book)
+        await trimmed(store, NO_LIMIT, now=old)
+        assert kept(path) == (1, 80)
+        await trimmed(store, NO_LIMIT)
+        first, last = kept(path)
+        assert (first, last) == (41, 80)
+        await trimmed(store, 20 * sandbox.ROW_BYTES)
+        first, last = kept(path)
+        assert 60 < first <= 80 - NEWEST + 1
+        assert last == 80
+        assert (await trimmed(store, 20 * sandbox.ROW_BYTES), kept(path)) == (0, (first, last))
+    assert verify(path).clean
+
+
+async def test_a_live_book_loses_nothing(tmp_path: Path) -> None:
+    """No budget, no age: what was certified on a machine stays, beside a sandbox that goes."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        shop, till = await Till.of(store), await Till.of(store, mode="test")
+        for each in (shop, till):
+            for _ in range(30):
+                await each.sell()
+            await each.close()
+        await trimmed(store)
+        count = "SELECT count(*) FROM certification WHERE book_id = ?"
+        assert (query(path, count, shop.book.id), query(path, count, till.book.id)) == ([(30,)], [(NEWEST - 1,)])
+    assert verify(path).clean
+
+
+async def test_closures_without_sales_go_too(tmp_path: Path) -> None:
+    """A sandbox that is closed again and again fills no disk either; the numbers go on."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store, mode="test")
+        await till.sell()
+        for _ in range(60):
+            await till.close()
+        await trimmed(store)
+        assert query(path, "SELECT min(z_number), max(z_number) FROM closure") == [(60 - NEWEST + 1, 60)]
+        assert kept(path) == (None, None)
+        assert (await till.close()).z_number == 61
+    assert verify(path).clean
+
+
+async def test_what_went_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Its keys, events and outgoing messages go with it: a key of that time stands for nothing, its number may be used again."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path, lanes={"hook": frozenset({"cert.issued", "closure.created"})}) as store:
+        till = await Till.of(store, mode="test")
+        for number in range(30):
+            await till.certify(invoice(f"F-{number}"), key=b"key-%d" % number, body=b"body")
+        await store.ledger.aggregate(till.book)
+        await trimmed(store)
+        assert await store.ledger.find_key(till.book, b"key-3") is None
+        assert (use := await store.ledger.find_key(till.book, b"key-29")) is not None
+        assert use.record is not None
+        assert await store.ledger.find_number(till.book, "F-3") is None
+        again = await till.certify(invoice("F-3"), key=b"key-3", body=b"another")
+        assert again.state == "certified"
+        for table in ("idempotency", "event", "outbox"):
+            assert query(path, f"SELECT count(*) FROM {table}")[0][0] <= NEWEST + 1, table
+    assert verify(path).clean
+
+
+async def test_a_live_book_without_its_beginning_is_found(tmp_path: Path) -> None:
+    """Whoever cuts a live book and writes down where it begins is told by `mcfd verify`, and a start of another chain is no start."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store, mode="test")
+        for _ in range(30):
+            await till.sell()
+        await store.ledger.aggregate(till.book)
+        await trimmed(store)
+    tamper(path, "UPDATE book SET mode = 'live'")
+    assert any("has lost its beginning" in problem for problem in verify(path).problems)
+    tamper(path, "UPDATE book SET mode = 'test'")
+    tamper(path, "UPDATE book_start SET hash = zeroblob(32)")
+    assert any("does not continue the chain" in problem for problem in verify(path).problems)
+    tamper(path, "UPDATE certification SET total_ttc = 1 WHERE seq = 30")
+    with pytest.raises(LedgerUnusable):
+        async with opened(path):
+            pass
