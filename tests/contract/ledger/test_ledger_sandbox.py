@@ -33,7 +33,7 @@ async def trimmed(store: Store, budget: int = 0, now: int = 1 << 60) -> int:
 
 async def live(till: Till, chance: random.Random, steps: int) -> None:
     """Sales, credit notes, failures, closures with and without sales, ticks, hours in between."""
-    for number in range(steps):
+    for _ in range(steps):
         match chance.choice(("sell", "sell", "sell", "credit", "fail", "close", "tick", "pass")):
             case "sell":
                 await till.sell(chance.randrange(1, 10**6), chance.choice("ABC"))
@@ -156,8 +156,8 @@ async def test_what_went_leaves_nothing_behind(tmp_path: Path) -> None:
         assert await store.ledger.find_number(till.book, "F-3") is None
         again = await till.certify(invoice("F-3"), key=b"key-3", body=b"another")
         assert again.state == "certified"
-        for table in ("idempotency", "event", "outbox"):
-            assert query(path, f"SELECT count(*) FROM {table}")[0][0] <= NEWEST + 1, table
+        left = "SELECT (SELECT count(*) FROM idempotency), (SELECT count(*) FROM event), (SELECT count(*) FROM outbox)"
+        assert max(query(path, left)[0]) <= NEWEST + 1
     assert verify(path).clean
 
 
