@@ -35,6 +35,13 @@ NEWEST = 128
 """Records, closures and entries that stay whatever their age and size."""
 
 
+_COUNTED = {
+    "uncounted_records": "counted_seq",
+    "uncounted_closures": "counted_z",
+    "uncounted_entries": "counted_id",
+}
+
+
 def trim(connection: sqlite3.Connection, now: int, budget: int) -> int:
     """One step for each sandbox: what is older than `DAYS`, or more than `budget` bytes, at most `BATCH` things of it. How much was
     done, 0 when nothing is left to do. `now` in ms."""
@@ -44,8 +51,8 @@ def trim(connection: sqlite3.Connection, now: int, budget: int) -> int:
 def _step(connection: sqlite3.Connection, book: Book, now: int, budget: int) -> int:
     start = read_start(connection, book.id)
     counted = _count(connection, book, start)
-    walk = _Walk(connection, book, start, min(now, book_state(connection, book).last_at) - DAYS * DAY, budget)
-    gone = walk.run()
+    horizon = min(now, book_state(connection, book).last_at) - DAYS * DAY
+    gone = _Walk(connection, book, start, horizon, budget).run() if counted < COUNTED else 0
     if gone:
         _let_go(connection, book, start)
     if gone or counted:
@@ -56,12 +63,11 @@ def _step(connection: sqlite3.Connection, book: Book, now: int, budget: int) -> 
 def _count(connection: sqlite3.Connection, book: Book, start: BookStart) -> int:
     """Adds what has come since the last time."""
     found = 0
-    for kind, last in (("records", "counted_seq"), ("closures", "counted_z"), ("entries", "counted_id")):
-        place = (book.id, getattr(start, last), COUNTED)
-        rows = connection.execute(_SQL[f"uncounted_{kind}"], place).fetchall()
+    for kind, place in _COUNTED.items():
+        rows = connection.execute(_SQL[kind], (book.id, getattr(start, place), COUNTED)).fetchall()
         start.bytes += sum(size + ROW_BYTES for _, size in rows)
         if rows:
-            setattr(start, last, rows[-1][0])
+            setattr(start, place, rows[-1][0])
         found += len(rows)
     return found
 
@@ -89,16 +95,15 @@ class _Walk:
         totals, state = read_totals(connection, book.id), book_state(connection, book)
         (entries_left,) = connection.execute(_SQL["entries_left"], (book.id, start.entry_id)).fetchone()
         self._left = totals.seq - start.seq + state.z_number - start.z_number + entries_left
-        last_record = min(totals.seq, start.counted_seq)
-        self._records = connection.execute(_SQL["oldest_records"], (book.id, start.seq, last_record, BATCH))
-        self._closures = self._links(connection, book, start.counted_z)
+        self._records = connection.execute(_SQL["oldest_records"], (book.id, start.seq, totals.seq, BATCH))
+        self._closures = self._links(connection, book)
         self._closure = next(self._closures, None)
-        place = (book.id, start.entry_id, start.counted_id, BATCH)
-        self._entries = (Placed(*row) for row in connection.execute(_SQL["oldest_entries"], place))
+        found = connection.execute(_SQL["oldest_entries"], (book.id, start.entry_id, BATCH))
+        self._entries = (Placed(*row) for row in found)
         self._entry = next(self._entries, None)
 
-    def _links(self, connection: sqlite3.Connection, book: Book, last: int) -> Iterator[_Link | None]:
-        for row in connection.execute(_SQL["oldest_closures"], (book.id, self._start.z_number, last, BATCH)):
+    def _links(self, connection: sqlite3.Connection, book: Book) -> Iterator[_Link | None]:
+        for row in connection.execute(_SQL["oldest_closures"], (book.id, self._start.z_number, BATCH)):
             yield _Link(*row)
 
     def run(self) -> int:
@@ -165,6 +170,6 @@ def _let_go(connection: sqlite3.Connection, book: Book, start: BookStart) -> Non
     connection.execute(_SQL["records"], (book.id, start.seq))
     connection.execute(_SQL["checkpoints"], (book.id, start.seq))
     connection.execute(_SQL["closures"], (book.id, start.z_number))
-    connection.execute(_SQL["cash"], (book.id, start.entry_id))
+    connection.execute(_SQL["cash"], (book.id, start.entry_id))  # but the newest entry of all: no id is given twice
     for name in ("keys", "outbox", "events"):
         connection.execute(_SQL[name], (book.id, start.at))

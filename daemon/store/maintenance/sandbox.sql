@@ -11,7 +11,7 @@ SELECT id, length(body) FROM entry WHERE book_id = ? AND id > ? ORDER BY id LIMI
 SELECT count(*) FROM entry WHERE book_id = ? AND id > ?;
 
 -- name: oldest_entries
-SELECT {entry} FROM entry WHERE book_id = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?;
+SELECT {entry} FROM entry WHERE book_id = ? AND id > ? ORDER BY id LIMIT ?;
 
 -- name: oldest_records
 SELECT seq, ended_at, state, type, fvc, hash, tally, length(payload) + length(tally) FROM certification
@@ -19,7 +19,7 @@ WHERE book_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
 
 -- name: oldest_closures
 SELECT z_number, last_seq, created_at, period_end, hash, length(body) FROM closure
-WHERE book_id = ? AND z_number > ? AND z_number <= ? ORDER BY z_number LIMIT ?;
+WHERE book_id = ? AND z_number > ? ORDER BY z_number LIMIT ?;
 
 -- name: settlements
 UPDATE settlement SET attempt_id = NULL
@@ -35,7 +35,8 @@ DELETE FROM checkpoint WHERE book_id = ? AND seq <= ?;
 DELETE FROM closure WHERE book_id = ? AND z_number <= ?;
 
 -- name: cash
-DELETE FROM entry WHERE book_id = ? AND id <= ? AND json_extract(CAST(body AS TEXT), '$.type') = 'cash';
+DELETE FROM entry
+WHERE book_id = ? AND id <= ? AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND id < (SELECT max(id) FROM entry);
 
 -- name: keys
 DELETE FROM idempotency WHERE book_id = ? AND at <= ?;

@@ -17,8 +17,8 @@ def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int
     """Of the period that begins at `period_start` (ms; 0 before anything was certified). It holds what stands after the last Z
     up to then, whatever the clock said: what was moved in the very millisecond of a Z is in one period only."""
     since = period_start if connection.execute(_SQL["has_closure"], (book.id, period_start)).fetchone()[0] else 0
-    deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since)).fetchone()
     start = read_start(connection, book.id)
+    deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since, start.entry_id)).fetchone()
     gone = start.cash if after_z <= start.z_number else NO_CASH  # of this period, let go of in a sandbox
     return CashTotal(deposits + gone.deposits, withdrawals + gone.withdrawals)
 

@@ -6,7 +6,7 @@ SELECT coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE 
        coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'withdrawal'), 0),
        coalesce((SELECT max(z_number) FROM closure WHERE book_id = ?1 AND created_at <= ?2), 0)
 FROM entry
-WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2 AND id > ?3
   AND after_z >= coalesce((SELECT max(z_number) FROM closure WHERE book_id = ?1 AND created_at <= ?2), 0);
 
 -- name: between

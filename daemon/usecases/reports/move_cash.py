@@ -25,7 +25,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
         return msgspec.json.encode(moved(placed, worker.book.nim, warnings))
 
     async def run() -> bytes:
-        await worker.ledger.check_free_space()
+        await worker.ledger.check_free_space(worker.book)
         write = partial(worker.ledger.move_cash, key_hash=call.key_hash, fingerprint=call.fingerprint, by=call.by)
         told = await worker.see_through(write(worker.book, move, at=worker.now(), answer=answer), "move cash")
         log.info(

@@ -14,8 +14,8 @@ from support.box.debian import Debian
 
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
-PATIENCE_SECONDS = 30.0
-# The simulated machine, which keeps its counters while it is away.
+PATIENCE_SECONDS = 60.0
+# The simulated machine, which keeps its counters while it is away. It is started once its line is there.
 MACHINE = f"""\
 [Service]
 User=mcfd
@@ -24,6 +24,7 @@ RuntimeDirectoryPreserve=yes
 StateDirectory=machine
 ExecStart=/usr/bin/python3 -IS -c "import sys; sys.path[:0] = ['/usr/lib/mcfd', '/opt/mcfd/lib']; from simulator.process.serve import main; main()" \
   --nim {NIM} --ifu 00084440Y --link /run/machine/line --state /var/lib/machine/state --baud 0
+ExecStartPost=/bin/sh -c 'until [ -e /run/machine/line ]; do sleep 0.1; done'
 """
 CALL = """
 import sys, urllib.error, urllib.request

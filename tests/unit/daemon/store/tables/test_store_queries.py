@@ -22,6 +22,7 @@ PARTS = {
     "entries": {"columns": entries.COLUMNS},
     "closures": {"columns": closures.COLUMNS},
     "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
+    "sandbox": {"entry": entries.COLUMNS},
     "health": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
 }
 ALL = [
