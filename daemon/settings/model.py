@@ -242,10 +242,7 @@ class Sandbox(Section, frozen=True):
         key("Whether `ak_test_` keys work: a simulated machine behind each NIM, stored apart from the live."),
     ] = True
     max_size_mb: Annotated[
-        Megabytes,
-        key(
-            "What the records of each sandbox may take of the ledger (MB); the oldest go first. After 90 days they go anyway."
-        ),
+        Megabytes, key("What the records of each sandbox may take (MB), 90 days at most; the oldest go first.")
     ] = 256
 
 
