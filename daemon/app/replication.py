@@ -11,16 +11,16 @@ from typing import Any
 
 from daemon.app.box_clock import now_millis
 from daemon.app.presence import PresenceWords
+from daemon.app.receivers import headquarters
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode
-from daemon.settings import Settings, Upstream, secret_path
+from daemon.settings import Settings, Upstream
 from daemon.store.outbox import Outbox
 from daemon.upstream.event import compose
-from daemon.upstream.kinds import Receiver, open_receiver
-from daemon.upstream.options import Options
+from daemon.upstream.kinds import Receiver
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Replicator
@@ -71,7 +71,7 @@ class Replication:
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
-        receiver = None if upstream is None else open_receiver(upstream.kind, _options(upstream))
+        receiver = None if upstream is None else headquarters(upstream)
 
         async def into_force() -> None:
             await self.stop()
@@ -119,17 +119,4 @@ def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Repli
         clock=now_millis,
         backoff=Backoff(most=upstream.retry_max),
         sandbox=upstream.include_sandbox,
-    )
-
-
-def _options(upstream: Upstream) -> Options:
-    files = [path for path in (upstream.secret_file, upstream.key_file) if path is not None]
-    return Options(
-        url=upstream.url,
-        key_files=tuple(secret_path(path) for path in files),
-        credentials_file=None if upstream.credentials_file is None else secret_path(upstream.credentials_file),
-        tls_ca=upstream.tls_ca,
-        subject_prefix=upstream.subject_prefix,
-        allow_plain=upstream.allow_plain_http,
-        receipt=upstream.receipt,
     )

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import structlog
 
 from daemon.app.box_clock import now_millis
+from daemon.app.receivers import webhook_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.core.audit import Actor
 from daemon.core.delivery import Posting
 from daemon.core.errors import StorageError
-from daemon.settings import Settings, secret_path
+from daemon.settings import Settings
 from daemon.settings.model import Webhook
 from daemon.upstream.kinds import Receiver
-from daemon.upstream.options import BadOptions, Options
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
@@ -68,7 +68,7 @@ class Webhooks:
 
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when one of them cannot be sent to as configured; what runs goes on until the answer is called."""
-        receivers = [_open(number, webhook) for number, webhook in enumerate(settings.webhook)]
+        receivers = [webhook_receiver(number, webhook) for number, webhook in enumerate(settings.webhook)]
 
         async def into_force() -> None:
             await self.stop()
@@ -117,19 +117,3 @@ class Webhooks:
         )
         task = asyncio.get_running_loop().create_task(replicator.run(), name="webhook")
         self._senders.append(Sender(replicator, receiver, task))
-
-
-def _open(number: int, webhook: Webhook) -> Receiver:
-    from daemon.upstream.webhook import open_webhook  # noqa: PLC0415  # with its HTTP client: most boxes have no webhook
-
-    options = Options(
-        url=webhook.url,
-        key_files=(secret_path(webhook.secret_file),),
-        tls_ca=webhook.tls_ca,
-        allow_plain=webhook.allow_plain_http,
-        receipt=webhook.receipt,
-    )
-    try:
-        return open_webhook(options)
-    except BadOptions as error:
-        raise BadOptions(f"webhook[{number}]: {error}") from None

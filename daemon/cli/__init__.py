@@ -39,6 +39,7 @@ COMMANDS = {
     "backup": "daemon.cli.commands.backup",
     "restore": "daemon.cli.commands.restore",
     "upstream": "daemon.cli.commands.upstream",
+    "webhook": "daemon.cli.commands.webhook",
     "tls": "daemon.cli.commands.tls",
     "config": "daemon.cli.commands.config",
     "version": "daemon.cli.commands.version",

@@ -16,6 +16,8 @@ CLOSURE: Final = "closure.created"
 ATTENTION: Final = "mcf.attention"
 TAX_SERVER: Final = "taxserver.alert"
 PRINTER: Final = "printer.failed"
+TEST: Final = "webhook.test"
+"""Of `mcfd webhook test` alone: nothing happened."""
 RESET: Final = "reset"
 """Of a stream alone: what came between is not there any more."""
 

@@ -114,6 +114,9 @@ class HttpsReceiver:
             return None
         return read_answer(bytes(received)) if answer.is_success else None
 
+    async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
+        return await self.deliver(event, report_id=event_id, subject="", nim=nim)
+
     async def aclose(self) -> None:
         await self._client.aclose()
 

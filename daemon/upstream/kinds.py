@@ -30,6 +30,10 @@ class Receiver(Protocol):
         """What headquarters asks for; None when nobody heard."""
         ...
 
+    async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
+        """A message that says nothing (`exchange.trial`), on the way of all others as far as it can go without being kept."""
+        ...
+
     async def aclose(self) -> None: ...
 
 

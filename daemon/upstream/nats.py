@@ -120,6 +120,17 @@ class NatsReceiver:
             return None
         return read_answer(answer.data)
 
+    async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
+        """As far as the servers and their word on certificate and credentials: what is published stays in the stream."""
+        del event, event_id, nim
+        try:
+            await self._connected()
+        except BadOptions as error:
+            return Refused(str(error))
+        except (OSError, nats.errors.Error) as error:
+            return Again(f"{type(error).__name__}: {error}")
+        return Delivered()
+
     async def aclose(self) -> None:
         await self._drop(self._client)
 

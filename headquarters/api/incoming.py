@@ -10,6 +10,7 @@ from litestar import Request, Response, post
 from exchange.closure import MOST_BYTES
 from exchange.receipt import receipt_of
 from exchange.signing import ID
+from exchange.trial import read_trial
 from headquarters.api.problems import STATUS, problem
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.reception import Reception
@@ -22,9 +23,12 @@ RETRY_SECONDS = "5"
 
 @post("/closures", status_code=200)
 async def take_closure(request: AnyRequest, reception: Reception) -> Response[bytes]:
-    """200 with a receipt: it is on disk. 409 with a receipt: it was already. Nothing else is a delivery."""
+    """200 with a receipt: it is on disk, or it was a trial. 409 with a receipt: it was already. Nothing else is a delivery."""
     message = await _message(request)
     try:
+        if (trial := read_trial(message.body)) is not None:
+            await reception.trial(message, trial)
+            return _with_receipt(message, 200)
         outcome = await reception.closure(message)
     except Refused as refused:
         return _refused(refused)
@@ -33,8 +37,11 @@ async def take_closure(request: AnyRequest, reception: Reception) -> Response[by
     if outcome is Outcome.FORK:
         detail = "another closure has this number or id; this one is kept as evidence"
         return problem(STATUS["fork"], "FORK", detail)
+    return _with_receipt(message, 200 if outcome is Outcome.STORED else 409)
+
+
+def _with_receipt(message: Message, status: int) -> Response[bytes]:
     receipt = msgspec.json.encode(receipt_of(message.headers[ID], message.body))
-    status = 200 if outcome is Outcome.STORED else 409
     return Response(receipt, status_code=status, media_type="application/json")
 
 

@@ -13,6 +13,7 @@ import structlog
 
 from exchange.errors import BadEvent
 from exchange.presence import MOST_BYTES, Answer, Wanted, read_presence
+from exchange.trial import Trial
 from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Received, Refused, receive, signer
 from headquarters.intake.gather import Gatherer
@@ -101,6 +102,21 @@ class Reception:
             await self._refuse([(m, r) for m, r in zip(messages, results, strict=True) if isinstance(r, Refused)])
             self.counted.update(r.value for r in results if isinstance(r, Outcome))
             return results
+        raise StoreError("the keys change faster than they can be read")
+
+    async def trial(self, message: Message, trial: Trial) -> None:
+        """Refused unless a key of that machine has signed it; nothing is kept of it."""
+        for _ in range(3):
+            ring = self._ring
+            try:
+                signer(message, ring, machine_of(trial.data.nim), trial.data.key_id, now=time.time())
+            except Refused as refused:
+                if refused.reason in BY_KEY and await self._has_newer_keys(ring):
+                    continue
+                self.counted[refused.reason] += 1
+                raise
+            self.counted["trial"] += 1
+            return
         raise StoreError("the keys change faster than they can be read")
 
     async def presence(self, message: Message) -> Answer:

@@ -19,6 +19,7 @@ from exchange.closure import encode_closure
 from exchange.keys import PrivateKey, signing_key
 from exchange.receipt import is_receipt
 from exchange.signing import sign
+from exchange.trial import Trial, TrialData, encode_trial
 from headquarters.store.store import Store
 
 
@@ -61,6 +62,20 @@ def test_taken_once_with_a_receipt(hq, box):
     for answer in (first, second):
         assert is_receipt(answer.content, sent[0]["webhook-id"], sent[1])
     assert held(hq, box) == [1]
+
+
+def test_a_trial_is_answered_and_never_kept(hq, box):
+    """`mcfd upstream test`: 200 with a receipt when a key of that machine has signed it, 401 otherwise; no closure, no finding."""
+    trial = Trial(id="t-1", source=f"/mcf/{box.nim}", time="2026-01-05T10:00:00.000Z", data=TrialData(box.nim))
+    body = encode_trial(trial)
+    headers = sign([box.key], trial.id, int(time.time()), body)
+    answer = hq.post("/closures", (headers, body))
+    assert answer.status_code == 200
+    assert is_receipt(answer.content, trial.id, body)
+    forged = sign([PrivateKey(os.urandom(32))], trial.id, int(time.time()), body)
+    assert hq.post("/closures", (forged, body)).status_code == 401
+    assert held(hq, box) == []
+    assert found(hq, box) == []
 
 
 def test_shared_secret(hq, box, tmp_path):

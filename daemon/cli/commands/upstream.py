@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,10 @@ from daemon.cli.shared import (
     Failure,
     config_option,
     examples,
+    find_machine,
     json_option,
     moment,
+    nim_argument_option,
     nim_option,
     print_json,
     print_table,
@@ -111,6 +114,35 @@ def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, 
         say(tr("{count} event(s) to be sent again", count=again))
     if again and outbox == UPSTREAM and settings.upstream is None:
         warn(tr("no [upstream] section: closures stay in the ledger"))
+
+
+@command.command(
+    "test",
+    help=tr("Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken."),
+    epilog=examples("mcfd upstream test"),
+)
+@config_option
+@nim_argument_option
+@json_option
+def test(config: Path | None, nim: str, as_json: bool) -> int:
+    from daemon.app.receivers import headquarters
+    from daemon.cli.trial import send, sent_at, tell
+    from daemon.upstream.options import BadOptions
+    from exchange.trial import Trial, TrialData, encode_trial
+
+    settings = load(config)
+    upstream = settings.upstream
+    if upstream is None:
+        raise Failure(tr("no [upstream] section: closures stay in the ledger"))
+    known = find_machine(settings, nim or settings.machine[0].nim).nim
+    try:
+        receiver = headquarters(upstream)
+    except BadOptions as error:
+        raise Failure(str(error)) from None
+    event_id = str(uuid.uuid4())
+    data = TrialData(known, upstream.box, receiver.key_id)
+    trial = Trial(id=event_id, source=f"/mcf/{known}", time=sent_at(), data=data)
+    return tell([(UPSTREAM, upstream.url, send(receiver, encode_trial(trial), event_id, known))], as_json=as_json)
 
 
 @command.command(

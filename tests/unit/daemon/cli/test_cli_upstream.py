@@ -1,6 +1,9 @@
+import json
+
 import pytest
 from support.command import CONFIG, NIM, Command, audited
 from support.ledgers.ledger import Till, opened
+from support.receivers.hooks import Receiver
 
 from daemon.upstream.signing import PrivateKey, read_keys
 
@@ -107,3 +110,33 @@ def test_a_key_of_our_own(mcfd):
     assert file.stat().st_mode & 0o777 == 0o600
     assert mcfd.refused(1, "upstream", "keygen", str(file)) == f"{file} exists already; it is not replaced"
     assert "cannot be written" in mcfd.refused(1, "upstream", "keygen", str(mcfd.folder / "none" / "key"))
+
+
+@pytest.fixture
+async def receiver(tmp_path):
+    found = Receiver(tmp_path)
+    await found.up()
+    yield found
+    found.kill()
+
+
+async def test_the_way_upstream_is_tried_before_the_first_z(tmp_path, receiver):
+    """One signed message that says nothing; exit 1 with what was answered when it is not taken, or nobody is there."""
+    mcfd = Command(tmp_path, CONFIG + receiver.section().replace("[[webhook]]", '[upstream]\nkind = "https"'))
+    assert "has taken the test message" in mcfd.ok("upstream", "test")
+    (event,) = await receiver.events()
+    assert (event["type"], event["data"]["nim"]) == ("bf.mcfd.test.v1", NIM)
+    await receiver.script({"status": 401})
+    assert "401" in mcfd.refused(1, "upstream", "test")
+    receiver.kill()
+    (told,) = json.loads(mcfd.run("upstream", "test", "--json").stdout)
+    assert told["ok"] is False
+    assert told["error"]
+
+
+async def test_a_webhook_is_tried(tmp_path, receiver):
+    """An event `webhook.test`, signed as every other; a name that is not there is told with those that are."""
+    mcfd = Command(tmp_path, CONFIG + receiver.section(name="erp"))
+    assert "has taken the test message" in mcfd.ok("webhook", "test", "erp")
+    assert [event["type"] for event in await receiver.events()] == ["webhook.test"]
+    assert "erp" in mcfd.refused(1, "webhook", "test", "other")
