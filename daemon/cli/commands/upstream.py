@@ -128,7 +128,7 @@ def test(config: Path | None, nim: str, as_json: bool) -> int:
     from daemon.app.receivers import headquarters
     from daemon.cli.trial import send, sent_at, tell
     from daemon.upstream.options import BadOptions
-    from exchange.trial import Trial, TrialData, encode_trial
+    from daemon.upstream.trial import compose
 
     settings = load(config)
     upstream = settings.upstream
@@ -140,9 +140,8 @@ def test(config: Path | None, nim: str, as_json: bool) -> int:
     except BadOptions as error:
         raise Failure(str(error)) from None
     event_id = str(uuid.uuid4())
-    data = TrialData(known, upstream.box, receiver.key_id)
-    trial = Trial(id=event_id, source=f"/mcf/{known}", time=sent_at(), data=data)
-    return tell([(UPSTREAM, upstream.url, send(receiver, encode_trial(trial), event_id, known))], as_json=as_json)
+    event = compose(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
+    return tell([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)
 
 
 @command.command(
