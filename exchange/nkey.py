@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 
-USER = 20 << 3
-"""The prefix that shows as U."""
+USER, ACCOUNT, OPERATOR = 20 << 3, 0, 14 << 3
+"""The prefixes that show as U, A and O."""
 
 _SEED = 18 << 3  # the prefix that shows as S
 _SEED_BYTES = 36  # two of prefix, 32 of key, two of checksum
@@ -19,17 +19,21 @@ def encode_nkey(prefix: bytes, key: bytes) -> str:
     return base64.b32encode(data).decode("ascii").rstrip("=")
 
 
-def encode_seed(seed: bytes) -> str:
-    """The seed of a user, `SU…`."""
-    return encode_nkey(bytes([_SEED | USER >> 5, USER << 3 & 0xFF]), seed)
+def encode_seed(seed: bytes, kind: int = USER) -> str:
+    """The seed of a user, `SU…`, or of what `kind` says."""
+    return encode_nkey(_seed_prefix(kind), seed)
 
 
-def decode_seed(text: str) -> bytes:
-    """The 32 bytes in the seed of a user; ValueError, which shows nothing of it."""
+def decode_seed(text: str, kind: int = USER) -> bytes:
+    """The 32 bytes in the seed of a user, or of what `kind` says; ValueError, which shows nothing of it."""
     data = _decode(text)
-    if len(data) != _SEED_BYTES or not text.startswith("SU"):
-        raise ValueError("not the seed of a user")
+    if len(data) != _SEED_BYTES or data[:2] != _seed_prefix(kind):
+        raise ValueError("not such a seed")
     return data[2:-2]
+
+
+def _seed_prefix(kind: int) -> bytes:
+    return bytes([_SEED | kind >> 5, kind << 3 & 0xFF])
 
 
 def decode_public(text: str) -> bytes:

@@ -6,6 +6,7 @@ import click
 
 from headquarters.app.settings import Settings
 from headquarters.cli.boxes import boxes
+from headquarters.cli.nats import nats
 from headquarters.cli.people import keys, users
 from headquarters.cli.shared import configured
 from headquarters.cli.shown import findings, refused
@@ -28,7 +29,7 @@ def run(settings: Settings) -> None:
     sys.exit(serve(settings))
 
 
-for command in (boxes, users, keys, findings, refused):
+for command in (boxes, users, keys, nats, findings, refused):
     cli.add_command(command)
 
 

@@ -1,13 +1,16 @@
-"""What a shop's key and the reader's key cannot do, on a nats-server with the files of `config/nats` as they are shipped."""
+"""What a shop's key and the reader's key cannot do, on a nats-server with the files of `config/nats` as they are shipped, and with the JWTs
+that `mcfd-hq nats` makes in the place of `users.conf`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import re
 
 import nats.errors
 import pytest
+from click import ClickException
 from support.ledgers.outbox import make_outgoing
 from support.receivers.headquarters import NatsHeadquarters, until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, SECOND
@@ -16,6 +19,8 @@ from daemon.core.delivery import Again, Delivered
 from daemon.upstream.event import compose
 from daemon.upstream.kinds import open_receiver
 from daemon.upstream.options import Options
+from headquarters.cli.main import cli
+from headquarters.core.nats_accounts import READER_ASKED, READER_PUBLISHES
 
 PATIENCE = 0.5
 QUIET = 0.3
@@ -23,9 +28,9 @@ QUIET = 0.3
 LIMITS = json.loads((CONFIG / "closures-one.json").read_text())
 
 
-@pytest.fixture
-async def headquarters(tmp_path):
-    made = NatsHeadquarters(tmp_path)
+@pytest.fixture(params=["users.conf", "jwt"])
+async def headquarters(tmp_path, request):
+    made = NatsHeadquarters(tmp_path, jwt=request.param == "jwt")
     await made.up()
     yield made
     await made.close()
@@ -111,6 +116,33 @@ async def test_a_shop_hears_nothing_of_others(headquarters, subject):
         await until(lambda: thief.complaints)
         assert "permissions violation" in thief.complaints[0].lower()
     assert heard == []
+
+
+async def test_a_box_more(tmp_path):
+    """With JWTs a new box delivers with a credentials file that was made while the servers run, and nothing was changed on them."""
+    headquarters = NatsHeadquarters(tmp_path, jwt=True)
+    await headquarters.up()
+    try:
+        nim, file = "EL02000031-1", tmp_path / "new.creds"
+        arguments = ["nats", "box", str(headquarters.site.directory / "jwt"), nim, "--to", str(file)]
+        cli.main(arguments, standalone_mode=False)
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert await deliver(headquarters, file, make_outgoing(nim)) == [Delivered()]
+        assert isinstance((await deliver(headquarters, file, make_outgoing(NIM)))[0], Again)
+        with pytest.raises(ClickException):  # never over a key that a box has
+            cli.main(arguments, standalone_mode=False)
+    finally:
+        await headquarters.close()
+
+
+def test_the_reader_may_the_same():
+    """What users.conf permits the reader and what `mcfd-hq nats` does are one list."""
+    reader = (
+        (CONFIG / "users.conf").read_text().partition("PUBLIC-NKEY-OF-THE-READER")[2].partition("allow_responses")[0]
+    )
+    listed, _, heard = reader.partition("subscribe:")
+    assert re.findall(r'"(\$JS[^"]+)"', listed) == list(READER_PUBLISHES)
+    assert f'"{READER_ASKED}"' in heard
 
 
 async def fetch(reader, count):

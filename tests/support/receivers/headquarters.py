@@ -116,8 +116,8 @@ class HttpHeadquarters:
 class NatsHeadquarters:
     kind = "nats"
 
-    def __init__(self, directory: Path, **options) -> None:
-        self.site = NatsSite(directory / "nats")
+    def __init__(self, directory: Path, jwt: bool = False, **options) -> None:
+        self.site = NatsSite(directory / "nats", jwt)
         self.server = NatsServer(self.site)
         self._options = options
         self._has_stream = False

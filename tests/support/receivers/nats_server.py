@@ -21,6 +21,7 @@ from support.receivers.authority import Authority
 from daemon.upstream.credentials import read_credentials
 from daemon.upstream.options import tls_context
 from exchange.nkey import USER, encode_nkey, encode_seed
+from headquarters.cli.main import cli
 
 CONFIG = Path(__file__).parents[3] / "config" / "nats"
 NIM, SECOND, OTHER = "EL02000015-1", "EL02000016-1", "EL02000017-1"
@@ -50,9 +51,10 @@ def make_nkey(path: Path) -> str:
 class NatsSite:
     """One directory with certificates, users and configuration, as `/etc/nats` is at headquarters.
 
-    The files of `config/nats` as they are shipped: only places, ports and the placeholders of keys are filled in."""
+    The files of `config/nats` as they are shipped: only places, ports and the placeholders of keys are filled in. With `jwt`, users.conf and
+    the keys are those of `mcfd-hq nats`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, jwt: bool = False) -> None:
         self.directory = directory
         directory.mkdir()
         self.authority = Authority(directory)
@@ -70,13 +72,24 @@ class NatsSite:
             "PUBLIC-NKEY-OF-THE-ADMINISTRATOR": make_nkey(self.administrator),
         }
         self.replacements = {"/etc/nats": str(directory), **self.public}
+        self.users: str | None = None
+        if jwt:
+            self._take_jwts(directory / "jwt")
+
+    def _take_jwts(self, directory: Path) -> None:
+        cli.main(["nats", "init", str(directory)], standalone_mode=False)
+        self.reader, self.administrator = directory / "reader.creds", directory / "administrator.creds"
+        self.shop, self.other_shop = directory / "shop.creds", directory / "other-shop.creds"
+        for file, nims in ((self.shop, (NIM, SECOND)), (self.other_shop, (OTHER,))):
+            cli.main(["nats", "box", str(directory), *nims, "--to", str(file)], standalone_mode=False)
+        self.users = (directory / "users.conf").read_text()
 
     def configure(self, name: str, ports: dict[str, str]) -> Path:
         """The files of `config/nats` for the server `name`: its own store and ports, otherwise as they are."""
         directory = self.directory / name
         directory.mkdir()
         for file in CONFIG.glob("*.conf"):
-            text = file.read_text()
+            text = self.users if self.users and file.name == "users.conf" else file.read_text()
             for old, new in {**self.replacements, "/var/lib/nats": str(directory / "store"), **ports}.items():
                 text = text.replace(old, new)
             (directory / file.name).write_text(text)
@@ -86,8 +99,10 @@ class NatsSite:
         """As the administrator of the streams, or as whoever has the key in that file."""
         credentials = read_credentials(who or self.administrator)
         client = nats.NATS()
-        client._public_nkey = credentials.public
+        if not credentials.jwt:
+            client._public_nkey = credentials.public
         settings = {
+            "user_jwt_cb": credentials.jwt.encode if credentials.jwt else None,
             "error_cb": _ignore,
             "inbox_prefix": f"_INBOX.{credentials.public}".encode(),
             "connect_timeout": 5,
