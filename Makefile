@@ -8,7 +8,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege torture soak deb lock clean venv texts repository release
+.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege torture soak deb lock clean venv texts repository release image
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -87,7 +87,11 @@ rooms: $(STAMP)
 repository: $(RUN_STAMP)
 	@$(BIN)/python packaging/repository.py "$(DIR)" --key "$(KEY)" $(if $(URL),--url "$(URL)")
 
-# make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages and qemu-user-static
+# A container image of mcfd on a simulated machine, for developers of tills; as root, with mmdebstrap and buildah.
+image: deb
+	@$(BIN)/python packaging/image.py
+
+# make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages, qemu-user-static and arch-test
 release: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python packaging/release.py --key "$(KEY)" $(if $(URL),--url "$(URL)") $(foreach step,$(ONLY),--only $(step))
 

@@ -3,7 +3,7 @@
 
 A Debian of that architecture is made, the package goes in, a simulated machine is put on a pseudo-terminal, `mcfd setup` finds
 it, the daemon runs, three invoices are certified over HTTP and asked for again, and the ledger verifies. Some ten minutes:
-before a release, not at every change. Wants mmdebstrap, qemu-user-static and the kernel's binfmt_misc.
+before a release, not at every change. Wants mmdebstrap, qemu-user-static, arch-test and the kernel's binfmt_misc.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def emulate(arch: str) -> None:
     if arch == run("dpkg", "--print-architecture").strip() or (BINFMT / f"qemu-{QEMU[arch]}").exists():
         return
     rule = Path(f"/usr/lib/binfmt.d/qemu-{QEMU[arch]}.conf")
-    if not rule.exists():
-        sys.exit("mcfd: apt-get install qemu-user-static")
+    if not rule.exists() or shutil.which("arch-test") is None:
+        sys.exit("mcfd: apt-get install qemu-user-static arch-test")
     if not (BINFMT / "register").exists():
         run("mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT)
     (BINFMT / "register").write_text(rule.read_text(encoding="utf-8"), encoding="utf-8")

@@ -171,6 +171,7 @@ def test_the_scripts_are_sound() -> None:
         *sorted((TREE / "packaging/maintainer").iterdir()),
         TREE / "packaging/box/mcfd.rtupdate",
         TREE / "packaging/box/upgrade",
+        TREE / "packaging/box/finish-upgrade",
     ]
     done = subprocess.run(["shellcheck", *scripts], text=True, capture_output=True, check=False)
     assert done.stdout == ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.box.debian import debian, need_debian
 from support.box.package import LIB, built, other_version
-from support.box.shop import LEDGER, Shop
+from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop
 
 KEPT = "/usr/lib/mcfd.previous"
 BACKUPS = "/var/lib/mcfd/backups"
@@ -117,6 +119,37 @@ def test_a_version_that_does_not_come_up_goes_back_by_itself(
     assert not shop.box.path(KEPT).exists()
     shop.sell()
     shop.assert_nothing_is_lost()
+
+
+def test_a_power_cut_while_a_bad_version_is_judged(shop: Shop) -> None:
+    """The new version has taken the ledger over and hangs when the power goes: the box comes up, the judgement goes on by itself, and the
+    version before it sells again, with everything that was sold."""
+    shop.sell()
+    good = shop.version()
+    bad = shop.box.bring(other_version(shop.package, "9.5.2", hangs_at_the_start))
+    install = threading.Thread(target=shop.box.run, args=("dpkg", "--install", bad), kwargs={"check": False})
+    install.start()
+    migrating = shop.box.path(f"{KEPT}/migrating")
+    until(lambda: migrating.exists() and shop.unit("ActiveState") == "activating")
+    shop.box.switch_off()
+    install.join()
+    shop.box.boot()
+    assert shop.version() in {"9.5.2", good}
+    until(lambda: shop.version() == good and shop.unit("ActiveState") == "active")
+    assert shop.box.path(f"{KEPT}/rolled-back").exists()
+    shop.plug_in()
+    shop.sell()
+    shop.assert_nothing_is_lost()
+    shop.box.install(other_version(shop.package, "9.5.3"))
+    assert shop.version() == "9.5.3"
+    shop.assert_nothing_is_lost()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 def test_a_daemon_that_did_not_run_is_not_waited_for(shop: Shop) -> None:

@@ -162,7 +162,7 @@ class Shop:
         self.log_file = folder / "mcfd.log"
         self.environ = {**os.environ, **(environ or {})}
         self.command: tuple[str, ...] = (str(BIN / "mcfd"),)
-        self.port = _free_port()
+        self.port = free_port()
         self._config = config or {}
         self._per_machine = per_machine or {}
         self.more_config = ""
@@ -335,7 +335,7 @@ def _section(head: str, values: Mapping[str, Any]) -> str:
     return head + "\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + "\n"
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

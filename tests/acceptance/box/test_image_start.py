@@ -1,0 +1,67 @@
+"""What the container image starts (`make image`), started without a container."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from support.shop import NIM, free_port, invoice, wait_for
+
+from daemon.core.keys import inspect
+
+TREE = Path(__file__).resolve().parents[3]
+
+
+@contextmanager
+def started(state: Path, port: int) -> Iterator[tuple[list[str], httpx.Client]]:
+    """The keys that it says, and a client once it serves; stopped as `podman stop` does it, and then nothing of it is left."""
+    own = {"MCFD_LIBRARIES": str(TREE), "MCFD_DEMO_STATE": str(state), "MCFD_DEMO_BAUD": "0"}
+    server = {"MCFD_SERVER_HOST": "127.0.0.1", "MCFD_SERVER_PORT": str(port)}
+    process = subprocess.Popen(
+        [sys.executable, TREE / "packaging/image/start.py"],
+        env={**os.environ, **own, **server}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        keys = [process.stdout.readline().split()[-1] for _ in range(2)]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            wait_for(lambda: _ready(client), "the daemon")
+            yield keys, client
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health/ready").is_success
+    except httpx.TransportError:
+        return False
+
+
+def test_a_developer_starts_it_twice(tmp_path: Path) -> None:
+    """Two keys are said, of a machine that certifies; a second start says the same ones, and machine and ledger go on where they were."""
+    port = free_port()
+    with started(tmp_path / "state", port) as (keys, client):
+        assert [inspect(key) for key in keys] == ["live", "test"]
+        first = sell(client, keys[0], "FV-1")
+    with started(tmp_path / "state", port) as (again, client):
+        assert again == keys
+        assert sell(client, keys[0], "FV-2")["fvc"] == first["fvc"] + 1
+        assert sell(client, keys[1], "FV-1")["codeSecef"].startswith("TESTFACT")
+
+
+def sell(client: httpx.Client, key: str, number: str) -> dict[str, object]:
+    answer = client.post(f"/v1/mcf/{NIM}/certify", json=invoice(number), headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == httpx.codes.OK, answer.text
+    told: dict[str, object] = answer.json()
+    return told
