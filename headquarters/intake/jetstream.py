@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo
 
+from exchange.cancellation import heed_cancellation
 from exchange.subjects import CLOSURES_STREAM
 from headquarters.core.reception import Message
 from headquarters.intake.connection import NatsOptions, connected, inbox_prefix
@@ -116,6 +117,7 @@ class JetStreamIntake:
                 messages = await subscription.fetch(AT_ONCE, timeout=FETCH_SECONDS)
             except nats.errors.TimeoutError:  # nothing new
                 messages = []
+            heed_cancellation()
             if messages:
                 await self._take(messages)
             self._reception.is_behind = bool(messages) and messages[-1].metadata.num_pending > 0

@@ -14,6 +14,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from exchange.cancellation import heed_cancellation
 from exchange.subjects import ASK, CLOSURE, PRESENCE_STREAM
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.connection import NatsOptions, inbox_prefix
@@ -96,6 +97,7 @@ class Presences:
                 consumer=self._options.durable, stream=PRESENCE_STREAM, inbox_prefix=inbox_prefix(self._client)
             )
             while True:
+                heed_cancellation()
                 with contextlib.suppress(nats.errors.TimeoutError):
                     messages = await subscription.fetch(AT_ONCE, timeout=FETCH_SECONDS)
                     await asyncio.gather(*(self._heard(msg) for msg in messages))

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from daemon.core.ledger.attempt import Mode
+from exchange.cancellation import heed_cancellation
 from exchange.presence import EVERY_SECONDS, Answer, Wanted
 
 FIRST_WITHIN = 60.0
@@ -78,6 +79,7 @@ class Announcer:
     async def _speak(self) -> None:
         for word in await self._words():
             answer = await self._listener.announce(word.content, nim=word.nim)
+            heed_cancellation()
             self._note(answer is not None)
             for wanted in answer.replay if answer else ():
                 await self._answer(word.nim, wanted)

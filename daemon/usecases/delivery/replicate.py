@@ -25,6 +25,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.lane import HOUR_MS, Lane
 from daemon.usecases.ports import Clock
+from exchange.cancellation import heed_cancellation
 
 SUBJECT = "closure"
 BATCH = 50
@@ -160,6 +161,7 @@ class Replicator(Generic[E]):
                 lane.tries += 1
                 await self._sleep(self._backoff.wait(lane.tries))
                 continue
+            heed_cancellation()
             if sent_all:
                 await _wait(lane.news, self._poll)
 
@@ -172,9 +174,11 @@ class Replicator(Generic[E]):
         for entry in entries:
             delivery = await self._deliver(entry)
             if isinstance(delivery, Again):
+                heed_cancellation()
                 await self._postpone(lane, entry, delivery)
                 return False
             await self._settle(lane, entry, delivery)
+            heed_cancellation()
         if not entries and lane.delivered:
             lane.delivered = 0
             return not await self._offer_again(lane, self._clock() - REST_MS)

@@ -169,11 +169,11 @@ async def test_the_sender_restarts_midway(headquarters, receiver, ledger):
     """Replication stops at any point and begins anew from the outbox: at most a repetition, which headquarters knows."""
     dice = random.Random(SEED)
     await ledger.add(NIM, 200)
-    patience = 0.02  # growing, so that a busy box gets as far as a connection at all
+    patience = 0.02  # growing, so that a busy box gets as far as a connection at all, and soon
     while "waiting" in ledger.states():
         async with replicating(ledger, receiver):
             await asyncio.sleep(dice.uniform(0.001, patience))
-        patience *= 1.02
+        patience *= 1.1
     await assert_complete(headquarters, {NIM: 200})
 
 
