@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import RESULTS, ROOT, curves, disk, lines, reports, throughput, upstream
+from bench import RESULTS, ROOT, curves
 from bench.figures import Row, shown
 from bench.goals import GOALS
 from bench.large import daemon_rows
 from bench.results import finish
-from bench.shops import folder
+from bench.rows import disk, lines, reports, throughput, upstream
+from bench.shop.shops import folder
 
 SIZES = (10_000, 31_000, 100_000, 365_000)
 """Certifications of the growing ledger; `make bench-large` goes on to 3.65 million."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.figures import milliseconds
 from bench.plots import Axis, Line, chart, decades
-from bench.reports import Curve
+from bench.rows.reports import Curve
 
 
 def report_latency(x: Curve, a: Curve) -> str:

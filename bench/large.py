@@ -2,7 +2,7 @@
 
     python -m bench.large [--days 3650]
 
-The ledger is made in bulk (bench/ledger.py), checked by `mcfd verify`, measured, and removed.
+The ledger is made in bulk (bench/shop/ledger.py), checked by `mcfd verify`, measured, and removed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figures import Row, median
-from bench.invoices import bodies
-from bench.ledger import DAY, PER_DAY, make
-from bench.reports import START, range_rows, ranges
 from bench.results import finish
-from bench.shops import PACED, Bench, folder, running
-from bench.till import Till
+from bench.rows.reports import START, range_rows, ranges
+from bench.shop.invoices import bodies
+from bench.shop.ledger import DAY, PER_DAY, make
+from bench.shop.shops import PACED, Bench, folder, running
+from bench.shop.till import Till
 
 STARTS = 5
 CERTIFICATIONS = 50

@@ -17,7 +17,7 @@ import msgspec
 
 from bench import RESULTS
 from bench.figures import Row, table
-from bench.shops import revision
+from bench.shop.shops import revision
 
 SYNCS = 100
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
-from bridge.recorder import LinkRecord, Recorder
+from bridge.recording.recorder import LinkRecord, Recorder
 
 T = TypeVar("T")
 

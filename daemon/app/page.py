@@ -13,10 +13,10 @@ import msgspec
 import structlog
 
 from daemon.api.page.deps import BoxFailed, Copy, Finding, PageDeps
-from daemon.app.certificate import Certificate
-from daemon.app.replication import Replication
+from daemon.app.outward.replication import Replication
+from daemon.app.outward.webhooks import Webhooks
 from daemon.app.runtime import Runtime
-from daemon.app.webhooks import Webhooks
+from daemon.app.upkeep.certificate import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.language import Language

@@ -12,10 +12,10 @@ from importlib.metadata import version
 from bridge.commands import Habits
 from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
-from bridge.recorder import Recorder
-from daemon.app.box_clock import ClockWatch, now_millis
-from daemon.app.event_bus import EventBus
+from bridge.recording.recorder import Recorder
+from daemon.app.outward.event_bus import EventBus
 from daemon.app.sandbox import sandbox_port
+from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode

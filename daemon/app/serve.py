@@ -23,18 +23,18 @@ from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.server import BadCertificate, HttpServer, ServerConfig
 from daemon.api.paper import Paper
 from daemon.api.service import create_api
-from daemon.app.access_records import keep_uses, note_configuration, noting_configuration, write_uses
-from daemon.app.box_clock import now_millis
-from daemon.app.box_figures import box
-from daemon.app.certificate import Certificate
-from daemon.app.housekeeping import keep_sandbox_small, keep_tidy
+from daemon.app.outward.replication import Replication, replicating
+from daemon.app.outward.webhooks import Webhooks, posting
 from daemon.app.page import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
-from daemon.app.replication import Replication, replicating
 from daemon.app.runtime import Runtime, build
 from daemon.app.status import report
-from daemon.app.webhooks import Webhooks, posting
+from daemon.app.upkeep.access_records import keep_uses, note_configuration, noting_configuration, write_uses
+from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.box_figures import box
+from daemon.app.upkeep.certificate import Certificate
+from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.tls.home import AuthorityError

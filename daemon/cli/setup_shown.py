@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from daemon.cli.commands.machine import print_pairs, reading_pairs
+from daemon.cli.commands.machine.machine import print_pairs, reading_pairs
 from daemon.cli.ledger import now
 from daemon.cli.shared import print_table, say, warn
 from daemon.core.clock import drift_seconds

@@ -65,7 +65,7 @@ def authority(settings: Settings) -> Path | None:
     """The root certificate that tills have to trust; one that is there already stays."""
     if not settings.server.tls:
         return None
-    from daemon.cli.commands.tls import ensure
+    from daemon.cli.commands.box.tls import ensure
 
     return ensure(settings, datetime.now(UTC))
 

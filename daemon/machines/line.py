@@ -13,7 +13,7 @@ from bridge.commands import USUAL, Habits
 from bridge.errors import BridgeError
 from bridge.link import LineStatistics, Link, Port, Timers
 from bridge.machine import Machine, handshake
-from bridge.recorder import Recorder
+from bridge.recording.recorder import Recorder
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.machine.state import MachineState
 from daemon.machines.adapter import ConnectedMachine

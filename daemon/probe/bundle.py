@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from bridge.masking import masked
 from bridge.ports import find_ports
-from bridge.recording import header, written
+from bridge.recording.masking import masked
+from bridge.recording.recording import header, written
 from daemon.files import write_whole
 from daemon.language import Text, tr
 from daemon.probe.finding import Finding

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bridge.errors import LinkEnded
 from bridge.frame import Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
 from bridge.link import LAST_SEQ, Port
-from bridge.recorder import Recorder
+from bridge.recording.recorder import Recorder
 
 FIRST_SEQ = 0x20
 TRIES = 3

@@ -11,7 +11,7 @@ from bridge.frame import Request, encode
 from bridge.holders import find_holders
 from bridge.port_network import is_network, open_line
 from bridge.ports import find_ports
-from bridge.recorder import Recorder
+from bridge.recording.recorder import Recorder
 from daemon.language import Text
 from daemon.probe.line import Answer, ProbeLine
 

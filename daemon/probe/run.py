@@ -11,8 +11,8 @@ import msgspec
 
 from bridge.errors import LinkEnded
 from bridge.frame import Request, encode
-from bridge.recorder import Recorder
-from bridge.recording import Event
+from bridge.recording.recorder import Recorder
+from bridge.recording.recording import Event
 from daemon.language import Text
 from daemon.probe.certifying import certify
 from daemon.probe.finding import Finding, Setting

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bridge.masking import masked
-from bridge.recording import Recording, header, read, written
+from bridge.recording.masking import masked
+from bridge.recording.recording import Recording, header, read, written
 from daemon.recording.incidents import listed, path_of
 from daemon.recording.ring import segments
 

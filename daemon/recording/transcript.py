@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from bridge.frame import Decoder, Garbage, Nak, Reply, Request, Syn
 from bridge.frame import Event as Heard
-from bridge.recording import LINK_BEGINS, NOTE, SENT, Event
+from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, Event
 from daemon.language import Text, tr
 
 _STATE, _CLOSE = 0xC1, 0x38

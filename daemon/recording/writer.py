@@ -16,8 +16,8 @@ from pathlib import Path
 
 import structlog
 
-from bridge.recorder import Recorder
-from bridge.recording import Event, header, written
+from bridge.recording.recorder import Recorder
+from bridge.recording.recording import Event, header, written
 from daemon.recording.incidents import BEFORE, Incident
 from daemon.recording.ring import Ring
 

@@ -10,7 +10,8 @@ from daemon.core.audit import DAEMON, Actor
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.access import LedgerAccess
-from daemon.store.tables import attempts, audit, cash, entries
+from daemon.store.tables import audit
+from daemon.store.tables.book import attempts, cash, entries
 
 
 class CashDrawer(LedgerAccess):

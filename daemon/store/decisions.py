@@ -16,8 +16,9 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import numbers
-from daemon.store.tables import attempts, audit, books, settlements, time_repair
-from daemon.store.tables.settlements import Settlement
+from daemon.store.tables import audit
+from daemon.store.tables.book import attempts, books, settlements, time_repair
+from daemon.store.tables.book.settlements import Settlement
 
 
 class OperatorDecisions(LedgerAccess):

@@ -9,7 +9,8 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
 from daemon.store.access import LedgerAccess
-from daemon.store.tables import books, closures, journal
+from daemon.store.tables import journal
+from daemon.store.tables.book import books, closures
 
 
 class Journal(LedgerAccess):

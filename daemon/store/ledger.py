@@ -21,7 +21,8 @@ from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import catch_up, name_of
 from daemon.store.sqlite.high_water import book_name
-from daemon.store.tables import attempts, audit, books, closures, epochs, journal, settlements, totals
+from daemon.store.tables import audit, journal
+from daemon.store.tables.book import attempts, books, closures, epochs, settlements, totals
 
 
 class Ledger(CashDrawer):

@@ -9,7 +9,7 @@ from daemon.core.delivery import Standing
 from daemon.core.ledger.book import Book
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.codec import counters_of
+from daemon.store.tables.book.codec import counters_of
 from daemon.store.tables.lineage import read_lineage
 
 _SQL = load("daemon.store.tables.standing")

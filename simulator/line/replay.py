@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bridge.frame import NAK, Decoder, Reply, Request, encode
-from bridge.recording import NOTE, SENT, Recording
+from bridge.recording.recording import NOTE, SENT, Recording
 from simulator.line.recorded_bytes import Piece, mended, resequenced
 from simulator.line.recorded_state import brought_up_to_date
 from simulator.line.session import Output, Sent

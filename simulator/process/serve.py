@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bridge.recording import read
+from bridge.recording.recording import read
 from simulator.control.control_operator import Operator
 from simulator.control.control_socket import Control
 from simulator.line.faults import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.hq.postgresql import DEBIAN, binaries
 
-from bench.fleet import Plan, run
+from bench.fleet.plan import Plan, run
 
 
 async def test_small_fleet(tmp_path):

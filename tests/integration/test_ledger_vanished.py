@@ -137,7 +137,7 @@ async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(
         raise StorageFull("the power went")
 
     with monkeypatch.context() as patch:
-        patch.setattr("daemon.store.tables.books.reconcile", cut)
+        patch.setattr("daemon.store.tables.book.books.reconcile", cut)
         async with MemoryShop(tmp_path / "ledger", on=session) as shop:
             await shop.until(tried.is_set, "a try")
             assert not shop.worker.connected

@@ -91,12 +91,12 @@ def impatient(root: Path) -> None:
 
 def breaks_at_the_start(root: Path) -> None:
     impatient(root)
-    (root / LIB / "daemon/cli/commands/run.py").write_text("raise SystemExit('a library is missing')\n")
+    (root / LIB / "daemon/cli/commands/box/run.py").write_text("raise SystemExit('a library is missing')\n")
 
 
 def hangs_at_the_start(root: Path) -> None:
     impatient(root)
-    (root / LIB / "daemon/cli/commands/run.py").write_text("import time\ntime.sleep(3600)\n")
+    (root / LIB / "daemon/cli/commands/box/run.py").write_text("import time\ntime.sleep(3600)\n")
 
 
 @pytest.mark.parametrize(("change", "number"), [(breaks_at_the_start, "9.4"), (hangs_at_the_start, "9.5")])

@@ -9,8 +9,8 @@ from bench.figures import Row, median, milliseconds, quantile, ratio, shown, tab
 from bench.goals import GOALS
 from bench.plots import Axis, Line, chart, decades
 from bench.results import box
-from bench.shops import line_seconds
-from bench.till import rate
+from bench.shop.shops import line_seconds
+from bench.shop.till import rate
 
 
 def test_every_row_of_the_issue_has_a_goal():

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bench import ledger
-from bench.ledger import DAY, Maker, summed
-from bench.reports import START, ranges
+from bench.rows.reports import START, ranges
+from bench.shop import ledger
+from bench.shop.ledger import DAY, Maker, summed
 from daemon.core.ledger.attempt import Attempt
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.core.report.fiscal_reports import PAYMENT_LABELS
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.tables import attempts, books, closures, totals
+from daemon.store.tables.book import attempts, books, closures, totals
 
 COUNT = 230
 PER_DAY = 100

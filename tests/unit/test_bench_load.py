@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from bench import ROOT
-from bench.slow_disk import read_count
-from bench.till import Crowd, Endpoint, Refused, Till, answer_of
-from bench.wire import frames
+from bench.shop.slow_disk import read_count
+from bench.shop.till import Crowd, Endpoint, Refused, Till, answer_of
+from bench.shop.wire import frames
 
 SCRIPT = """
 import sqlite3, sys, time
 from pathlib import Path
-from bench.slow_disk import CountingDisk, read_count
+from bench.shop.slow_disk import CountingDisk, read_count
 count_file = Path(sys.argv[1])
 disk = CountingDisk(count_file, float(sys.argv[3]))
 disk.install()

@@ -22,7 +22,7 @@ from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.tables.books import all_books
+from daemon.store.tables.book.books import all_books
 from daemon.store.tables.lineage import begin_epoch
 from daemon.store.tables.meta import write_meta
 

@@ -12,11 +12,11 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book_start import read_start
-from daemon.store.tables.books import Head, all_books, read_head
-from daemon.store.tables.closures import COLUMNS, closure_of
-from daemon.store.tables.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
-from daemon.store.tables.entries import last_entry, link_after
+from daemon.store.tables.book.book_start import read_start
+from daemon.store.tables.book.books import Head, all_books, read_head
+from daemon.store.tables.book.closures import COLUMNS, closure_of
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
+from daemon.store.tables.book.entries import last_entry, link_after
 
 SMALL_BYTES = 16 * 1024 * 1024
 """A file that is read in well under a second from an SD card. SQLite 3.40 does not let its check be interrupted."""

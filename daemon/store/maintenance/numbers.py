@@ -16,7 +16,7 @@ from daemon.core.ledger.entries import Gap
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, mark_path, merged, read_marks, write_marks
 from daemon.store.sqlite.queries import load
-from daemon.store.tables import books, entries
+from daemon.store.tables.book import books, entries
 
 log = structlog.get_logger(__name__)
 

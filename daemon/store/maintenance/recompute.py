@@ -17,12 +17,12 @@ from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.attempts import OPEN, tally_of
-from daemon.store.tables.book_start import read_start
-from daemon.store.tables.closures import COLUMNS, closure_of
-from daemon.store.tables.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
-from daemon.store.tables.entries import entries
-from daemon.store.tables.totals import STRIDE, accumulate, read_totals
+from daemon.store.tables.book.attempts import OPEN, tally_of
+from daemon.store.tables.book.book_start import read_start
+from daemon.store.tables.book.closures import COLUMNS, closure_of
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
+from daemon.store.tables.book.entries import entries
+from daemon.store.tables.book.totals import STRIDE, accumulate, read_totals
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
 _SEQ = RECORD_COLUMNS.split(", ").index("seq")

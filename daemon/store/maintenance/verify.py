@@ -22,7 +22,7 @@ from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry
-from daemon.store.tables.books import all_books
+from daemon.store.tables.book.books import all_books
 
 OLDER = "{path}: the ledger is of an older version; start mcfd once to bring it up to date"
 MOST = 100

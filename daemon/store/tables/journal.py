@@ -12,9 +12,9 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
-from daemon.store.tables import attempts
-from daemon.store.tables.codec import RECORD_COLUMNS, record_of
-from daemon.store.tables.totals import bracket
+from daemon.store.tables.book import attempts
+from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of
+from daemon.store.tables.book.totals import bracket
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 

@@ -15,8 +15,8 @@ from support.command import NIM, Command
 from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
 from support.shop import IFU, Machine, Shop, invoice
 
-from bridge.recorder import Recorder
-from bridge.recording import read
+from bridge.recording.recorder import Recorder
+from bridge.recording.recording import read
 from daemon.probe import meeting
 from daemon.settings import load
 

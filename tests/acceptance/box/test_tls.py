@@ -22,8 +22,8 @@ from support.receivers.headquarters import until
 from support.shop import NIM, Shop, invoice, wait_for
 from support.tools import need
 
-from daemon.app import certificate
-from daemon.app.certificate import Certificate
+from daemon.app.upkeep import certificate
+from daemon.app.upkeep.certificate import Certificate
 from daemon.files import write_whole
 from daemon.settings import load
 from daemon.tls import authority

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 
-from bridge.recording import NOTE, Recording, read
+from bridge.recording.recording import NOTE, Recording, read
 from daemon.recording.incidents import listed, path_of
 from daemon.recording.ring import segments
 

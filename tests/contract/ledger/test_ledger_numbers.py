@@ -11,7 +11,7 @@ from daemon.core.ledger.entries import Gap
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
-from daemon.store.tables import entries
+from daemon.store.tables.book import entries
 
 BOOK = book_name(NIM, "live", IFU)
 

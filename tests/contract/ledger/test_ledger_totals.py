@@ -189,7 +189,7 @@ async def test_the_order_decides_what_a_z_holds_not_the_clock(tmp_path: Path) ->
 
 async def test_a_tick_after_a_long_absence_goes_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one transaction brings in is bounded; the tick goes on until everything is in."""
-    monkeypatch.setattr("daemon.store.tables.totals.BATCH", 7)
+    monkeypatch.setattr("daemon.store.tables.book.totals.BATCH", 7)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         records = [await till.sell(100 + at) for at in range(30)]

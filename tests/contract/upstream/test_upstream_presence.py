@@ -13,8 +13,8 @@ from support.ledgers.ledger import Till
 from support.receivers.headquarters import HttpHeadquarters, NatsHeadquarters, until
 from support.receivers.nats_server import NIM, SECOND
 
-from daemon.app.presence import PresenceWords
-from daemon.app.replication import Replication
+from daemon.app.outward.presence import PresenceWords
+from daemon.app.outward.replication import Replication
 from daemon.app.runtime import build
 from daemon.settings import load
 from daemon.upstream.kinds import open_receiver

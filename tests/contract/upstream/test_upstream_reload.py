@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from support.ledgers.ledger import Till
 from support.receivers.headquarters import HttpHeadquarters, until
 
+from daemon.app.outward.webhooks import Webhooks
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import build
-from daemon.app.webhooks import Webhooks
 from daemon.core.errors import StorageFull
 from daemon.settings import load
 

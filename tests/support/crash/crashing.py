@@ -108,7 +108,7 @@ def serve() -> None:
 
     from litestar import Litestar, get  # noqa: PLC0415
 
-    import daemon.cli.commands.run  # noqa: F401, PLC0415
+    import daemon.cli.commands.box.run  # noqa: F401, PLC0415
 
     Litestar(
         [get("/")(_nothing)], openapi_config=None, logging_config=None
@@ -198,7 +198,7 @@ def arm_commits(orders: Path) -> None:
 
 def shift_clock(seconds: float, orders: Path) -> None:
     """`time.time_ns` as the daemon sees it, with nobody to vouch for it; the monotonic clock stays what it is."""
-    from daemon.app import box_clock  # noqa: PLC0415
+    from daemon.app.upkeep import box_clock  # noqa: PLC0415
 
     async def nobody() -> bool:
         return False

@@ -12,7 +12,7 @@ from daemon.core.ledger.attempt import Attempt
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.core.report.fiscal_reports import PAYMENT_LABELS
-from daemon.store.tables import attempts, books, closures
+from daemon.store.tables.book import attempts, books, closures
 
 DAY = 86_400_000
 SHOPPING = 8 * 3_600_000

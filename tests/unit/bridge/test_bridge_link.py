@@ -117,9 +117,10 @@ async def test_the_last_try_is_waited_out() -> None:
 
 async def test_syn_extends_the_response_timer() -> None:
     """A machine that says SYN every now and then is waited for, well beyond the first-byte timer, without a retry."""
-    working = [(0.03, SYN)] * 8
-    port = ScriptedPort(lambda seq, cmd, _: [*working, (0.03, reply(seq, cmd))])
-    link = link_over(port)
+    timers = Timers(first_byte=1.0, first_byte_close=1.0, syn_gap=1.0, quiet=0.01)
+    working = [(0.15, SYN)] * 8
+    port = ScriptedPort(lambda seq, cmd, _: [*working, (0.15, reply(seq, cmd))])
+    link = link_over(port, timers)
     assert (await link.exchange(0x38, b"1.00")).data == b"OK"
     assert len(port.written) == 1
 

@@ -10,7 +10,7 @@ from support.command import NIM, Command
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE
 
-from bridge.recording import RECEIVED, SENT, Event, read
+from bridge.recording.recording import RECEIVED, SENT, Event, read
 from daemon.recording.writer import LineFiles, RecordingPlace
 
 CUSTOMER = "PM,00012345A,OUEDRAOGO & Fils,Secteur 4,,,"

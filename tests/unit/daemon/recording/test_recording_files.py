@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.shop import wait_for
 
-from bridge.recording import RECEIVED, SENT, Event, read
+from bridge.recording.recording import RECEIVED, SENT, Event, read
 from daemon.recording.incidents import KEPT, listed, path_of
 from daemon.recording.ring import segments
 from daemon.recording.writer import LineFiles, RecordingPlace, Recordings

@@ -6,7 +6,7 @@ import pytest
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE
 
-from bridge.recording import NOTE, RECEIVED, SENT, Event
+from bridge.recording.recording import NOTE, RECEIVED, SENT, Event
 from daemon.recording.transcript import transcript
 
 AT = 1_763_769_157_000_000

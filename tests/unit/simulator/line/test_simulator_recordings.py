@@ -25,8 +25,8 @@ from bridge.commands import (
 )
 from bridge.errors import Refused
 from bridge.frame import Decoder, Reply, Request, encode
-from bridge.masking import masked
-from bridge.recording import RECEIVED, Event, read
+from bridge.recording.masking import masked
+from bridge.recording.recording import RECEIVED, Event, read
 from simulator.line.replay import Exchange, exchanges_of
 from simulator.machine.machine import Machine
 from simulator.machine.options import Options

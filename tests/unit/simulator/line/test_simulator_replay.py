@@ -8,8 +8,8 @@ from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
 from bridge.link import Link, Timers
 from bridge.machine import Machine, handshake
-from bridge.recorder import Recorder
-from bridge.recording import Recording, header, read, written
+from bridge.recording.recorder import Recorder
+from bridge.recording.recording import Recording, header, read, written
 from simulator.line.faults import Plan
 from simulator.line.memory_port import MemoryPort
 from simulator.line.replay import Replay

@@ -14,7 +14,7 @@ from support.ledgers.ledger import invoice
 
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment, Psvb, TaxLine, Warn
-from daemon.store.tables import codec
+from daemon.store.tables.book import codec
 
 texts = st.text(max_size=40)
 numbers = st.integers(0, 2**53)

@@ -13,7 +13,7 @@ import pytest
 
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
-from daemon.store.tables import closures, codec, entries
+from daemon.store.tables.book import closures, codec, entries
 
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
@@ -29,7 +29,8 @@ ALL = [
     pytest.param(block, id=f"{file.stem}.{name}")
     for file in FILES
     for name, block in load(
-        f"daemon.store.{file.parent.name}.{file.stem}", **PARTS.get(file.stem, {"columns": codec.RECORD_COLUMNS})
+        ".".join(("daemon.store", *file.relative_to(STORE).with_suffix("").parts)),
+        **PARTS.get(file.stem, {"columns": codec.RECORD_COLUMNS}),
     ).items()
 ]
 

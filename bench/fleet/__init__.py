@@ -1,0 +1,1 @@
+"""`python -m bench.fleet`: thousands of boxes send to headquarters."""

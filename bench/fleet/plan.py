@@ -1,0 +1,199 @@
+"""`python -m bench.fleet`: a chain's week in minutes. Boxes of all regions send, a week's outage comes back at once, instances, the
+stream's leader and PostgreSQL are killed at random; then every closure is counted and every finding compared with what was
+really left out."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import tempfile
+import time
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from subprocess import Popen
+
+from support.hq.paper_box import PaperBox
+
+from bench.fleet.boxes import left_out, nim_of
+from bench.fleet.page import first_view
+from bench.fleet.site import FleetSite, connected, cpu_seconds, until
+from headquarters.core.checks import missing
+from headquarters.core.held import machine_of
+from headquarters.store.store import Store
+
+DEADLINE = 1800.0
+GROUPS = 3
+"""Of boxes: one for each phase."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    boxes: int
+    days: int
+    servers: int = 3
+    instances: int = 2
+    regions: int = 2
+    permille: int = 3
+    kills: int = 6
+    seed: int = 1
+    presences: int = 1000
+    rows: int = 0
+
+
+@dataclass
+class Result:
+    closures: int = 0
+    drained: int = 0
+    live: int = 0
+    publish_seconds: float = 0.0
+    drain_seconds: float = 0.0
+    live_seconds: float = 0.0
+    peak_mib: int = 0
+    presence_core_percent: float = 0.0
+    page_ms: float = 0.0
+    kills: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+
+async def run(plan: Plan, directory: Path) -> Result:
+    """Everything that is not as it has to be is in `wrong`."""
+    result = Result()
+    site = FleetSite(directory, plan.servers, plan.instances)
+    try:
+        await site.up()
+        site.add_boxes(GROUPS * plan.boxes)
+        await _outage(site, plan, result)
+        await _storm(site, plan, result)
+        await _live(site, plan, result)
+        await asyncio.to_thread(_reckon, site, plan, result)
+        result.presence_core_percent = await _presence(site, plan)
+        if plan.rows:
+            result.page_ms = await asyncio.to_thread(first_view, site, plan.rows)
+    finally:
+        site.close()
+    result.peak_mib = max(site.peaks) // 1024
+    return result
+
+
+async def _outage(site: FleetSite, plan: Plan, result: Result) -> None:
+    """Headquarters is away while all send; then it comes, and drains."""
+    began = time.monotonic()
+    sent = await _sent(_regions(site, plan, group=0))
+    result.publish_seconds = time.monotonic() - began
+    for instance in site.instances:
+        instance.start()
+    began = time.monotonic()
+    await until("drained", lambda: site.count() == sent, DEADLINE)
+    result.drain_seconds = time.monotonic() - began
+    result.closures = result.drained = sent
+
+
+async def _storm(site: FleetSite, plan: Plan, result: Result) -> None:
+    """Other boxes send, and everything is killed in turn, headquarters, PostgreSQL and the leader of the stream."""
+    killing = asyncio.create_task(_kill(site, plan, result))
+    result.closures += await _sent(_regions(site, plan, group=1))
+    await killing
+    await until("taken", lambda: site.count() == result.closures, DEADLINE)
+
+
+async def _live(site: FleetSite, plan: Plan, result: Result) -> None:
+    """Others again, and nobody is killed: this is the speed of all of it together."""
+    began = time.monotonic()
+    result.live = await _sent(_regions(site, plan, group=2))
+    result.closures += result.live
+    await until("taken", lambda: site.count() == result.closures, DEADLINE)
+    result.live_seconds = time.monotonic() - began
+
+
+def _regions(site: FleetSite, plan: Plan, group: int) -> list[Popen[str]]:
+    first = group * plan.boxes
+    ends = [first + plan.boxes * n // plan.regions for n in range(plan.regions + 1)]
+    task = {"days": plan.days, "seed": plan.seed, "permille": plan.permille}
+    return [site.region(first=a, end=b, **task) for a, b in pairwise(ends)]
+
+
+async def _sent(regions: list[Popen[str]]) -> int:
+    counts = [await asyncio.to_thread(region.communicate) for region in regions]
+    return sum(int(out) for out, _ in counts)
+
+
+async def _kill(site: FleetSite, plan: Plan, result: Result) -> None:
+    chance = random.Random(plan.seed)
+    for number in range(plan.kills):
+        await asyncio.sleep(chance.uniform(0.2, 1.5))
+        what = ("instance", "postgresql", "leader")[number % 3]
+        result.kills.append(what)
+        if what == "instance":
+            await asyncio.to_thread(site.kill_instance, chance.randrange(plan.instances))
+        elif what == "postgresql":
+            await asyncio.to_thread(site.kill_postgresql)
+        else:
+            await site.kill_leader()
+
+
+def _reckon(site: FleetSite, plan: Plan, result: Result) -> None:
+    """Every closure once, none lost, and the findings exactly what was left out."""
+    store = Store(site.url)
+    found = store.findings.listed(is_open=True, limit=10_000_000)
+    gaps = {(one.machine, one.facts["first"], one.facts["last"]) for one in found if one.kind == "gap"}
+    others = [one for one in found if one.kind not in ("gap", "late")]
+    expected = set()
+    for number in range(GROUPS * plan.boxes):
+        gone = left_out(plan.seed, number, plan.days, plan.permille)
+        numbers = [z for z in range(1, plan.days + 1) if z not in gone]
+        expected |= {(machine_of(nim_of(number)), a, b) for a, b in missing(numbers, plan.days)}
+    if gaps != expected:
+        result.wrong.append(f"gaps: {len(gaps - expected)} too many, {len(expected - gaps)} not found")
+    if others:
+        result.wrong.append(f"{len(others)} findings that nothing was done for, as {others[0].kind} {others[0].facts}")
+    if store.figures.count() != result.closures:
+        result.wrong.append(f"{store.figures.count()} closures instead of {result.closures}")
+    store.close()
+
+
+async def _presence(site: FleetSite, plan: Plan) -> float:
+    """What the presence of 10 000 boxes, each every five minutes, takes of one core, from what `presences` of them take."""
+    client = await connected(site, site.nats.other_shop)
+    pids = [instance.pid for instance in site.instances]
+    before = sum(cpu_seconds(pid) for pid in pids)
+    for number in range(plan.presences):
+        box = PaperBox(nim_of(number % plan.boxes))
+        headers, body = box.sent_presence(box.presence(z=plan.days))
+        await client.request(f"mcf.{box.nim}.ask", body, headers=headers, timeout=20)
+    used = sum(cpu_seconds(pid) for pid in pids) - before
+    await client.close()
+    return 100 * used / plan.presences * 10_000 / 300
+
+
+def shown(plan: Plan, result: Result) -> str:
+    rows = [
+        (f"boxes × days, {GROUPS} times", f"{plan.boxes} × {plan.days}"),
+        ("closures", f"{result.closures}"),
+        ("published by the boxes", f"{result.drained / result.publish_seconds:.0f} a second"),
+        (
+            "drained after the outage",
+            f"{result.drained} in {result.drain_seconds:.1f} s, {result.drained / result.drain_seconds:.0f} a second",
+        ),
+        ("killed while others sent", ", ".join(result.kills) or "nobody"),
+        ("boxes, cluster, headquarters and PostgreSQL together", f"{result.live / result.live_seconds:.0f} a second"),
+        ("largest instance", f"{result.peak_mib} MB"),
+        ("presence of 10 000 boxes", f"{result.presence_core_percent:.1f} % of a core"),
+        ("wrong", "; ".join(result.wrong) or "nothing"),
+    ]
+    if plan.rows:
+        rows.append((f"first view of the page on {plan.rows} closures", f"{result.page_ms:.0f} ms"))
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, default in (("boxes", 10_000), ("days", 30), ("servers", 3), ("instances", 2), ("kills", 6), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--rows", type=int, default=0, help="closures that the page's first view is measured on")
+    plan = Plan(**vars(parser.parse_args()))
+    with tempfile.TemporaryDirectory(prefix="fleet-") as directory:
+        result = asyncio.run(run(plan, Path(directory)))
+    print(shown(plan, result))
+    return 1 if result.wrong else 0

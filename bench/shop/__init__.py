@@ -1,0 +1,1 @@
+"""What is measured: shops with machines and tills, ledgers made in bulk."""

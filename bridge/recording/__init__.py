@@ -1,0 +1,1 @@
+"""What goes over a line, written down with everything private masked."""

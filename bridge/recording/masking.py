@@ -1,0 +1,230 @@
+"""A recording without the people in it: customers, operators, the taxpayer's IFU, name and address, byte for byte.
+
+Every byte of such a field becomes `x`, so that lengths, gaps and the shape of a frame stay as they were; a frame's checksum is
+set to that of its new content, and is as wrong afterwards as it was before. Of a reply only what has the form of a number, a
+time, a NIM, a code stays; of what is no whole frame, nothing but what frames it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from bridge.frame import SOH, Decoder, Event, Garbage, Nak, Reply, Request, Syn
+from bridge.recording.recording import NOTE, RECEIVED, SENT
+from bridge.recording.recording import Event as Recorded
+
+MASK = 0x78
+_HEAD, _TAIL = 4, 6
+_NIBBLES = (12, 8, 4, 0)
+_SHORTEST = 4
+"""Bytes of a name that is looked for elsewhere: a shorter one would hide amounts and codes all over."""
+_SHORTEST_NUMBER = 7
+_CODE_PAGES = ("utf-8", "cp1252", "cp850", "cp437", "mac-roman")
+_ESCAPES = {b"^xa;": b"\r", b"^xd;": b"\n", b"^x2c;": b",", b"^lt;": b"<", b"^gt;": b">", b"^amp;": b"&"}
+_PLAIN = re.compile(
+    rb"|[ ]*(?:R:)?[DR]?-?[0-9][0-9 .']{0,20}"  # amounts, counters, times
+    rb"|[A-Za-z]{2}[0-9]{8}(?:-[0-9]{1,9})?"  # NIM
+    rb"|[A-Z]{2}|CON|TRA|DIS|TTC"
+    rb"|[A-Z0-9]{24}|[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,6}"  # certification codes
+)
+_NUMBER_OF_INVOICE = re.compile(rb"(?=[^,]*[0-9])[A-Za-z0-9/_. #-]{1,50}")
+_FRAME_WORDS = re.compile(rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff]|\x05[\x30-\x3f]{4}\x03|[\x00-\x1f]")
+_WORD = re.compile(r"[^\W_]+")
+
+STATE, SERVER, TAXPAYER, CUSTOMER, OPEN, COMMENT, CLOSE = 0xC1, 0xC2, 0x2B, 0xC3, 0xC0, 0x36, 0x38
+_KNOWN = frozenset((STATE, SERVER, TAXPAYER, CUSTOMER, OPEN, 0x31, 0x33, 0x35, COMMENT, CLOSE))
+_REPLY_SECRETS = {STATE: (1,), CLOSE: (5,)}
+"""Fields, from 0, that hold an IFU, whatever their form."""
+_REPLY_NUMBERS = {STATE: (9,), CLOSE: (7,)}
+"""Fields that hold an invoice's number."""
+_REPLY_WORDS = {SERVER: (4,), CUSTOMER: (0,), COMMENT: (0,)}
+"""Fields with the machine's own words, like those of a refusal."""
+
+
+def masked(events: Sequence[Recorded]) -> list[Recorded]:
+    sent = _run(events, SENT)
+    received = _run(events, RECEIVED)
+    people = _People(_heard(sent), _heard(received))
+    streams = {SENT: people.mask(sent), RECEIVED: people.mask(received)}
+    at = {SENT: 0, RECEIVED: 0}
+    found = []
+    for event in events:
+        if event.kind == NOTE:
+            found.append(event)
+            continue
+        begin = at[event.kind]
+        at[event.kind] = end = begin + len(event.data)
+        found.append(event._replace(data=streams[event.kind][begin:end]))
+    return found
+
+
+def _run(events: Iterable[Recorded], kind: str) -> bytes:
+    return b"".join(event.data for event in events if event.kind == kind)
+
+
+def _heard(stream: bytes) -> Iterator[tuple[Event, bytes]]:
+    """Each event and its own bytes; what never became one comes last, as garbage. A frame of the machine's may be an echo."""
+    decoder = Decoder()
+    decoder.receive(stream)
+    at = 0
+    while not isinstance(event := decoder.next_event(), type):
+        size = _size(event)
+        yield event, stream[at : at + size]
+        at += size
+    if rest := stream[at:]:
+        yield Garbage(rest, "format"), rest
+
+
+def _size(event: Event) -> int:
+    match event:
+        case Reply():
+            return len(event.data) + 7 + _HEAD + _TAIL
+        case Request():
+            return len(event.data) + _HEAD + _TAIL
+        case Garbage():
+            return len(event.data)
+        case Nak() | Syn():
+            return 1
+
+
+class _People:
+    """What the frames themselves say of people, to be found wherever else it stands."""
+
+    def __init__(self, *heard: Iterable[tuple[Event, bytes]]) -> None:
+        texts = {text for frames in heard for event, _ in frames for text in _personal(event)}
+        words = sorted({word for text in texts for word in _spellings(text)}, key=len, reverse=True)
+        self._words = re.compile(b"|".join(map(re.escape, words)), re.IGNORECASE) if words else None
+
+    def mask(self, stream: bytes) -> bytes:
+        return b"".join(self._frame(event, raw) for event, raw in _heard(stream))
+
+    def _frame(self, event: Event, raw: bytes) -> bytes:
+        match event:
+            case Garbage():
+                return _only_frame_words(raw)
+            case Reply():
+                return self._with_data(raw, _mask_reply(event))
+            case Request():
+                return self._with_data(raw, _mask_request(event))
+            case _:
+                return raw
+
+    def _with_data(self, raw: bytes, data: bytes) -> bytes:
+        if self._words is not None:
+            data = self._words.sub(lambda found: _x(found[0]), data)
+        new = raw[:_HEAD] + data + raw[_HEAD + len(data) :]
+        return set_checksum(new, raw)
+
+
+def set_checksum(new: bytes, old: bytes) -> bytes:
+    """`new`, a whole frame, with a checksum that is right, or as wrong as that of `old`."""
+    told = sum((byte & 15) << shift for byte, shift in zip(old[-5:-1], _NIBBLES, strict=True))
+    total = (told + sum(new[1:-5]) - sum(old[1:-5])) & 0xFFFF
+    return new[:-5] + bytes(0x30 + (total >> shift & 15) for shift in _NIBBLES) + new[-1:]
+
+
+def _x(text: bytes) -> bytes:
+    return bytes((MASK,)) * len(text)
+
+
+def _only_frame_words(raw: bytes) -> bytes:
+    """The head and the tail of what may be a frame; nothing in between. A head counts only with a command that there is."""
+    kept = bytearray(_x(raw))
+    for found in _FRAME_WORDS.finditer(raw):
+        text = found[0]
+        if text[0] != SOH or len(text) < _HEAD or text[3] in _KNOWN:
+            kept[found.start() : found.end()] = text
+        else:
+            kept[found.start()] = SOH
+    return bytes(kept)
+
+
+# -- what is said of people -----------------------------------------------------------------------------------------------
+
+
+def _personal(event: Event) -> Iterator[bytes]:
+    match event:
+        case Request(cmd=0xC3):
+            yield from event.data.split(b",")[1:]
+        case Request(cmd=0xC0):
+            yield from event.data.split(b",")[1:3]
+        case Request(cmd=0x36):
+            yield event.data.partition(b",")[2]
+        case Reply(cmd=0x2B) if not event.data.startswith(b"E:"):
+            yield _taxpayer_text(event.data)
+        case Reply() if event.cmd in _REPLY_SECRETS:
+            fields = event.data.split(b",")
+            yield from (fields[at] for at in _REPLY_SECRETS[event.cmd] if at < len(fields))
+
+
+def _spellings(text: bytes) -> Iterator[bytes]:
+    """Of the whole, and of each word in it, in every code page and case that it may come back in."""
+    yield from _long_enough(text)
+    for escaped, plain in _ESCAPES.items():
+        text = text.replace(escaped, plain)
+    for page in ("utf-8", "cp1252", "cp850"):
+        try:
+            spoken = text.decode(page)
+        except UnicodeDecodeError:
+            continue
+        for part in (spoken, *_WORD.findall(spoken)):
+            for form in (part, part.upper(), part.lower()):
+                yield from _encoded(form)
+
+
+def _encoded(text: str) -> Iterator[bytes]:
+    """A machine puts `?` for what its code page lacks."""
+    for page in _CODE_PAGES:
+        yield from _long_enough(text.encode(page, "replace"))
+
+
+def _long_enough(text: bytes) -> Iterator[bytes]:
+    if len(text) >= (_SHORTEST_NUMBER if text.strip().isdigit() else _SHORTEST):
+        yield text
+
+
+def _taxpayer_text(data: bytes) -> bytes:
+    return data[3:] if re.match(rb"I[0-9],", data) else data
+
+
+# -- what is masked wherever it stands ------------------------------------------------------------------------------------
+
+
+def _mask_request(request: Request) -> bytes:
+    data = request.data
+    match request.cmd:
+        case 0xC3:
+            kind, comma, rest = data.partition(b",")
+            return kind + comma + b",".join(map(_x, rest.split(b","))) if comma else _x(data)
+        case 0xC0:
+            fields = data.split(b",")
+            return b",".join((*fields[:1], *map(_x, fields[1:3]), *fields[3:]))
+        case 0x36:
+            label, comma, text = data.partition(b",")
+            return label + comma + _x(text) if comma else _x(data)
+        case command if command in _KNOWN:
+            return data
+        case _:
+            return _x(data)
+
+
+def _mask_reply(reply: Reply) -> bytes:
+    data = reply.data
+    if data.startswith((b"E:", b"P:")):
+        return data  # the machine's own words; what of people is in them is found by `_People`
+    if reply.cmd == TAXPAYER:
+        text = _taxpayer_text(data)
+        return data[: len(data) - len(text)] + _x(text)
+    return _mask_fields(data, reply.cmd)
+
+
+def _mask_fields(data: bytes, command: int) -> bytes:
+    secrets, numbers = _REPLY_SECRETS.get(command, ()), _REPLY_NUMBERS.get(command, ())
+    fields = data.split(b",")
+    words = _REPLY_WORDS.get(command, ())
+    for at, field in enumerate(fields):
+        stays = at in words or _PLAIN.fullmatch(field) or (at in numbers and _NUMBER_OF_INVOICE.fullmatch(field))
+        if at in secrets or not stays:
+            fields[at] = _x(field)
+    return b",".join(fields)

@@ -1,0 +1,1 @@
+"""What leaves the box: closures, webhooks, presence, events."""

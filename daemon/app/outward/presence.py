@@ -1,0 +1,98 @@
+"""What this box says of itself to headquarters: of each machine its ledger, its line, what waits and what wants attention."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from daemon.app.runtime import Runtime
+from daemon.app.upkeep.box_clock import now_millis
+from daemon.core.clock import millis_text
+from daemon.core.delivery import Backlog, Standing
+from daemon.core.report.machine_info import tax_server
+from daemon.usecases.delivery.presence import Word
+from daemon.usecases.worker.machine_worker import MachineWorker
+from exchange.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_presence
+
+BYTES_PER_MB = 1_000_000
+DIGEST_DIGITS = 8
+LONGEST_VERSION = 24
+
+
+class PresenceWords:
+    """`boot` is another one after each start of the daemon."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._boot = secrets.token_hex(4)
+        self._version = version("mcfd")[:LONGEST_VERSION]
+
+    async def words(self, key_id: str) -> Sequence[Word]:
+        """One for each machine; the sandbox is none."""
+        backlogs = {(backlog.nim, backlog.mode): backlog for backlog in await self._runtime.store.outbox.backlog()}
+        return [
+            Word(worker.book.nim, await self._word(worker, backlogs.get((worker.book.nim, "live")), key_id))
+            for worker in self._runtime.workers
+            if worker.book.mode == "live"
+        ]
+
+    async def _word(self, worker: MachineWorker, backlog: Backlog | None, key_id: str) -> bytes:
+        standing = await self._runtime.store.standing.of(worker.book)
+        presence = self._presence(worker, standing, backlog, key_id)
+        content = encode_presence(presence)
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"a presence of {len(content)} bytes")
+        return content
+
+    def _presence(self, worker: MachineWorker, standing: Standing, backlog: Backlog | None, key_id: str) -> Presence:
+        counters = standing.counters
+        drift = worker.drift_seconds
+        return Presence(
+            type="bf.mcfd.presence.v1",
+            nim=worker.book.nim,
+            at=millis_text(now_millis()),
+            ledger=standing.ledger_id,
+            boot=self._boot,
+            version=self._version,
+            key=key_id,
+            epoch=standing.epoch,
+            z=standing.z_number,
+            z_head=standing.z_head.hex()[:HEAD_DIGITS],
+            seq=standing.seq,
+            head=standing.head.hex()[:HEAD_DIGITS],
+            counters=None if counters is None else (counters.tc, counters.fvc, counters.frc),
+            certified=_instant(standing.certified_at),
+            waiting=backlog.waiting if backlog else 0,
+            parked=backlog.parked if backlog else 0,
+            oldest=_instant(backlog.oldest_at if backlog else 0),
+            connected=worker.connected,
+            attention=bool(worker.attention),
+            drift=None if drift is None else round(drift),
+            tax_days=_tax_days(worker),
+            disk=self._free_mb(),
+            config=self._configuration(),
+        )
+
+    def _free_mb(self) -> int:
+        disk = os.statvfs(self._runtime.settings.storage.path)
+        return disk.f_bavail * disk.f_frsize // BYTES_PER_MB
+
+    def _configuration(self) -> str:
+        """Digest of the file as it is now; empty without one."""
+        file = self._runtime.settings.file
+        try:
+            return hashlib.sha256(file.read_bytes()).hexdigest()[:DIGEST_DIGITS] if file else ""
+        except OSError:
+            return ""
+
+
+def _instant(at: int) -> str:
+    return millis_text(at) if at else ""
+
+
+def _tax_days(worker: MachineWorker) -> int | None:
+    link = worker.server_link
+    return None if link is None else tax_server(link, worker.now()).days_since_contact

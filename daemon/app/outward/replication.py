@@ -1,0 +1,122 @@
+"""Closures on their way upstream, as configured; without `[upstream]` they stay in the outbox."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from daemon.app.outward.presence import PresenceWords
+from daemon.app.outward.receivers import headquarters
+from daemon.app.reload import BringIntoForce
+from daemon.app.runtime import Runtime
+from daemon.app.upkeep.box_clock import now_millis
+from daemon.core.audit import Actor
+from daemon.core.delivery import Backlog, Outgoing
+from daemon.core.ledger.attempt import Mode
+from daemon.settings import Settings, Upstream
+from daemon.store.outbox import Outbox
+from daemon.upstream.event import compose
+from daemon.upstream.kinds import Receiver
+from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.presence import Announcer
+from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.worker.machine_worker import BookEvent
+
+
+@asynccontextmanager
+async def replicating(runtime: Runtime) -> AsyncIterator[Replication]:
+    """Runs beside everything else and holds nothing of it."""
+    replication = Replication(runtime)
+    runtime.listeners.append(replication.on_event)
+    await replication.take(runtime.settings)()
+    try:
+        yield replication
+    finally:
+        await replication.stop()
+
+
+class Replication:
+    def __init__(self, runtime: Runtime) -> None:
+        self._outbox = runtime.store.outbox
+        self._words = PresenceWords(runtime)
+        self._receiver: Receiver | None = None
+        self._replicator: Replicator[Outgoing] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def configured(self) -> bool:
+        """Otherwise what waits upstream waits for nobody."""
+        return self._replicator is not None
+
+    async def figures(self) -> Sequence[Backlog]:
+        """Those of `mcfd upstream status`."""
+        return await self._outbox.backlog()
+
+    async def send_again(self, *, at: int, by: Actor) -> int:
+        """What headquarters refused; how many."""
+        count = await self._outbox.replay(nim=None, from_z=None, at=at, by=by)
+        for backlog in await self._outbox.backlog():
+            if self._replicator is not None:
+                self._replicator.wake(backlog.nim, backlog.mode)
+        return count
+
+    def on_event(self, event: BookEvent) -> None:
+        if self._replicator is not None and event.type == "closure.created":
+            self._replicator.wake(event.book.nim, event.book.mode)
+
+    def take(self, settings: Settings) -> BringIntoForce:
+        """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called."""
+        upstream = settings.upstream
+        receiver = None if upstream is None else headquarters(upstream)
+
+        async def into_force() -> None:
+            await self.stop()
+            if upstream is not None and receiver is not None:
+                self._start(upstream, receiver)
+
+        return into_force
+
+    async def stop(self) -> None:
+        """What is on its way may arrive and be sent once more: the receiver knows it by its report_id."""
+        tasks, self._tasks, self._replicator = self._tasks, [], None
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            await receiver.aclose()
+
+    def _start(self, upstream: Upstream, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._replicator = _replicator(self._outbox, receiver, upstream)
+        self._begin(self._replicator.run(), "replication")
+        if upstream.presence:
+            modes: frozenset[Mode] = frozenset({"live", "test"}) if upstream.include_sandbox else frozenset({"live"})
+            words = partial(self._words.words, receiver.key_id)
+            self._begin(Announcer(receiver, words, self._resend, modes=modes).run(), "presence")
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
+
+    async def _resend(self, nim: str, mode: Mode, from_z: int) -> int:
+        count = await self._outbox.resend(nim, mode, from_z)
+        if self._replicator is not None:
+            self._replicator.wake(nim, mode)
+        return count
+
+
+def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Replicator[Outgoing]:
+    return Replicator(
+        outbox,
+        receiver,
+        partial(compose, box=upstream.box, key_id=receiver.key_id),
+        clock=now_millis,
+        backoff=Backoff(most=upstream.retry_max),
+        sandbox=upstream.include_sandbox,
+    )

@@ -1,0 +1,1 @@
+"""What a running daemon does for its own box, time and again."""

@@ -1,0 +1,1 @@
+"""Commands about who may do what: keys, people, the audit log."""

@@ -1,0 +1,1 @@
+"""Commands about the box: setup, doctor, configuration, TLS, logs."""

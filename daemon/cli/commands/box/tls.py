@@ -1,0 +1,186 @@
+"""`mcfd tls`: the authority of this box, for tills that speak to it over the network."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon.cli.commands.machine.machine import print_pairs
+from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.shared import Failure, config_option, examples, json_option, print_json, say, warn
+from daemon.core.errors import StorageError
+from daemon.language import tr
+from daemon.language.system import reason
+from daemon.owner import as_owner
+from daemon.settings import Settings, load
+
+if TYPE_CHECKING:
+    from daemon.tls.authority import Shown
+
+
+@click.group("tls", help=tr("HTTPS by an authority of the box's own."))
+def command() -> None:
+    pass
+
+
+@command.command(
+    "init",
+    help=tr("Make the authority and the first certificate, which is renewed by itself from then on."),
+    epilog=examples("sudo mcfd tls init"),
+)
+@config_option
+@click.option(
+    "--force", is_flag=True, help=tr("Make a new one even if there is one: tills then have to trust it anew.")
+)
+@json_option
+def init(config: Path | None, force: bool, as_json: bool) -> None:
+    from daemon.tls.authority import create
+    from daemon.tls.home import AuthorityError
+
+    settings = load(config)
+    try:
+        with as_owner(settings.tls_home):
+            made = create(settings.tls_home, _names(settings), datetime.now(UTC), replace=force)
+    except AuthorityError as error:
+        raise Failure(error) from None
+    _note_created(settings)
+    if as_json:
+        print_json(_told(settings, made))
+        return
+    print_pairs(_pairs(settings, made))
+    say(tr("tills have to trust it: mcfd tls export-ca > mcfd-ca.pem"))
+    if not settings.server.tls:
+        say(
+            tr(
+                'to put it in use: tls = "internal" in [server] of {file}, then sudo systemctl restart mcfd',
+                file=settings.file,
+            )
+        )
+
+
+@command.command(
+    "export-ca",
+    help=tr("The authority's certificate, to be installed on the tills; on stdout, or into FILE."),
+    epilog=examples("mcfd tls export-ca > mcfd-ca.pem", "mcfd tls export-ca /media/usb/mcfd-ca.crt"),
+)
+@config_option
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
+def export_ca(config: Path | None, file: Path | None) -> None:
+    from daemon.settings.check import AUTHORITY
+    from daemon.tls.authority import read, shown
+    from daemon.tls.home import AuthorityError
+
+    home = load(config).tls_home
+    root = home / AUTHORITY
+    try:
+        with as_owner(home):
+            exists = root.exists()
+            content = root.read_bytes() if exists else b""
+            fingerprint = shown(read(root)).fingerprint if exists else ""
+    except (AuthorityError, OSError) as error:
+        raise Failure(error) from None
+    if not exists:
+        raise Failure(tr("no authority in {folder} yet: mcfd tls init", folder=home))
+    if file is None:
+        click.echo(content, nl=False)
+    else:
+        _write(file, content)
+    warn(tr("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint))
+
+
+@command.command(
+    "show", help=tr("The certificate that tills are shown."), epilog=examples("mcfd tls show", "mcfd tls show --json")
+)
+@config_option
+@json_option
+def show(config: Path | None, as_json: bool) -> None:
+    from daemon.tls.authority import read, shown
+    from daemon.tls.home import SERVER, AuthorityError
+
+    settings = load(config)
+    file = settings.server.tls_cert or settings.tls_home / SERVER
+    try:
+        found = shown(read(file))
+    except AuthorityError as error:
+        raise Failure(error) from None
+    if as_json:
+        print_json(_told(settings, found))
+    else:
+        print_pairs(_pairs(settings, found))
+
+
+def ensure(settings: Settings, at: datetime) -> Path:
+    """The authority's certificate; made, or its server certificate renewed, where that is needed."""
+    from daemon.settings.check import AUTHORITY
+    from daemon.tls.authority import create, renew_if_due
+    from daemon.tls.home import AuthorityError
+
+    root, made = settings.tls_home / AUTHORITY, False
+    try:
+        with as_owner(settings.tls_home):
+            if root.exists():
+                renew_if_due(settings.tls_home, _names(settings), at)
+            else:
+                create(settings.tls_home, _names(settings), at)
+                made = True
+    except AuthorityError as error:
+        raise Failure(error) from None
+    if made:
+        _note_created(settings)
+    return root
+
+
+def _note_created(settings: Settings) -> None:
+    """In the audit log, where there is a ledger already. The authority is made either way: a ledger that cannot be written is told."""
+    from daemon.settings.check import AUTHORITY
+    from daemon.tls.authority import read, shown
+
+    if not settings.storage.path.exists():
+        return
+    with as_owner(settings.tls_home):
+        fingerprint = shown(read(settings.tls_home / AUTHORITY)).fingerprint
+    detail, by = {"fingerprint": fingerprint}, whoever_types()
+    try:
+        with_ledger(
+            settings,
+            lambda store: store.audit.note("authority.created", str(settings.tls_home), at=now(), by=by, detail=detail),
+        )
+    except StorageError as error:
+        warn(tr("not in the audit log: {why}", why=error))
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    from daemon.tls.names import box_names
+
+    return box_names(settings.server.host, settings.server.allowed_hosts)
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        with file.open("xb") as target:
+            target.write(content)
+    except FileExistsError:
+        raise Failure(tr("{path} exists already", path=file)) from None
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from None
+
+
+def _pairs(settings: Settings, found: Shown) -> list[tuple[object, object]]:
+    return [
+        (tr("FOLDER"), settings.tls_home),
+        (tr("NAMES"), ", ".join(found.names)),
+        (tr("UNTIL"), f"{found.until:%Y-%m-%d}"),
+    ]
+
+
+def _told(settings: Settings, found: Shown) -> dict[str, object]:
+    return {
+        "folder": str(settings.tls_home),
+        "in_use": settings.server.tls is not None,
+        "names": found.names,
+        "until": found.until,
+        "fingerprint": found.fingerprint,
+    }

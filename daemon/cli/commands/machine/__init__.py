@@ -1,0 +1,1 @@
+"""Commands about a machine: the line, decisions, its clock, the probe."""

@@ -1,0 +1,167 @@
+"""`mcfd time`: which clocks there are and what the book holds; sets right a book that a wrong clock has moved ahead (decision 21)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon.cli.ledger import existing, now, with_ledger
+from daemon.cli.shared import (
+    Failure,
+    Unavailable,
+    config_option,
+    examples,
+    json_option,
+    moment,
+    print_json,
+    print_table,
+    say,
+)
+from daemon.core.clock import DAY, HOUR, millis_text
+from daemon.core.credible_time import BOUND, MADE
+from daemon.core.errors import LedgerUnusable, NotFound
+from daemon.core.ledger.book import BookState
+from daemon.core.machine.nim import same_machine
+from daemon.language import tr
+from daemon.settings import Settings, load
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+
+_AHEAD = re.compile(r"([0-9]{1,5})([dh])")
+_UNITS = {"d": DAY, "h": HOUR}
+
+
+@click.group("time", help=tr("The clocks of box and machine, and the time of the ledger."))
+def command() -> None:
+    pass
+
+
+@command.command(
+    "show", help=tr("Show the box's clock, whether it is synchronised, and the youngest time of each book.")
+)
+@config_option
+@json_option
+def show(config: Path | None, as_json: bool) -> None:
+    from daemon.app.upkeep.box_clock import is_synchronised
+
+    settings = load(config)
+    states = with_ledger(settings, _live)
+    at, synchronised = now(), asyncio.run(is_synchronised())
+    if as_json:
+        books = [{"nim": s.book.nim, "last_at": millis_text(s.last_at) if s.last_at else None} for s in states]
+        print_json({"box": millis_text(at), "synchronised": synchronised, "books": books})
+        return
+    zone = settings.reports.zone
+    say(tr("box: {at}, {how}", at=moment(at, zone), how=tr("synchronised") if synchronised else tr("not synchronised")))
+    rows = [(s.book.nim, moment(s.last_at, zone) if s.last_at else "–", _remark(s, at)) for s in states]
+    print_table(("NIM", tr("last entry"), ""), rows)
+
+
+def _remark(state: BookState, at: int) -> str:
+    if state.last_at > at + HOUR:
+        return tr("still to come: mcfd time repair {nim}", nim=state.book.nim)
+    if state.last_at and at > state.last_at + BOUND:
+        return tr("long ago: the clock is asked for (mcfd time accept)")
+    return ""
+
+
+@command.command(
+    "repair",
+    help=tr(
+        "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
+        "What was written keeps its hash; an entry of the chain says what it is taken for."
+    ),
+    epilog=examples(
+        'mcfd time repair EL02000015-1 --reason "année fausse sur la machine"', "mcfd time repair --ahead 3653d"
+    ),
+)
+@config_option
+@click.argument("nim", required=False)
+@click.option(
+    "--ahead",
+    metavar="3653d",
+    help=tr(
+        "By how much the clock was ahead, in days or hours (3653d, 5h); left out, it is taken from the last entry."
+    ),
+)
+@click.option("--reason", required=True, prompt=tr("reason"), help=tr("Why; it is written into the chain."))
+@json_option
+def repair(config: Path | None, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
+    from daemon.store.sqlite.lock import LedgerLock
+    from daemon.store.tables.book.time_repair import ahead_of
+
+    settings, right = load(config), _right_now()
+    try:
+        lock = LedgerLock.acquire(existing(settings))
+    except LedgerUnusable as error:
+        raise Unavailable(str(error)) from error
+    try:
+        state = _one(settings, nim)
+        by = _read_ahead(ahead) or ahead_of(state.last_at, right)
+        with_ledger(settings, lambda store: store.decisions.repair_time(state.book, now=right, ahead=by, reason=reason))
+    except NotFound as error:
+        raise Failure(
+            tr("{nim}: nothing to repair, the book ends at {at}", nim=state.book.nim, at=millis_text(state.last_at))
+        ) from error
+    finally:
+        lock.release()
+    if as_json:
+        print_json(
+            {"nim": state.book.nim, "ahead_ms": by, "from": millis_text(state.last_at), "to": millis_text(right)}
+        )
+        return
+    zone = settings.reports.zone
+    told = {"nim": state.book.nim, "old": moment(state.last_at, zone), "new": moment(right, zone), "hours": by // HOUR}
+    say(
+        tr(
+            "{nim}: the book ends at {new} instead of {old}; what was written with that clock counts {hours} hour(s) earlier",
+            **told,
+        )
+    )
+
+
+@command.command(
+    "accept",
+    help=tr(
+        "Confirm that the box's clock is right, when the last entry is so long ago that nobody can tell. The daemon goes on within seconds."
+    ),
+    epilog=examples("mcfd time accept"),
+)
+@config_option
+def accept(config: Path | None) -> None:
+    upto = _right_now() + DAY
+    with_ledger(load(config), lambda store: store.decisions.accept_time(upto))
+    say(tr("accepted: {at}", at=millis_text(upto - DAY)))
+
+
+def _right_now() -> int:
+    at = now()
+    if at < MADE:
+        raise Failure(tr("the box's clock says {at}, which cannot be right: set it first", at=millis_text(at)))
+    return at
+
+
+def _read_ahead(text: str | None) -> int:
+    if text is None:
+        return 0
+    found = _AHEAD.fullmatch(text)
+    if found is None or not int(found[1]):
+        raise click.UsageError(tr("--ahead: {text} is no number of days or hours, as 3653d or 5h", text=text))
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _one(settings: Settings, nim: str | None) -> BookState:
+    states = with_ledger(settings, _live)
+    found = [state for state in states if nim is None or same_machine(state.book.nim, nim)]
+    if len(found) != 1:
+        raise Failure(tr("which one? {nims}", nims=", ".join(state.book.nim for state in states)))
+    return found[0]
+
+
+async def _live(store: Store) -> list[BookState]:
+    return [await store.ledger.state(book) for book in await store.journal.books() if book.mode == "live"]

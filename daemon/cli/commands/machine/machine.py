@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon.cli.commands.machine.probe import probe
+from daemon.cli.commands.machine.recording import recording
+from daemon.cli.commands.machine.settle import settle
+from daemon.cli.ledger import now, with_ledger
+from daemon.cli.live import read_machine
+from daemon.cli.shared import config_option, examples, find_machine, json_option, print_json, print_table, say, warn
+from daemon.core.clock import drift_seconds, millis_text
+from daemon.core.ledger.book import Book, BookState
+from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import FiscalCounters, LastInvoice
+from daemon.core.report.machine_info import MachineInfo, machine_info
+from daemon.doctor.service import MachineHealth, Service, ask
+from daemon.language import tr
+from daemon.machines.port_reading import PortReading, Silence
+from daemon.settings import Machine, Settings, load
+
+Condition = tuple[str, str]
+"""In a word for scripts, and for people."""
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+
+
+@click.group("machine", help=tr("Look at the machines; settle what needs a decision."))
+def command() -> None:
+    pass
+
+
+command.add_command(settle)
+command.add_command(recording)
+command.add_command(probe)
+
+
+@command.command(
+    "list",
+    help=tr("The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it."),
+    epilog=examples("mcfd machine list", "mcfd machine list --json"),
+)
+@config_option
+@json_option
+def list_machines(config: Path | None, as_json: bool) -> None:
+    settings = load(config)
+    known, service = _known(settings), ask(settings.server)
+    configured = {machine.nim: machine for machine in settings.machine}
+    nims = [*configured, *(nim for nim in known if nim not in configured)]
+    if as_json:
+        print_json([_listed(nim, configured.get(nim), known.get(nim), service) for nim in nims])
+        return
+    if not service.running:
+        warn(tr("the daemon does not answer at {address}; this is what the ledger knows", address=service.address))
+    rows = [_row(nim, configured.get(nim), known.get(nim), service) for nim in nims]
+    print_table(("NIM", tr("PORT"), tr("STATE"), "Z", "TC", "FVC", "FRC", tr("LAST INVOICE")), rows)
+    for state in known.values():
+        if state.attention:
+            say(f"\n{state.book.nim}: {state.attention}\n  → mcfd machine settle {state.book.nim}")
+
+
+@command.command(
+    "info",
+    help=tr("The machine as it is now: asked of the running daemon, which has its port; otherwise read."),
+    epilog=examples("mcfd machine info", "mcfd machine info EL02000015-1"),
+)
+@config_option
+@click.argument("nim", required=False)
+@json_option
+def info(config: Path | None, nim: str | None, as_json: bool) -> None:
+    settings = load(config)
+    machine = find_machine(settings, nim or "")
+    state = _known(settings).get(machine.nim)
+    service = ask(settings.server)
+    health = service.machine(machine.nim)
+    if health is not None:
+        if as_json:
+            print_json(_asked(machine, state, health))
+        else:
+            print_pairs([*_health_pairs(health), *_ledger_pairs(state)])
+        return
+    reading = asyncio.run(read_machine(machine))
+    if as_json:
+        print_json(_told(machine, state, reading))
+    elif isinstance(reading, Silence):
+        warn(
+            tr(
+                "{port} is held by another program, most likely the daemon; this is what the ledger knows",
+                port=machine.port,
+            )
+            if reading.busy
+            else tr("the machine was not read: {why}; this is what the ledger knows", why=reading.reason)
+        )
+        print_pairs(_ledger_pairs(state))
+    else:
+        if not same_machine(machine.nim, reading.state.nim):
+            warn(
+                tr(
+                    "note: the configuration says {nim}, the machine on this port is {found}",
+                    nim=machine.nim,
+                    found=reading.state.nim,
+                )
+            )
+        print_pairs(reading_pairs(machine.nim, reading))
+
+
+@command.command(
+    "ports", help=tr("The serial ports of this box; nothing is opened."), epilog=examples("mcfd machine ports")
+)
+@json_option
+def ports(as_json: bool) -> None:
+    from bridge.ports import find_ports
+
+    found = find_ports()
+    if as_json:
+        print_json(
+            [
+                {
+                    "path": str(port.path),
+                    "stable": str(port.stable),
+                    "usb": port.usb or None,
+                    "product": port.product or None,
+                    "serial": port.serial or None,
+                }
+                for port in found
+            ]
+        )
+        return
+    if not found:
+        warn(tr("no serial port on this box"))
+    rows = [(port.stable, port.path, port.usb, port.product, port.serial) for port in found]
+    print_table((tr("STABLE NAME"), tr("DEVICE"), "USB", tr("PRODUCT"), tr("SERIAL")), rows)
+
+
+# -- what the ledger knows ------------------------------------------------------------------------------------------------
+
+
+def _known(settings: Settings) -> Mapping[str, BookState]:
+    """The live book of each NIM; nothing before the first start."""
+    if not settings.storage.path.exists():
+        return {}
+    return with_ledger(settings, _live_states)
+
+
+async def _live_states(store: Store) -> Mapping[str, BookState]:
+    return {book.nim: await store.ledger.state(book) for book in await store.journal.books() if book.mode == "live"}
+
+
+def _condition(machine: Machine | None, state: BookState | None, health: MachineHealth | None = None) -> Condition:
+    if machine is None:
+        return "not configured", tr("not configured")
+    if (state is not None and state.attention) or (health is not None and health.attention):
+        return "attention", tr("ATTENTION")
+    if not machine.enabled:
+        return "disabled", tr("disabled")
+    if health is not None:
+        return ("ready", tr("ready")) if health.connected else ("offline", tr("does not answer"))
+    return ("known", tr("known")) if state is not None and state.known else ("never read", tr("never read"))
+
+
+def _listed(nim: str, machine: Machine | None, state: BookState | None, service: Service) -> dict[str, object]:
+    health = service.machine(nim)
+    return {
+        "nim": nim,
+        "port": str(machine.port) if machine else None,
+        "condition": _condition(machine, state, health)[0],
+        "live": None if health is None else _live(health),
+        **_ledger(state),
+    }
+
+
+def _live(health: MachineHealth) -> dict[str, object]:
+    """As the daemon has it at this moment."""
+    return {
+        "connected": health.connected,
+        "problem": health.last_error or None,
+        "waiting": health.waiting,
+        "clock_drift": health.clock_drift,
+        "tax_server_days": health.tax_server_days,
+        "tax_server_waiting": health.tax_server_waiting,
+    }
+
+
+def _row(nim: str, machine: Machine | None, state: BookState | None, service: Service) -> tuple[object, ...]:
+    known = state.known if state else None
+    counters = (known.tc, known.fvc, known.frc) if known else ("", "", "")
+    numbers = (state.z_number if state else "", *counters, state.last_number if state else "")
+    return (nim, machine.port if machine else "", _condition(machine, state, service.machine(nim))[1], *numbers)
+
+
+def _ledger(state: BookState | None) -> dict[str, object]:
+    return {
+        "attention": (state.attention or None) if state else None,
+        "counters": _counters(state.known) if state and state.known else None,
+        "last_invoice": (state.last_number or None) if state else None,
+        "z_number": state.z_number if state else 0,
+        "unexplained": state.unexplained if state else 0,
+    }
+
+
+# -- one machine ------------------------------------------------------------------------------------------------------------
+
+
+def _asked(machine: Machine, state: BookState | None, health: MachineHealth) -> dict[str, object]:
+    return {
+        "nim": machine.nim,
+        "port": str(machine.port),
+        "source": "daemon",
+        "problem": health.last_error or None,
+        "live": _live(health),
+        "ledger": _ledger(state),
+        "condition": _condition(machine, state, health)[0],
+    }
+
+
+def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
+    days, drift = health.tax_server_days, health.clock_drift
+    return [
+        ("NIM", health.nim),
+        (tr("STATE"), tr("ready") if health.connected else health.last_error),
+        (tr("WAITING"), health.waiting),
+        (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
+        (tr("TAX SERVER"), "–" if days is None else tr("last contact {days} days ago", days=days)),
+        (tr("TO BE SENT"), "–" if health.tax_server_waiting is None else health.tax_server_waiting),
+    ]
+
+
+def _told(machine: Machine, state: BookState | None, reading: PortReading | Silence) -> dict[str, object]:
+    silent = isinstance(reading, Silence)
+    return {
+        "nim": machine.nim,
+        "port": str(machine.port),
+        "source": "ledger" if isinstance(reading, Silence) else "machine",
+        "problem": reading.reason if isinstance(reading, Silence) else None,
+        "machine": None if isinstance(reading, Silence) else _info(machine.nim, reading),
+        "last": None if isinstance(reading, Silence) else reading.state.last and _last(reading.state.last),
+        "ledger": _ledger(state),
+        "condition": _condition(machine, state)[0] if silent else "read",
+    }
+
+
+def _info(nim: str, reading: PortReading) -> MachineInfo:
+    """In the shape of the API's `/info`."""
+    at = now()
+    drift = drift_seconds(at, reading.state.time)
+    book = Book(0, nim, "live")
+    return machine_info(
+        book, reading.state, reading.link, reading.taxpayer, drift=drift, read_at=millis_text(at), now=at
+    )
+
+
+def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]:
+    """What is shown to people of a machine that was read."""
+    state, info = reading.state, _info(nim, reading)
+    server = info.tax_server
+    last = state.last
+    contact = tr(
+        "last contact {at} ({days} days ago)",
+        at=server.last_contact or "–",
+        days="?" if server.days_since_contact is None else server.days_since_contact,
+    )
+    return [
+        ("NIM", state.nim),
+        ("IFU", state.ifu),
+        (tr("TRADE NAME"), info.merchant.commercial_name),
+        (tr("CITY"), info.merchant.city),
+        (
+            tr("CLOCK"),
+            tr(
+                "{time} (the box is {drift} s ahead)",
+                time=state.time,
+                drift="?" if info.clock_drift is None else info.clock_drift,
+            ),
+        ),
+        (tr("COUNTERS"), _counted(state.counters)),
+        (tr("LAST INVOICE"), f"{last.number} ({last.type}, {last.total} XOF)" if last else "–"),
+        (tr("TAX SERVER"), contact),
+        (tr("TO BE SENT"), server.waiting),
+        *([(tr("ERROR"), server.last_error)] if server.last_error else []),
+    ]
+
+
+def _ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
+    if state is None or state.known is None:
+        return [(tr("STATE"), tr("never read"))]
+    return [
+        ("IFU", state.ifu),
+        (tr("COUNTERS"), _counted(state.known)),
+        (tr("LAST INVOICE"), state.last_number or "–"),
+        ("Z", state.z_number),
+        *([(tr("ATTENTION"), state.attention)] if state.attention else []),
+    ]
+
+
+def print_pairs(pairs: list[tuple[object, object]]) -> None:
+    width = max(len(str(name)) for name, _ in pairs)
+    for name, value in pairs:
+        say(f"{name!s:<{width}}  {value}")
+
+
+def _counted(counters: FiscalCounters) -> str:
+    return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"
+
+
+def _counters(counters: FiscalCounters) -> dict[str, int]:
+    return {"tc": counters.tc, "fvc": counters.fvc, "frc": counters.frc}
+
+
+def _last(last: LastInvoice) -> dict[str, object]:
+    return {"number": last.number, "type": last.type, "total": last.total, "code": last.code, "time": last.time}

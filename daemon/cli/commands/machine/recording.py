@@ -1,0 +1,113 @@
+"""`mcfd machine recording`: what moved on a line, for people, and as a file to be sent."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from bridge.recording.recording import Recording
+from daemon.cli.shared import Failure, Unavailable, config_option, examples, say, warn
+from daemon.files import write_whole
+from daemon.language import tr
+from daemon.language.system import reason
+from daemon.recording.files import as_file, read_incident, read_ring, since, without_people
+from daemon.recording.incidents import listed
+from daemon.recording.transcript import transcript
+from daemon.settings import Settings, load
+
+_AGO = re.compile(r"([0-9]{1,6})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_PRIVATE = 0o600
+
+
+class Moment(click.ParamType[int]):
+    """Microseconds since 1970, from `10m`, `2h`, or a date and time, in the box's own time zone where it names none."""
+
+    name = "time"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if ago := _AGO.fullmatch(value):
+            seconds = datetime.now().timestamp() - int(ago[1]) * _SECONDS[ago[2]]  # noqa: DTZ005  an instant all the same
+        else:
+            try:
+                seconds = datetime.fromisoformat(value).timestamp()
+            except (ValueError, OverflowError):
+                self.fail(
+                    tr("{value} is neither an age (10m, 2h) nor a time (2026-11-21T14:05)", value=value), param, ctx
+                )
+        return int(seconds * 1_000_000)
+
+
+@click.command(
+    "recording",
+    help=tr("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
+    epilog=examples(
+        "mcfd machine recording EL02000015-1 --since 10m",
+        "mcfd machine recording EL02000015-1 --incidents",
+        "mcfd machine recording EL02000015-1 --incident 20261121T140512Z --save incident.rec",
+    ),
+)
+@config_option
+@click.argument("nim", required=False)
+@click.option("--since", "begin", type=Moment(), help=tr("From then on: 10m, 2h, or 2026-11-21T14:05."))
+@click.option("--incident", metavar="ID", help=tr("One incident, as the log names it, instead of the last megabytes."))
+@click.option("--incidents", is_flag=True, help=tr("List the incidents that are kept."))
+@click.option("--raw", is_flag=True, help=tr("With names, IFU and addresses; for root only."))
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help=tr("Write it to FILE, to be sent or played again (mcf-simulator --replay), instead of showing it."),
+)
+def recording(
+    *,
+    config: Path | None,
+    nim: str | None,
+    begin: int | None,
+    incident: str | None,
+    incidents: bool,
+    raw: bool,
+    save: Path | None,
+) -> None:
+    if raw and os.geteuid() != 0:
+        raise Failure(tr("names, IFU and addresses are shown to root only (sudo)"))
+    folder = _folder(load(config), nim)
+    try:
+        if incidents:
+            for name in listed(folder):
+                say(name)
+            return
+        found = read_incident(folder, incident) if incident else read_ring(folder)
+    except FileNotFoundError:
+        raise Failure(tr("there is no incident {name}; --incidents lists them", name=incident)) from None
+    except OSError as error:
+        raise Unavailable(tr("{path} cannot be read: {why}", path=folder, why=reason(error))) from error
+    if not found.events:
+        raise Unavailable(tr("nothing has been recorded in {folder}", folder=folder))
+    whole = found if raw else without_people(found)
+    _give(whole if begin is None else since(whole, begin), save)
+
+
+def _folder(settings: Settings, nim: str | None) -> Path:
+    machine = settings.find_machine(nim)
+    if machine is None:
+        raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
+    return settings.recordings_of(machine.nim)
+
+
+def _give(found: Recording, save: Path | None) -> None:
+    for problem in found.problems:
+        warn(tr("line {line} of the recording: {what}", line=problem.line, what=problem.what))
+    if save is None:
+        for line in transcript(found.events):
+            say(line)
+        return
+    try:
+        write_whole(save, as_file(found).encode(), _PRIVATE)
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=save, why=reason(error))) from error
+    say(tr("written: {path}", path=save))

@@ -1,0 +1,1 @@
+"""Commands about what the ledger holds: reports, journal, backup, upstream."""

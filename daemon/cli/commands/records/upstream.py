@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.shared import (
+    Failure,
+    config_option,
+    examples,
+    find_machine,
+    json_option,
+    moment,
+    nim_argument_option,
+    nim_option,
+    print_json,
+    print_table,
+    say,
+    stamp,
+    warn,
+)
+from daemon.core.delivery import Backlog
+from daemon.language import tr
+from daemon.language.system import reason
+from daemon.settings import Settings, load
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+
+UPSTREAM = "upstream"
+
+
+@click.group("upstream", help=tr("Look at closures on their way to headquarters, send them again."))
+def command() -> None:
+    pass
+
+
+@command.command(
+    "status", help=tr("What waits, what is parked, the last error."), epilog=examples("mcfd upstream status --json")
+)
+@config_option
+@json_option
+def status(config: Path | None, as_json: bool) -> None:
+    settings = load(config)
+    lanes = with_ledger(settings, partial(_lanes, settings=settings))
+    backlogs = _to_send(settings, lanes.pop(UPSTREAM))
+    if as_json:
+        kind = settings.upstream.kind if settings.upstream else None
+        webhooks = {name: [_shown(backlog) for backlog in found] for name, found in lanes.items()}
+        print_json({"kind": kind, "machines": [_shown(backlog) for backlog in backlogs], "webhooks": webhooks})
+        return
+    if settings.upstream is None:
+        warn(tr("no [upstream] section: closures stay in the ledger"))
+    heads = (tr("TO"), "NIM", tr("MODE"), tr("WAITING"), tr("PARKED"), tr("OLDEST"), tr("LAST SENT"), tr("LAST ERROR"))
+    rows = [_row(UPSTREAM, backlog, settings) for backlog in backlogs]
+    rows += [_row(name, backlog, settings) for name, found in lanes.items() for backlog in found]
+    print_table(heads, rows)
+
+
+async def _lanes(store: Store, settings: Settings) -> dict[str, Sequence[Backlog]]:
+    """By name; the way upstream first."""
+    names = [UPSTREAM, *(webhook.lane for webhook in settings.webhook)]
+    return {name: await store.outbox_for(name).backlog() for name in names}
+
+
+def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
+    zone = settings.reports.zone
+    return (
+        name,
+        backlog.nim,
+        backlog.mode,
+        backlog.waiting,
+        backlog.parked,
+        moment(backlog.oldest_at, zone),
+        moment(backlog.last_sent_at, zone),
+        _error(backlog, settings),
+    )
+
+
+@command.command(
+    "replay",
+    help=tr("Send the parked closures again; with --from, all from that Z number on."),
+    epilog=examples(
+        "mcfd upstream replay",
+        "mcfd upstream replay --nim EL02000015-1 --from 120",
+        "mcfd upstream replay --to caisse.example",
+    ),
+)
+@config_option
+@click.option("--from", "from_z", type=click.IntRange(min=1), metavar="Z", help=tr("The first Z number to send again."))
+@click.option("--to", "lane", metavar="NAME", help=tr("To a webhook, by its name; left out, upstream."))
+@nim_option()
+@json_option
+def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, as_json: bool) -> None:
+    settings = load(config)
+    known = [webhook.lane for webhook in settings.webhook]
+    if lane not in (None, UPSTREAM, *known):
+        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(known) or "–"))
+    outbox = lane or UPSTREAM
+    by = whoever_types()  # before the ledger is opened as the user whose it is
+    again = with_ledger(
+        settings, lambda store: store.outbox_for(outbox).replay(nim=nim or None, from_z=from_z, at=now(), by=by)
+    )
+    if as_json:
+        print_json({"replayed": again})
+    elif outbox == UPSTREAM:
+        say(tr("{count} closure(s) to be sent again", count=again))
+    else:
+        say(tr("{count} event(s) to be sent again", count=again))
+    if again and outbox == UPSTREAM and settings.upstream is None:
+        warn(tr("no [upstream] section: closures stay in the ledger"))
+
+
+@command.command(
+    "test",
+    help=tr("Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken."),
+    epilog=examples("mcfd upstream test"),
+)
+@config_option
+@nim_argument_option
+@json_option
+def test(config: Path | None, nim: str, as_json: bool) -> int:
+    from daemon.app.outward.receivers import headquarters
+    from daemon.cli.trial import send, sent_at, tell
+    from daemon.upstream.options import BadOptions
+    from daemon.upstream.trial import compose
+
+    settings = load(config)
+    upstream = settings.upstream
+    if upstream is None:
+        raise Failure(tr("no [upstream] section: closures stay in the ledger"))
+    known = find_machine(settings, nim or settings.machine[0].nim).nim
+    try:
+        receiver = headquarters(upstream)
+    except BadOptions as error:
+        raise Failure(str(error)) from None
+    event_id = str(uuid.uuid4())
+    event = compose(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
+    return tell([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)
+
+
+@command.command(
+    "keygen",
+    help=tr("Make a private key (Ed25519) in FILE and show the public one, for headquarters."),
+    epilog=examples("mcfd upstream keygen /etc/mcfd/credentials/upstream.key"),
+)
+@click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
+def keygen(file: Path) -> None:
+    from daemon.upstream.signing import generate
+
+    try:
+        public = generate(file)
+    except FileExistsError:
+        raise Failure(tr("{path} exists already; it is not replaced", path=file)) from None
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from None
+    warn(
+        tr(
+            'private key written to {path}; in [upstream]: key_file = "{path}"; the public key for headquarters:',
+            path=file,
+        )
+    )
+    click.echo(public)
+
+
+def _to_send(settings: Settings, found: Sequence[Backlog]) -> list[Backlog]:
+    """One for each configured machine and for each that has something to send; the sandbox only where it is sent."""
+    sandbox = settings.upstream is not None and settings.upstream.include_sandbox
+    backlogs = [backlog for backlog in found if backlog.mode == "live" or sandbox]
+    known = {backlog.nim for backlog in backlogs}
+    nims = [machine.nim for machine in settings.machine if machine.nim not in known]
+    return backlogs + [Backlog(nim, "live", 0, 0, 0, "", 0, 0) for nim in nims]
+
+
+def _error(backlog: Backlog, settings: Settings) -> str:
+    if not backlog.last_error:
+        return ""
+    return f"{moment(backlog.last_error_at, settings.reports.zone)} {backlog.last_error}"
+
+
+def _shown(backlog: Backlog) -> dict[str, object]:
+    age = max(0, now() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
+    return {
+        "nim": backlog.nim,
+        "mode": backlog.mode,
+        "waiting": backlog.waiting,
+        "parked": backlog.parked,
+        "oldest_at": stamp(backlog.oldest_at),
+        "oldest_age_seconds": age,
+        "last_sent_at": stamp(backlog.last_sent_at),
+        "last_error": backlog.last_error or None,
+        "last_error_at": stamp(backlog.last_error_at),
+    }

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import click
+import msgspec
+
+from daemon.cli.shared import Failure, config_option, examples, json_option
+from daemon.core.events import TEST, Envelope, MachineEvent
+from daemon.language import tr
+from daemon.settings import load
+
+
+@click.group("webhook", help=tr("Test the webhooks that events are sent to."))
+def command() -> None:
+    pass
+
+
+@command.command(
+    "test",
+    help=tr(
+        "Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken."
+    ),
+    epilog=examples("mcfd webhook test", "mcfd webhook test caisse.example"),
+)
+@config_option
+@click.argument("name", required=False)
+@json_option
+def test(config: Path | None, name: str | None, as_json: bool) -> int:
+    from daemon.app.outward.receivers import webhook_receiver
+    from daemon.cli.trial import send, sent_at, tell
+    from daemon.upstream.options import BadOptions
+
+    settings = load(config)
+    known = [webhook.lane for webhook in settings.webhook]
+    if not known:
+        raise Failure(tr("no [[webhook]] section: events are sent nowhere"))
+    if name not in (None, *known):
+        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(known)))
+    nim, at = settings.machine[0].nim, sent_at()
+    data = msgspec.Raw(msgspec.json.encode(MachineEvent(nim=nim, mode="live", at=at)))
+    event = msgspec.json.encode(Envelope(type=TEST, timestamp=at, nim=nim, mode="live", data=data))
+    found = []
+    for number, webhook in enumerate(settings.webhook):
+        if name in (None, webhook.lane):
+            try:
+                receiver = webhook_receiver(number, webhook)
+            except BadOptions as error:
+                raise Failure(str(error)) from None
+            found.append((webhook.lane, webhook.url, send(receiver, event, str(uuid.uuid4()), nim)))
+    return tell(found, as_json=as_json)

@@ -1,0 +1,1 @@
+"""The tables of a book: attempts, totals, closures, decisions, time."""

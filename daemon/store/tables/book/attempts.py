@@ -1,0 +1,250 @@
+"""Attempts, from the intent to the end. Functions on a connection inside a transaction of the writer.
+
+An attempt that ends gets the next seq of its book, a time not before anything else in it (decision 21), and its link of the chain.
+A disputed attempt has not ended: it holds its number, and gets its place when an operator has settled it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Literal
+
+import msgspec
+
+from daemon.core.errors import KeyReused, MachineBusy, NotFound
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger import chain
+from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Record
+from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.tally import contribution
+from daemon.core.machine.nim import named_machine, original_fvc
+from daemon.core.machine.state import Certified
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
+from daemon.store.tables.book.epochs import epoch_of
+
+_SQL = load(__name__, columns=RECORD_COLUMNS)
+_NOT_UNDER_WAY = "there is no attempt {} under way"
+
+OpenState = Literal["begun", "disputed"]
+FailedState = Literal["refused", "abandoned"]
+OPEN: tuple[OpenState, ...] = ("begun", "disputed")
+FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What is written about a certified attempt beside the machine's word; `at` in ms."""
+
+    certified: Certified
+    invoice: Invoice
+    total_ttc: int
+    at: int
+    line_ms: int = 0
+    duration_ms: int = 0
+    unexplained: int = 0
+    reason: str = ""
+
+
+def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
+    """The intent and its key. DuplicateInvoice, MachineBusy or KeyReused when the number or the key is taken."""
+    invoice, base = attempt.invoice, attempt.base
+    reference = original_fvc(invoice.reference, book.nim) if invoice.is_credit else None
+    reference_epoch = 1 if reference is None else epoch_of(connection, book, named_machine(invoice.reference))
+    values = (
+        book.id,
+        invoice.number,
+        invoice.type,
+        invoice.total_ttc,
+        attempt.begun_at,
+        base.tc,
+        base.fvc,
+        base.frc,
+        reference,
+        attempt.request_id,
+        pack(invoice_bytes(invoice)),
+        reference_epoch,
+    )
+    try:
+        (attempt_id,) = connection.execute(_SQL["insert"], values).fetchone()
+    except sqlite3.IntegrityError:
+        holder = find_number(connection, book, invoice.number, include_begun=True)
+        if holder is None:
+            raise
+        if holder.state == "begun":
+            raise MachineBusy(f"invoice {invoice.number!r} is being certified") from None
+        raise DuplicateInvoice(holder) from None
+    if attempt.key_hash:
+        keep_key(
+            connection,
+            book,
+            attempt.key_hash,
+            attempt.fingerprint,
+            at=attempt.begun_at,
+            attempt_id=int(attempt_id),
+        )
+    return int(attempt_id)
+
+
+def keep_key(
+    connection: sqlite3.Connection,
+    book: Book,
+    key_hash: bytes,
+    fingerprint: bytes,
+    *,
+    at: int,
+    attempt_id: int | None = None,
+    z_number: int | None = None,
+    answer: bytes | None = None,
+) -> None:
+    """KeyReused when the key stands for something else that has not failed."""
+    values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
+    if connection.execute(_SQL["keep_key"], values).rowcount != 1:
+        raise KeyReused
+
+
+def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> None:
+    """The invoice of an attempt under way becomes what the machine agreed to."""
+    values = (invoice.total_ttc, pack(invoice_bytes(invoice)), attempt_id, book.id)
+    if connection.execute(_SQL["amend"], values).rowcount != 1:
+        raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
+
+
+def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome) -> Record:
+    """Told twice, it is written once: the record that exists is the answer."""
+    record, stored = _read(connection, book, attempt_id)
+    if record.state == "certified" and record.code == outcome.certified.code:
+        return record
+    _must_be_open(record)
+    word = outcome.certified
+    ended = msgspec.structs.replace(
+        record,
+        state="certified",
+        invoice=outcome.invoice,
+        total_ttc=outcome.total_ttc,
+        ended_at=outcome.at,
+        code=word.code,
+        machine_time=word.time,
+        ifu=word.ifu,
+        counters=word.counters,
+        line_ms=outcome.line_ms,
+        duration_ms=outcome.duration_ms,
+        reason=outcome.reason,
+    )
+    sealed, head = _seal(connection, book, ended, stored)
+    advance_certified(
+        connection,
+        book.id,
+        head,
+        counters=word.counters,
+        number=record.number,
+        unexplained=outcome.unexplained,
+    )
+    return sealed
+
+
+def end(
+    connection: sqlite3.Connection,
+    book: Book,
+    attempt_id: int,
+    state: FailedState,
+    *,
+    reason: str,
+    at: int,
+) -> Record:
+    """Known not certified: the number and the key are free again."""
+    record, stored = _read(connection, book, attempt_id)
+    if record.state == state:
+        return record
+    _must_be_open(record)
+    ended = msgspec.structs.replace(record, state=state, reason=reason, ended_at=at)
+    sealed, head = _seal(connection, book, ended, stored)
+    advance(connection, book.id, head)
+    return sealed
+
+
+def dispute(connection: sqlite3.Connection, book: Book, attempt_id: int, found: str) -> None:
+    if connection.execute(_SQL["dispute"], (found, attempt_id, book.id)).rowcount != 1:
+        raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
+
+
+def find_record(connection: sqlite3.Connection, book: Book, attempt_id: int) -> Record:
+    return _read(connection, book, attempt_id)[0]
+
+
+def _read(connection: sqlite3.Connection, book: Book, attempt_id: int) -> tuple[Record, bytes]:
+    """With the invoice's bytes as they are stored."""
+    row = connection.execute(_SQL["by_id"], (attempt_id, book.id)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no attempt {attempt_id}")
+    content = unpack(row[PAYLOAD])
+    return record_of(row, content), content
+
+
+def find_number(
+    connection: sqlite3.Connection, book: Book, number: str, *, include_begun: bool = False
+) -> Record | None:
+    row = connection.execute(_SQL["holder"], (book.id, number)).fetchone()
+    if row is None or (row[3] == "begun" and not include_begun):
+        return None
+    return record_of(row)
+
+
+def failed_attempts(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:
+    """Those of that number that ended refused or abandoned."""
+    return [record_of(row) for row in connection.execute(_SQL["failed"], (book.id, number))]
+
+
+def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "begun") -> list[Record]:
+    return [record_of(row) for row in connection.execute(_SQL["unfinished"], (book.id, state))]
+
+
+def find_key(
+    connection: sqlite3.Connection, book: Book, key_hash: bytes
+) -> tuple[bytes, int | None, int | None, bytes | None] | None:
+    """Fingerprint, attempt, z_number and answer of a key, whatever became of them."""
+    row: tuple[bytes, int | None, int | None, bytes | None] | None
+    row = connection.execute(_SQL["find_key"], (book.id, key_hash)).fetchone()
+    return row
+
+
+def tally_of(record: Record) -> Tally:
+    """What a record adds to the totals. One taken over from the machine, whose lines nobody knows, adds nothing: it is
+    counted as unexplained."""
+    return contribution(record) if record.invoice.items else {}
+
+
+def _must_be_open(record: Record) -> None:
+    if record.state not in OPEN:
+        raise NotFound(f"attempt {record.id} has already ended {record.state}")
+
+
+def _seal(connection: sqlite3.Connection, book: Book, record: Record, stored: bytes) -> tuple[Record, Head]:
+    """Gives an attempt that has just ended its place in the book; the caller advances the book to the head returned.
+    `stored` are the bytes of its invoice in the row: what has not changed is not deflated a second time."""
+    before = read_head(connection, book.id)
+    content = invoice_bytes(record.invoice)
+    placed = msgspec.structs.replace(
+        record, seq=before.seq + 1, ended_at=max(record.ended_at, record.begun_at, before.at)
+    )
+    sealed = msgspec.structs.replace(placed, hash=chain.record_hash(before.hash, placed, content))
+    counters = (None, None, None) if sealed.counters is None else msgspec.structs.astuple(sealed.counters)
+    values = (
+        sealed.seq,
+        sealed.state,
+        sealed.total_ttc,
+        sealed.ended_at,
+        *counters,
+        sealed.line_ms,
+        sealed.duration_ms,
+        sealed.code or None,
+        sealed.machine_time or None,
+        sealed.ifu or None,
+        sealed.reason or None,
+        sealed.hash,
+        tally_bytes(tally_of(sealed)),
+        None if content == stored else pack(content),
+        sealed.id,
+    )
+    connection.execute(_SQL["seal"], values)
+    return sealed, Head(sealed.seq, sealed.ended_at, sealed.hash)

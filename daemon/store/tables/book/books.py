@@ -1,0 +1,107 @@
+"""Books: what each knows of its machine, and the head of its chain. Functions on a connection, for the writer or a reader."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+from daemon.core.errors import NotFound
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book, BookState
+from daemon.core.ledger.chain import GENESIS
+from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.codec import counters_of, rates_text, read_rates, tally_bytes
+
+_SQL = load(__name__)
+
+
+class Head(NamedTuple):
+    """The end of a book: the last seq, the youngest time (ms) and the chain's hash."""
+
+    seq: int
+    at: int
+    hash: bytes
+
+
+def open_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:
+    """That of the machine's present taxpayer, whatever activation counter the machine had when it was made (decision 33)."""
+    short = short_nim(nim)
+    found = connection.execute(_SQL["find"], (mode, short, f"{short}-*", nim)).fetchone()
+    return new_book(connection, nim, mode) if found is None else Book(found[0], found[1], mode)
+
+
+def new_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:
+    (book_id,) = connection.execute(_SQL["insert"], (nim, mode, GENESIS)).fetchone()
+    connection.execute(_SQL["insert_total"], (book_id, tally_bytes({}), tally_bytes({})))
+    return Book(book_id, nim, mode)
+
+
+def all_books(connection: sqlite3.Connection) -> list[Book]:
+    return [Book(*row) for row in connection.execute(_SQL["all"])]
+
+
+def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
+    row = connection.execute(_SQL["state"], (book.id,)).fetchone()
+    if row is None:
+        raise NotFound(f"the ledger has no book for {book.nim} ({book.mode})")
+    tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
+    epoch, z_asked, accepted_to, repairs, begun_at = rest
+    return BookState(
+        book=book,
+        known=counters_of(tc, fvc, frc),
+        last_number=last_number,
+        last_at=max(last_at, begun_at or 0),
+        last_seq=last_seq,
+        rates=read_rates(rates),
+        ifu=ifu,
+        attention=attention,
+        unexplained=unexplained,
+        z_number=z_number,
+        epoch=epoch,
+        z_asked=bool(z_asked),
+        accepted_to=accepted_to,
+        time_repairs=repairs,
+    )
+
+
+def read_head(connection: sqlite3.Connection, book_id: int) -> Head:
+    return Head(*connection.execute(_SQL["head"], (book_id,)).fetchone())
+
+
+def advance(connection: sqlite3.Connection, book_id: int, head: Head) -> None:
+    connection.execute(_SQL["advance"], (*head, book_id))
+
+
+def advance_certified(
+    connection: sqlite3.Connection,
+    book_id: int,
+    head: Head,
+    *,
+    counters: FiscalCounters,
+    number: str,
+    unexplained: int,
+) -> None:
+    known = (counters.tc, counters.fvc, counters.frc)
+    connection.execute(_SQL["advance_certified"], (*head, *known, number, unexplained, book_id))
+
+
+def reconcile(connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, at: int) -> None:
+    """Writes only what is new, so that a connection to a machine that has not moved costs no fsync."""
+    counters = state.counters
+    now = (counters.tc, counters.fvc, counters.frc, rates_text(state.rates), state.ifu)
+    *known, _, restored_at = connection.execute(_SQL["known"], (book.id,)).fetchone()
+    if tuple(known) == now and not unexplained and not restored_at:
+        return
+    connection.execute(_SQL["reconcile"], (*now, unexplained, at, book.id))
+    connection.execute(_SQL["raise_fvc"], (counters.fvc, book.id))
+
+
+def attend(connection: sqlite3.Connection, book: Book, found: str, at: int) -> None:
+    connection.execute(_SQL["attend"], (found, at, book.id))
+
+
+def accept_time(connection: sqlite3.Connection, upto: int) -> None:
+    """Of every book: there is one clock."""
+    connection.execute(_SQL["accept_time"], (upto,))

@@ -1,0 +1,35 @@
+"""Movements of cash: entries of a book that are listed by time and added up by period. Functions on a connection."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.book_start import read_start
+from daemon.store.tables.book.entries import COLUMNS
+
+_SQL = load(__name__, columns=COLUMNS)
+
+
+def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int) -> CashTotal:
+    """Of the period that begins at `period_start` (ms; 0 before anything was certified). It holds what stands after the last Z
+    up to then, whatever the clock said: what was moved in the very millisecond of a Z is in one period only."""
+    since = period_start if connection.execute(_SQL["has_closure"], (book.id, period_start)).fetchone()[0] else 0
+    start = read_start(connection, book.id)
+    deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since, start.entry_id)).fetchone()
+    gone = start.cash if after_z <= start.z_number else NO_CASH  # of this period, let go of in a sandbox
+    return CashTotal(deposits + gone.deposits, withdrawals + gone.withdrawals)
+
+
+def cash_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> CashTotal:
+    """What was moved in `start <= t < end` (ms)."""
+    return CashTotal(*connection.execute(_SQL["between"], (book.id, start, end)).fetchone())
+
+
+def cash_moves(
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
+) -> list[Placed]:
+    """Oldest first; go on with `after` = the id of the last one."""
+    return [Placed(*row) for row in connection.execute(_SQL["list"], (book.id, start, end, after, limit))]

@@ -1,0 +1,199 @@
+"""Closures: everything a Z does to the ledger, in one transaction (decision 14), and reading them back."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import Any
+
+import msgspec
+
+from daemon.core.errors import NotFound
+from daemon.core.ledger import chain
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.entries import CashTotal
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.report import fiscal_reports
+from daemon.language import Text
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.books import Head, read_head
+from daemon.store.tables.book.cash import cash_of_period
+from daemon.store.tables.book.totals import Totals, bring_in, write_totals
+
+COLUMNS = (
+    "z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, unexplained, "
+    "first_seq, last_seq, body, hash, chained_at, chained_start"
+)
+_SQL = load(__name__, columns=COLUMNS)
+_NO_LIMIT = -1
+
+
+def close_period(
+    connection: sqlite3.Connection,
+    book: Book,
+    *,
+    counters: FiscalCounters,
+    unexplained: int,
+    at: int,
+    zone: tzinfo,
+    labels: Mapping[str, str],
+) -> Closure:
+    """Brings in the rest, freezes, numbers, chains, and opens the next period."""
+    totals, _ = bring_in(connection, book, zone)
+    head = read_head(connection, book.id)
+    z_number, found = connection.execute(_SQL["opening"], (book.id,)).fetchone()
+    totals.fvc_end = counters.fvc
+    closure = _compose(
+        book,
+        totals,
+        head,
+        cash=cash_of_period(connection, book, totals.period_start),
+        z_number=z_number + 1,
+        counters=counters,
+        unexplained=found + unexplained,
+        at=max(at, head.at),
+        labels=labels,
+    )
+    connection.execute(_SQL["insert"], (book.id, *_row(closure)))
+    known = (counters.tc, counters.fvc, counters.frc)
+    connection.execute(_SQL["advance"], (closure.created_at, closure.hash, *known, closure.z_number, book.id))
+    totals.closed = totals.running
+    totals.closed_seq = totals.seq
+    totals.period_start = closure.created_at
+    totals.fvc_start = 0
+    write_totals(connection, book.id, totals)
+    return closure
+
+
+def _compose(
+    book: Book,
+    totals: Totals,
+    head: Head,
+    *,
+    cash: CashTotal,
+    z_number: int,
+    counters: FiscalCounters,
+    unexplained: int,
+    at: int,
+    labels: Mapping[str, str],
+) -> Closure:
+    report_id = str(uuid.uuid4())
+    report = fiscal_reports.z_report(
+        book,
+        totals.aggregate(),
+        z_number=z_number,
+        report_id=report_id,
+        created_at=at,
+        counters=counters,
+        unexplained=unexplained,
+        chain_previous=head.hash,
+        cash=cash,
+        labels=labels,
+    )
+    closure = Closure(
+        z_number=z_number,
+        report_id=report_id,
+        period_start=totals.period_start or at,
+        period_end=at,
+        created_at=at,
+        certs_count=report.certs_count,
+        total_ttc=report.total_ttc,
+        counters=counters,
+        unexplained=unexplained,
+        first_seq=totals.closed_seq + 1,
+        last_seq=totals.seq,
+        body=msgspec.json.encode(report),
+        hash=b"",
+    )
+    return msgspec.structs.replace(closure, hash=chain.closure_hash(head.hash, closure))
+
+
+def find_closure(connection: sqlite3.Connection, book: Book, z_number: int) -> Closure:
+    row = connection.execute(_SQL["by_number"], (book.id, z_number)).fetchone()
+    if row is None:
+        raise NotFound(Text("there is no Z number {z_number}", z_number=z_number))
+    return closure_of(row)
+
+
+def find_closure_by_id(connection: sqlite3.Connection, book: Book, report_id: str) -> Closure:
+    row = connection.execute(_SQL["by_report_id"], (book.id, report_id)).fetchone()
+    if row is None:
+        raise NotFound(Text("there is no Z with this report_id"))
+    return closure_of(row)
+
+
+def closures_between(
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int | None
+) -> list[Closure]:
+    values = (book.id, start, end, after, _NO_LIMIT if limit is None else limit)
+    return [closure_of(row) for row in connection.execute(_SQL["between"], values)]
+
+
+def periods(connection: sqlite3.Connection, book: Book, records: Sequence[Record]) -> list[int]:
+    """The Z number that each is in, 0 while it is in the open period: a closure is not older than what it holds, so those that count begin where the records do."""
+    ended = [record for record in records if record.seq]
+    if not ended:
+        return [0] * len(records)
+    last = max(record.seq for record in ended)
+    bounds = []
+    for z_number, first_seq, last_seq in connection.execute(
+        _SQL["since"], (book.id, min(record.ended_at for record in ended))
+    ):
+        if first_seq > last:
+            break
+        bounds.append((last_seq, z_number))
+    return [_holding(bounds, record.seq) if record.seq else 0 for record in records]
+
+
+def _holding(bounds: list[tuple[int, int]], seq: int) -> int:
+    at = bisect_left(bounds, (seq, 0))
+    return bounds[at][1] if at < len(bounds) else 0
+
+
+def closure_of(row: tuple[Any, ...]) -> Closure:
+    """`row` as `COLUMNS` has it."""
+    z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, *rest = row
+    unexplained, first_seq, last_seq, body, hash_, chained_at, chained_start = rest
+    return Closure(
+        z_number=z_number,
+        report_id=report_id,
+        period_start=period_start,
+        period_end=period_end,
+        created_at=created_at,
+        certs_count=certs_count,
+        total_ttc=total_ttc,
+        counters=FiscalCounters(tc, fvc, frc),
+        unexplained=unexplained,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        body=body,
+        hash=hash_,
+        chained_at=chained_at or 0,
+        chained_start=chained_start or 0,
+    )
+
+
+def _row(closure: Closure) -> tuple[Any, ...]:
+    counters = closure.counters
+    return (
+        closure.z_number,
+        closure.report_id,
+        closure.period_start,
+        closure.period_end,
+        closure.created_at,
+        closure.certs_count,
+        closure.total_ttc,
+        counters.tc,
+        counters.fvc,
+        counters.frc,
+        closure.unexplained,
+        closure.first_seq,
+        closure.last_seq,
+        closure.body,
+        closure.hash,
+    )

@@ -1,0 +1,214 @@
+"""Totals are running sums: any report is the difference of two of them (docs/architecture.md).
+
+`total` holds the running tally of a book up to the last tick; `checkpoint` holds what it was every 64 entries and at the end of
+each local day. The time zone only decides where the day's checkpoints lie, never what a report says.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
+
+from daemon.core.clock import millis
+from daemon.core.invoice.invoice import CREDITS
+from daemon.core.ledger.book import Aggregate, Book, Tally
+from daemon.core.ledger.tally import subtract
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.book_start import read_start
+from daemon.store.tables.book.codec import read_tally, tally_bytes
+
+_SQL = load(__name__)
+
+STRIDE = 64
+"""Entries between two checkpoints, so that a range adds up at most 63 rows at each end."""
+
+BATCH = 2000
+"""Entries brought in by one transaction of the tick, so that a long absence does not hold up the writer."""
+
+_NO_LIMIT = -1
+_NEVER = 1 << 62
+
+
+@dataclass
+class Totals:
+    """The row of one book in `total`. Times in ms."""
+
+    seq: int
+    at: int
+    closed_seq: int
+    period_start: int
+    fvc_start: int
+    fvc_end: int
+    running: Tally
+    closed: Tally
+
+    def aggregate(self) -> Aggregate:
+        return Aggregate(
+            seq=self.seq,
+            at=self.at,
+            running=self.running,
+            closed=self.closed,
+            period_start=self.period_start,
+            fvc_start=self.fvc_start,
+            fvc_end=self.fvc_end,
+        )
+
+
+def read_totals(connection: sqlite3.Connection, book_id: int) -> Totals:
+    row = connection.execute(_SQL["read"], (book_id,)).fetchone()
+    seq, at, closed_seq, period_start, fvc_start, fvc_end, running, closed = row
+    return Totals(
+        seq=seq,
+        at=at,
+        closed_seq=closed_seq,
+        period_start=period_start,
+        fvc_start=fvc_start,
+        fvc_end=fvc_end,
+        running=read_tally(running),
+        closed=read_tally(closed),
+    )
+
+
+def write_totals(connection: sqlite3.Connection, book_id: int, totals: Totals) -> None:
+    values = (
+        totals.seq,
+        totals.at,
+        totals.closed_seq,
+        totals.period_start,
+        totals.fvc_start,
+        totals.fvc_end,
+        tally_bytes(totals.running),
+        tally_bytes(totals.closed),
+    )
+    connection.execute(_SQL["write"], (*values, book_id))
+
+
+def is_behind(connection: sqlite3.Connection, book: Book) -> bool:
+    """Whether something has ended since the last tick."""
+    return bool(connection.execute(_SQL["behind"], (book.id,)).fetchone()[0])
+
+
+def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = _NO_LIMIT) -> tuple[Totals, bool]:
+    """Folds in what ended since the last tick, at most `limit` entries; the totals, and whether that was all."""
+    totals = read_totals(connection, book.id)
+    last_seq, known_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()
+    if totals.seq == last_seq:
+        return totals, True
+    rows = connection.execute(_SQL["ended"], (book.id, totals.seq, limit))
+    _fold(connection, book.id, totals, rows, zone)
+    complete = totals.seq == last_seq
+    if complete:
+        totals.fvc_end = max(totals.fvc_end, known_fvc)
+    write_totals(connection, book.id, totals)
+    return totals, complete
+
+
+def tally_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Tally:
+    """What ended in `start <= t < end` (ms), of all that the last tick brought in."""
+    totals = read_totals(connection, book.id)
+    until = totals.running if end > totals.at else _running_before(connection, book.id, end, totals.seq)
+    return subtract(until, _running_before(connection, book.id, start, totals.seq))
+
+
+def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Aggregate:
+    """The same as an Aggregate (`usecases.ports.Ledger`)."""
+    totals = read_totals(connection, book.id)
+    after, upto = bracket(connection, book, start, end)
+    place = (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end)
+    first, last = (connection.execute(_SQL[name], place).fetchone() for name in ("first_sale", "last_sale"))
+    return Aggregate(
+        seq=totals.seq,
+        at=totals.at,
+        running=tally_between(connection, book, start, end),
+        closed={},
+        period_start=start,
+        fvc_start=first[0] if first else 0,
+        fvc_end=last[0] if last else _fvc_before(connection, book, end, totals),
+    )
+
+
+def _fvc_before(connection: sqlite3.Connection, book: Book, end: int, totals: Totals) -> int:
+    """The last FVC known before `end`: from a certification or a closure, or as the book has it now."""
+    if end > totals.at:
+        return totals.fvc_end
+    _, upto = bracket(connection, book, end, end)
+    row = connection.execute(_SQL["fvc_before"], (book.id, totals.seq if upto is None else upto, end)).fetchone()
+    closed = connection.execute(_SQL["closed_before"], (book.id, end)).fetchone()
+    return max(row[0] if row else 0, closed[0] if closed else 0)
+
+
+def bracket(connection: sqlite3.Connection, book: Book, start: int, end: int) -> tuple[int, int | None]:
+    """The seqs between which everything lies that ended in `start <= t < end`: after the first, up to the second."""
+    before = connection.execute(_SQL["checkpoint_before"], (book.id, start)).fetchone()
+    after = connection.execute(_SQL["checkpoint_from"], (book.id, end)).fetchone()
+    return before[0] if before else 0, after[0] if after else None
+
+
+def _running_before(connection: sqlite3.Connection, book_id: int, t: int, last_seq: int) -> Tally:
+    """The running tally of what ended before `t`: that of the last checkpoint, and the few rows after it."""
+    found = connection.execute(_SQL["checkpoint_before"], (book_id, t)).fetchone()
+    seq, running = (found[0], read_tally(found[1])) if found else _at_start(connection, book_id)
+    after = connection.execute(_SQL["checkpoint_from"], (book_id, t)).fetchone()
+    upto = after[0] if after else last_seq
+    rows = connection.execute(_SQL["tallies"], (book_id, seq, upto, t))
+    for (tally,) in rows:
+        accumulate(running, read_tally(tally))
+    return running
+
+
+def _at_start(connection: sqlite3.Connection, book_id: int) -> tuple[int, Tally]:
+    start = read_start(connection, book_id)
+    return start.seq, start.running
+
+
+def accumulate(running: Tally, tally: Tally) -> None:
+    """`core.tally.add` in place, for long sums: like there, no key ever holds zero."""
+    for key, value in tally.items():
+        total = running.get(key, 0) + value
+        if total:
+            running[key] = total
+        else:
+            del running[key]
+
+
+def _fold(
+    connection: sqlite3.Connection,
+    book_id: int,
+    totals: Totals,
+    rows: Iterable[tuple[int, int, str, int | None, bytes]],
+    zone: tzinfo,
+) -> None:
+    midnight = day_end(totals.at, zone)
+    for seq, ended_at, kind, fvc, tally in rows:
+        if ended_at >= midnight:
+            if totals.seq % STRIDE:  # else it has one already
+                _checkpoint(connection, book_id, totals)
+            midnight = day_end(ended_at, zone)
+        accumulate(totals.running, read_tally(tally))
+        totals.seq, totals.at = seq, ended_at
+        if fvc is not None:
+            _note_certified(totals, kind, fvc)
+        if seq % STRIDE == 0:
+            _checkpoint(connection, book_id, totals)
+
+
+def _note_certified(totals: Totals, kind: str, fvc: int) -> None:
+    totals.fvc_end = fvc
+    totals.period_start = totals.period_start or totals.at
+    if kind not in CREDITS and not totals.fvc_start:
+        totals.fvc_start = fvc
+
+
+def _checkpoint(connection: sqlite3.Connection, book_id: int, totals: Totals) -> None:
+    connection.execute(_SQL["checkpoint"], (book_id, totals.at, totals.seq, tally_bytes(totals.running)))
+
+
+def day_end(at: int, zone: tzinfo) -> int:
+    """The local midnight after `at`, both in ms."""
+    try:
+        day = datetime.fromtimestamp(at // 1000, zone).date() + timedelta(days=1)
+        return millis(datetime.combine(day, time(), zone).astimezone(UTC))
+    except (OverflowError, ValueError):
+        return _NEVER  # the last day of the year 9999, from a clock before it was repaired

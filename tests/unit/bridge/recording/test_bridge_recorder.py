@@ -1,0 +1,130 @@
+"""What is noted of a line while it works: every byte, when, and why the driver did what it did."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.line.naive_frames import naive_encode
+from support.line.scripted_line import IDLE, NAK, QUICK, Journal, ScriptedPort, answer
+
+from bridge.commands import ReadState
+from bridge.errors import LineDown, Refused
+from bridge.link import Link
+from bridge.machine import Machine
+from bridge.recording.recorder import MOST_EVENTS, Recorder
+from bridge.recording.recording import NOTE, RECEIVED, SENT, Event, header, read, written
+
+EVENTS = st.builds(Event, st.integers(0, 2**53), st.sampled_from((SENT, RECEIVED)), st.binary(max_size=40))
+NOTES = st.builds(Event, st.integers(0, 2**53), st.just(NOTE), st.text(st.characters(codec="utf-8")).map(str.encode))
+
+
+def recorder() -> Recorder:
+    return Recorder(lambda _urgent: None)
+
+
+def link_over(port: ScriptedPort, recorder: Recorder, journal: Journal | None = None) -> Link:
+    return Link(port, QUICK, journal or Journal(), first_seq=0x30, recorder=recorder)
+
+
+@given(st.lists(EVENTS | NOTES))
+def test_what_is_written_is_read_again(events) -> None:
+    """Every byte there is, and every text, in both directions."""
+    found = read(header({"nim": "EL02000015-1"}) + written(events))
+    assert list(found.events) == events
+    assert found.about["nim"] == "EL02000015-1"
+    assert [problem for problem in found.problems if "goes back" not in problem.what] == []
+
+
+def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
+    """And the others are read: a recording is cut short by a kill, or edited by hand."""
+    text = header({}) + "5 > A\nx > B\n7 ? C\n6 < D\n7\n8 < é\n9 > \\u1234\n10 < \\x01A"
+    found = read(text)
+    assert [event.data for event in found.events] == [b"A", b"D", b"\x01A"]
+    assert [problem.line for problem in found.problems] == [3, 4, 6, 7, 8]
+
+
+def test_a_time_that_was_moved_is_told() -> None:
+    """The line stays where it is."""
+    found = read(header({}) + "5000000 > A\n4000000 < B\n")
+    assert [event.data for event in found.events] == [b"A", b"B"]
+    assert [(problem.line, problem.what) for problem in found.problems] == [(3, "the time goes back by 1.000000 s")]
+
+
+def test_a_file_that_is_no_recording_is_told() -> None:
+    """By its first line."""
+    assert read("hello\n").problems[0].line == 1
+
+
+async def test_what_moved_is_noted_in_order_with_the_reason_of_each_retry() -> None:
+    """Both directions as they came, in pieces, and between them why the frame went out again."""
+    notes, journal = recorder(), Journal()
+    reply = naive_encode(0x31, 0xC1, b"OK", IDLE)
+    port = ScriptedPort(answer(b"first"), [NAK], [reply[:5], reply[5:]])
+    link = link_over(port, notes, journal)
+    await link.exchange(0xC1)
+    await link.exchange(0xC1)
+    link.close()
+    events = notes.take()
+    assert [(event.kind, event.data) for event in events if event.kind != NOTE] == [
+        (SENT, port.written[0]),
+        (RECEIVED, naive_encode(0x30, 0xC1, b"first", IDLE)),
+        (SENT, port.written[1]),
+        (RECEIVED, NAK),
+        (SENT, port.written[1]),
+        (RECEIVED, reply[:5]),
+        (RECEIVED, reply[5:]),
+    ]
+    assert [event.text for event in events if event.kind == NOTE] == [
+        "link begins",
+        "retry: NAK",
+        "link ends: LineDown",
+    ]
+    assert [event.at for event in events] == sorted(event.at for event in events)
+    assert notes.take() == []
+
+
+async def test_a_retry_is_an_incident_whose_name_is_in_the_log() -> None:
+    """One name for what happens within the minute."""
+    notes, journal = recorder(), Journal()
+    link = link_over(ScriptedPort(answer(), [NAK], [NAK], answer()), notes, journal)
+    await link.exchange(0xC1)
+    assert link.record.incident == ""
+    await link.exchange(0xC1)
+    assert link.record.incident
+    told = {fields.get("incident") for event, fields in journal.lines if event == "line.retry"}
+    assert told == {link.record.incident}
+    link.close()
+
+
+async def test_a_line_that_never_answered_makes_no_incident() -> None:
+    """A machine that is switched off for a week would push out everything else."""
+    notes = recorder()
+    with pytest.raises(LineDown):
+        await link_over(ScriptedPort([], [], []), notes).exchange(0xC1)
+    assert notes.incident == ""
+    assert [event.text for event in notes.take() if event.kind == NOTE].count("retry: silence") == 2
+
+
+async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none() -> None:
+    """38h C is refused wherever no invoice is open, which is what it usually meets. The machine's words are in no note."""
+    notes = recorder()
+    link = link_over(ScriptedPort(answer(b"E:No invoice OUEDRAOGO"), answer(b"E:No OUEDRAOGO")), notes)
+    assert not await Machine(link).cancel()
+    assert notes.incident == ""
+    with pytest.raises(Refused):
+        await Machine(link).tell((), ReadState())
+    assert notes.incident
+    assert not any("OUEDRAOGO" in event.text for event in notes.take() if event.kind == NOTE)
+    link.close()
+
+
+def test_nobody_takes_them_and_the_oldest_go() -> None:
+    """A disk that stalls costs memory for a while, and not for ever; what was lost is told."""
+    notes = recorder()
+    for number in range(MOST_EVENTS + 5):
+        notes.sent(b"%d" % number)
+    events = notes.take()
+    assert events[0].text == "5 events before this were not kept"
+    assert events[1].data == b"5"
+    assert len(events) == MOST_EVENTS + 1
