@@ -12,6 +12,8 @@ import json
 import logging
 import re
 import sys
+import time
+from collections import deque
 from collections.abc import Mapping, MutableMapping
 from datetime import date
 from decimal import Decimal
@@ -34,6 +36,10 @@ FORBIDDEN = frozenset({"authorization", "api_key", "secret", "password", "cookie
 PLAIN = frozenset({str, int, float, bool, NoneType})
 WITHHELD = "[withheld]"
 SECRETS = re.compile(r"(?P<kind>ak_(?:live|test)_|whsec_|whsk_)[A-Za-z0-9+/=_-]+|(?P<scheme>[Bb]earer\s+)[^\s\"',\\]+")
+
+RECENT: deque[Mapping[str, Any]] = deque(maxlen=500)
+"""The newest events, for the page, as they went out but for their secrets; the access lines, which are most of all, are not among them."""
+NOT_RECENT = frozenset({"request"})
 
 _threshold = LEVELS["info"]
 
@@ -132,8 +138,16 @@ def _enrich(*, eyes: bool) -> list[Processor]:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="%H:%M:%S.%f" if eyes else "iso", utc=not eyes, key="time"),
         withhold_fields,
+        _remember,
     ]
     return common if eyes else [*common, structlog.processors.format_exc_info]
+
+
+def _remember(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    if event["event"] not in NOT_RECENT:
+        kept = {name: withhold_text(None, "", value) for name, value in event.items() if name != "exc_info"}
+        RECENT.append({**kept, "at": time.time()})
+    return event
 
 
 def _render_console(out: IO[str]) -> Processor:

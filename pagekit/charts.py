@@ -10,7 +10,8 @@ WIDTH, HEIGHT, FOOT = 720, 160, 18
 
 
 def bars(values: Sequence[tuple[str, int, str]], label: str) -> Markup:
-    """One bar for each (name, value, words); `label` says what the chart is to who cannot see it. Nothing below 0 has a bar."""
+    """One bar for each (name, value, words); `label` says what the chart is to who cannot see it. A bar without a name has none under it;
+    nothing below 0 has a bar."""
     most = max((value for _, value, _ in values), default=0) or 1
     step = WIDTH / max(len(values), 1)
     parts = []
@@ -20,7 +21,7 @@ def bars(values: Sequence[tuple[str, int, str]], label: str) -> Markup:
         parts.append(
             f'<g><title>{escape(words)}</title><rect class="bar" x="{left + 1:.1f}" y="{HEIGHT - FOOT - tall}" '
             f'width="{max(step - 2, 1):.1f}" height="{tall}"/>'
-            f'<text x="{left + step / 2:.1f}" y="{HEIGHT - 5}">{escape(name)}</text></g>'
+            + (f'<text x="{left + step / 2:.1f}" y="{HEIGHT - 5}">{escape(name)}</text></g>' if name else "</g>")
         )
     inner = "".join(parts)
     head = f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{escape(label)}">'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from daemon.core.delivery import Backlog
@@ -22,6 +22,18 @@ class LineFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LineSlot:
+    """Ten minutes of a line from `at` (ms) on; `line_ms` is the mean time at the machine of what was certified in them."""
+
+    at: int
+    exchanges: int
+    retries: int
+    garbage: int
+    certified: int
+    line_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class BoxFigures:
     """`outbox` by destination: `upstream`, or the name of a webhook (a URL may be a secret).
     `verified_at` is when `mcfd verify` last found the ledger sound (ms), 0 for never."""
@@ -35,7 +47,8 @@ class BoxFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """`line` gives None for a worker without a line, as that of a machine switched off."""
+    """`line` gives None for a worker without a line, as that of a machine switched off; `history` its last day, oldest first."""
 
     figures: Callable[[], Awaitable[BoxFigures]]
     line: Callable[[MachineWorker], LineFigures | None]
+    history: Callable[[MachineWorker], Sequence[LineSlot]] = lambda _: ()

@@ -14,7 +14,7 @@ from daemon.api.http.middleware import OuterMiddleware
 from daemon.api.page import entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.first_start import FirstStart
-from daemon.api.page.screens import attention, box, closures, first_start, invoices, today, welcome
+from daemon.api.page.screens import attention, box, closures, files, first_start, invoices, log, today, welcome
 from daemon.api.routes import (
     articles,
     cash,
@@ -53,6 +53,8 @@ PAGE_ROUTES = (
     *attention.HANDLERS,
     *box.HANDLERS,
     *welcome.HANDLERS,
+    *log.HANDLERS,
+    *files.HANDLERS,
 )
 
 

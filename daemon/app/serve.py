@@ -19,13 +19,14 @@ from daemon import notify
 from daemon.api.access.auth import recognising
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
+from daemon.api.box import Box
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.server import BadCertificate, HttpServer, ServerConfig
 from daemon.api.paper import Paper
 from daemon.api.service import create_api
 from daemon.app.outward.replication import Replication, replicating
-from daemon.app.outward.webhooks import Webhooks, posting
-from daemon.app.page import page_of
+from daemon.app.outward.webhooks import posting
+from daemon.app.page.wiring import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import Runtime, build
@@ -35,6 +36,7 @@ from daemon.app.upkeep.box_clock import now_millis
 from daemon.app.upkeep.box_figures import box
 from daemon.app.upkeep.certificate import Certificate
 from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy
+from daemon.app.upkeep.line_history import LineHistory
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.tls.home import AuthorityError
@@ -94,9 +96,12 @@ async def _serve(settings: Settings) -> int:
         if settings.printer and settings.printer.z:
             runtime.listeners.append(ZPrinting(runtime, paper).on_event)
         await note_configuration(runtime.store, settings)
-        deps = _api_deps(runtime, replication, webhooks, signals.stop, paper)
+        history = LineHistory(runtime)
+        deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
         stack.push_async_callback(write_uses, deps, runtime.store)
-        app = create_api(deps, page_of(runtime, certificate, replication, webhooks))
+        page = page_of(runtime, certificate, replication, webhooks)
+        stack.push_async_callback(page.jobs.close)
+        app = create_api(deps, page)
         server = HttpServer(app, _server_config(settings, certificate, deps))
         await server.start()
         stack.push_async_callback(server.stop)
@@ -115,6 +120,7 @@ async def _serve(settings: Settings) -> int:
         _beside(stack, certificate.keep(server), "certificate")
         _beside(stack, keep_tidy(runtime.store), "housekeeping")
         _beside(stack, keep_sandbox_small(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
+        _beside(stack, history.run(), "line history")
         _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
         log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port, address=address)
@@ -154,7 +160,7 @@ async def _until(stop: asyncio.Event, server: HttpServer) -> None:
 
 
 def _api_deps(
-    runtime: Runtime, replication: Replication, webhooks: Webhooks, stopping: asyncio.Event, paper: Paper
+    runtime: Runtime, figures: Box, replication: Replication, stopping: asyncio.Event, paper: Paper
 ) -> ApiDeps:
     settings = runtime.settings
     return ApiDeps(
@@ -167,7 +173,7 @@ def _api_deps(
         upstream=replication.figures,
         disabled=frozenset(machine.nim for machine in settings.machine if not machine.enabled),
         version=version("mcfd"),
-        box=box(runtime, replication, webhooks),
+        box=figures,
         notifier=runtime.event_bus.notifier,
         paper=paper,
         stopping=stopping,

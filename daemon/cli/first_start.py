@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from daemon.app.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
+from daemon.app.page.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.setup_work import Wanted, authority, set_up
 from daemon.cli.shared import Failure, Unavailable, say, warn

@@ -115,6 +115,15 @@ def stamp(at: int) -> str | None:
     return millis_text(at) if at else None
 
 
+def progress_option(command: F) -> F:
+    """For the page, which shows it: `{"done": n, "of": n}` a line on stderr, `of` 0 where it is not known."""
+    return click.option("--progress", "telling", is_flag=True, hidden=True)(command)
+
+
+def tell_progress(done: int, of: int = 0) -> None:
+    click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
+
+
 def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 

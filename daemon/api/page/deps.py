@@ -9,16 +9,14 @@ from typing import Any, Protocol
 
 import msgspec
 
+from daemon.api.page.jobs import Jobs
 from daemon.core.audit import Actor, AuditEntry
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Case, Decision
 from daemon.core.roles import Role
 from daemon.language import Language
-
-
-class BoxFailed(Exception):
-    """A command of the box did not do what it was asked for; which one, and why as far as it is known."""
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -37,6 +35,28 @@ class Copy(msgspec.Struct, frozen=True):
     name: str
     at: int
     size: int
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """An event of the log in words: `at` in ms, `level` as the log has it, `values` what stands beside it."""
+
+    at: int
+    level: str
+    words: str
+    values: str
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What `mcfd verify --json` says."""
+
+    ok: bool
+    problems: tuple[str, ...]
+    records: int
+    closures: int
+
+
+Tell = Callable[[int, int], None]
+"""How much is done, of how much (0: not known)."""
 
 
 class ShownKey(Protocol):
@@ -98,7 +118,19 @@ async def _no_findings(_: Language) -> Sequence[Finding]:
     return ()
 
 
-async def _no_copy() -> str:
+def _no_lines(_: Language) -> Sequence[LogLine]:
+    return ()
+
+
+async def _no_copy(by: Actor, tell: Tell) -> str:  # noqa: ARG001  the shape of a long work
+    return ""
+
+
+async def _not_verified(tell: Tell) -> Verified:  # noqa: ARG001  as above
+    return Verified(ok=False, problems=(), records=0, closures=0)
+
+
+async def _no_file(*_: Any) -> str:
     return ""
 
 
@@ -112,9 +144,11 @@ async def _nothing_to_send(*, at: int, by: Actor) -> int:  # noqa: ARG001  the s
 
 @dataclass(frozen=True, kw_only=True)
 class PageDeps:
-    """`examine` is what `mcfd doctor` finds, `back_up` makes a copy into the box's folder and gives its name (both in processes of their
-    own, so that no till waits for them); `authority` is the certificate that tills trust, empty without one. `send_again` offers
-    what receivers refused once more and says how many; it is what writes that into the audit log."""
+    """`examine` is what `mcfd doctor` finds, `back_up` makes a copy into the box's folder and gives its name, `verify` goes
+    through the ledger (all three in processes of their own, so that no till waits for them); `export` writes the journal of a year, from
+    and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
+    what receivers refused once more and says how many; it is what writes that into the audit log. `log_lines` are the
+    newest events since the start, newest first."""
 
     keys: Keys
     people: People
@@ -124,8 +158,14 @@ class PageDeps:
     zone: tzinfo = UTC
     tls: bool = False
     examine: Callable[[Language], Awaitable[Sequence[Finding]]] = _no_findings
-    back_up: Callable[[], Awaitable[str]] = _no_copy
+    back_up: Callable[[Actor, Tell], Awaitable[str]] = _no_copy
+    verify: Callable[[Tell], Awaitable[Verified]] = _not_verified
     backups: Callable[[], Sequence[Copy]] = tuple
     read_backup: Callable[[str], Any] = field(default=lambda _: None)
+    export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file
+    exports: Callable[[], Sequence[Copy]] = tuple
+    read_export: Callable[[str], Any] = field(default=lambda _: None)
+    jobs: Jobs = field(default_factory=Jobs)
     send_again: SendAgain = _nothing_to_send
     authority: Callable[[], bytes] = bytes
+    log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import structlog
 
 from daemon.api import refusals
-from daemon.api.page.deps import BoxFailed
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.language import Language, Speaker, Text, tell
@@ -21,6 +20,10 @@ class NotLoggedIn(Exception):
 
 class Foreign(Exception):
     """A change that a page of another site asked for."""
+
+
+class BoxFailed(Exception):
+    """A command of the box did not do what it was asked for; which one, and why as far as it is known."""
 
 
 @dataclass(frozen=True)

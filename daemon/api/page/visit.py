@@ -98,8 +98,15 @@ class Visit:
     def moment(self, at: int) -> str:
         return formats.moment(at, self.page.zone, self.language)
 
+    def clock(self, at: int) -> str:
+        """Hours and minutes there."""
+        return f"{datetime.fromtimestamp(at / 1000, self.page.zone):%H:%M}"
+
+    def day_of(self, at: int) -> date:
+        return datetime.fromtimestamp(at / 1000, self.page.zone).date()
+
     def today(self) -> date:
-        return datetime.fromtimestamp(self.worker.now() / 1000, self.page.zone).date()
+        return self.day_of(self.worker.now())
 
     def day_bounds(self, day: date, days: int = 1) -> tuple[int, int]:
         """Milliseconds from the beginning of a local day to the end of the last of so many."""

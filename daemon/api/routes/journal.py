@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from datetime import tzinfo
 from functools import partial
 from typing import Final, cast, get_args
 
@@ -21,21 +19,16 @@ from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.attempt import AttemptState
-from daemon.core.report.journal import JournalPage, JournalRecord, Page, journal_record
-from daemon.core.report.journal_csv import csv_header, csv_lines, csv_row
-from daemon.core.report.journal_excel import excel_header, excel_lines, excel_row
+from daemon.core.report.journal import JournalPage, JournalRecord, Page
 from daemon.core.roles import may
 from daemon.language import Text
-from daemon.usecases.reports import journal
+from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 DEFAULT_LIMIT: Final = 100
 MAX_CURSOR: Final = 999_999_999
 EVER: Final = (0, 1 << 53)
 STATES: Final = get_args(AttemptState)
-PIECE: Final = 16 * 1024
-"""Bytes sent at once, at the least."""
-
 EXCEL_FR: Final = "excel-fr"
 FORMATS: Final = {"csv": b"text/csv; charset=utf-8", "jsonl": b"application/x-ndjson"}
 _ACCEPTED: Final = {
@@ -164,38 +157,8 @@ def _lines(form: str, dialect: str, timezone: str) -> Callable[[MachineWorker, P
     if dialect not in ("", EXCEL_FR):
         raise InvalidRequest([FieldError("dialect", Text("has to be one of {choices}", choices=EXCEL_FR))])
     if form == "jsonl":
-        return _jsonl
-    return partial(_excel, zone=zone(timezone)) if dialect else _csv
-
-
-async def _excel(worker: MachineWorker, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:
-    yield excel_header().encode()
-    async with aclosing(journal.read_in_slices(worker, page)) as parts:
-        async for part in parts:
-            yield excel_lines(excel_row(csv_row(record, z_number), zone) for record, z_number in part).encode()
-
-
-async def _csv(worker: MachineWorker, page: Page) -> AsyncGenerator[bytes, None]:
-    lines = csv_header()
-    async with aclosing(journal.read_in_slices(worker, page)) as parts:
-        async for part in parts:
-            lines += csv_lines(csv_row(record, z_number) for record, z_number in part)
-            if len(lines) >= PIECE:
-                yield lines.encode()
-                lines = ""
-    yield lines.encode()
-
-
-async def _jsonl(worker: MachineWorker, page: Page) -> AsyncGenerator[bytes, None]:
-    encoder = msgspec.json.Encoder(decimal_format="number")
-    lines = b""
-    async with aclosing(journal.read_in_slices(worker, page)) as parts:
-        async for part in parts:
-            lines += encoder.encode_lines([journal_record(*dated, worker.book.nim) for dated in part])
-            if len(lines) >= PIECE:
-                yield lines
-                lines = b""
-    yield lines
+        return journal_files.as_jsonl
+    return partial(journal_files.as_excel, zone=zone(timezone)) if dialect else journal_files.as_csv
 
 
 HANDLERS = (certifications, certification)

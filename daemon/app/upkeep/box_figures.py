@@ -11,13 +11,14 @@ from daemon.api.box import Box, BoxFigures, LineFigures
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.runtime import Runtime
+from daemon.app.upkeep.line_history import LineHistory
 from daemon.core.delivery import Backlog
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
-def box(runtime: Runtime, replication: Replication, webhooks: Webhooks) -> Box:
+def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history: LineHistory) -> Box:
     def destinations() -> list[str]:
         """By their names: a URL may be a secret."""
         return [*([UPSTREAM] if replication.configured else []), *webhooks.lanes]
@@ -37,7 +38,7 @@ def box(runtime: Runtime, replication: Replication, webhooks: Webhooks) -> Box:
         counters = runtime.counters.get(worker.book.id)
         return None if counters is None else LineFigures(**asdict(counters))
 
-    return Box(figures=figures, line=line)
+    return Box(figures=figures, line=line, history=history.of)
 
 
 async def _outbox(store: Store, destinations: Sequence[str]) -> dict[str, tuple[Backlog, ...]]:

@@ -37,15 +37,20 @@ class Restored(msgspec.Struct, frozen=True):
     aside: Path | None
 
 
-def backup(source: Path, target: Path, *, at: int) -> Findings:
-    """A consistent, verified copy in one file; `target` appears whole or not at all. `at` in ms is written into it.
+Progress = Callable[[int, int], None]
+"""How many pages or records are done, of how many (0: not known)."""
+
+
+def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _, __: None) -> Findings:
+    """A consistent, verified copy in one file; `target` appears whole or not at all. `at` in ms is written into it. `progress` counts
+    the pages that are copied, then the records of the copy that are verified.
 
     LedgerUnusable when the ledger does not verify: a damaged copy would only replace a good one."""
     with _in_the_making(target) as copy:
         with _told(source), closing(open_file(source, "rw")) as ledger:
             ledger.execute("PRAGMA query_only = ON")
-            _copy(ledger, copy, lambda connection: write_meta(connection, "backup_at", str(at)))
-        findings = _verified(copy, source)
+            _copy(ledger, copy, lambda connection: write_meta(connection, "backup_at", str(at)), progress)
+        findings = _verified(copy, source, progress)
         _put_in_place(copy, target)
     return findings
 
@@ -86,19 +91,24 @@ def _prepare(connection: sqlite3.Connection, at: int) -> None:
     begin_epoch(connection, at)
 
 
-def _copy(ledger: sqlite3.Connection, copy: Path, finish: Callable[[sqlite3.Connection], None]) -> None:
+def _copy(
+    ledger: sqlite3.Connection,
+    copy: Path,
+    finish: Callable[[sqlite3.Connection], None],
+    progress: Progress = lambda _, __: None,
+) -> None:
     with closing(open_file(copy, "rwc")) as connection:
         connection.execute("PRAGMA synchronous = OFF")  # one fsync at the end, before it counts
         ledger.execute("BEGIN")  # one view: the daemon goes on writing, and the copy need not begin again
         ledger.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        ledger.backup(connection, pages=PAGES)
+        ledger.backup(connection, pages=PAGES, progress=lambda _, left, pages: progress(pages - left, pages))
         ledger.execute("ROLLBACK")
         connection.execute("PRAGMA journal_mode = DELETE")  # one file, which can be read from any medium
         finish(connection)
 
 
-def _verified(copy: Path, source: Path) -> Findings:
-    findings = verify(copy)
+def _verified(copy: Path, source: Path, progress: Progress = lambda _, __: None) -> Findings:
+    findings = verify(copy, lambda records: progress(records, 0))
     if not findings.clean:
         raise LedgerUnusable(f"{source} is not sound: " + "; ".join(findings.problems[:3]))
     return findings

@@ -20,6 +20,8 @@ SEEN = {
         "/ui/z": 403,
         "/ui/closures": 403,
         "/ui/a": 403,
+        "/ui/files": 403,
+        "/ui/files/a/json": 403,
         "/ui/box": 403,
     },
     "reader": {
@@ -30,11 +32,22 @@ SEEN = {
         "/ui/closures": 200,
         "/ui/a": 200,
         "/ui/box": 403,
+        "/ui/files": 200,
+        "/ui/log": 403,
     },
     "manager": {"/ui/": 200, "/ui/x": 200, "/ui/z": 200, "/ui/closures": 200, "/ui/attention": 403, "/ui/box": 403},
     "technician": {"/ui/": 200, "/ui/z": 200, "/ui/attention": 200, "/ui/box": 200},
 }
-CHANGES = ("/ui/attention", "/ui/box/key", "/ui/box/person", "/ui/box/backup", "/ui/box/key/1/revoke")
+CHANGES = (
+    "/ui/attention",
+    "/ui/box/key",
+    "/ui/box/person",
+    "/ui/box/backup",
+    "/ui/box/key/1/revoke",
+    "/ui/box/verify",
+    "/ui/box/test-invoice",
+    "/ui/box/send-again",
+)
 
 
 @pytest.fixture

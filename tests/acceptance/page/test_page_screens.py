@@ -21,6 +21,9 @@ SCREENS = (
     "/ui/z",
     "/ui/attention",
     "/ui/box",
+    "/ui/files",
+    "/ui/log",
+    "/ui/welcome",
 )
 People = Callable[..., Person]
 
@@ -109,16 +112,60 @@ def test_make_and_revoke_a_key(person: People, shop: Shop) -> None:
     assert shop.http.get("/v1/me", headers={"Authorization": f"Bearer {key}"}).status_code == 401
 
 
-def test_a_backup_is_made_and_downloaded(person: People) -> None:
-    """A verified copy, which is a ledger."""
+def test_a_backup_is_made_and_downloaded(person: People, shop: Shop) -> None:
+    """Long work that may be left: the screen says when it is done, the copy is a ledger, and the audit log has who asked for it, once."""
     tech = person()
     tech.log_in("technician")
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Faire une copie maintenant").click()
+    tech.go("/ui/journal")
+    tech.go("/ui/box")
     expect(tech.page.get_by_role("status")).to_contain_text("copie vérifiée", timeout=PATIENCE_MS)
     with tech.page.expect_download() as download:
         tech.page.locator("#backups a").first.click()
     assert download.value.path().read_bytes().startswith(b"SQLite format 3\0")
+    entries = shop.with_store(lambda store: store.audit.newest(limit=100))
+    assert [entry.actor for entry in entries if entry.action == "backup.taken"] == ["user:technician"]
+
+
+def test_the_ledger_is_verified_from_the_page(person: People) -> None:
+    """All records of it, and the screen says so."""
+    tech = person()
+    tech.log_in("technician")
+    tech.go("/ui/box")
+    tech.page.get_by_role("button", name="Vérifier le registre maintenant").click()
+    expect(tech.page.get_by_text(re.compile("Le registre est en ordre"))).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> None:
+    """In the background, as the French spreadsheet wants it; closures and totals come as files at once."""
+    assert shop.certify(invoice("EXPORT-1", 2222)).status_code == 200
+    awa = person()
+    awa.log_in("reader")
+    awa.go("/ui/closures").get_by_role("link", name="Fichiers pour le comptable").click()
+    awa.page.get_by_role("button", name="Créer le fichier").click()
+    link = awa.page.get_by_role("link", name=re.compile(r"^journal-.*\.csv$"))
+    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    with awa.page.expect_download() as download:
+        link.click()
+    lines = download.value.path().read_text("utf-8-sig").splitlines()
+    assert lines[0].startswith("N° d'ordre;État;Facture")
+    assert sum(";EXPORT-1;" in line for line in lines) == 1
+    totals = awa.context.request.get(f"{awa.base}/ui/files/a/json").json()
+    assert (totals["kind"], totals["certs_count"]) == ("A", len(lines) - 1)
+    rows = awa.context.request.get(f"{awa.base}/ui/files/closures/csv").text().splitlines()
+    assert len(rows) == 1 + len(shop.get("reports").json()["reports"])
+
+
+def test_the_log_reads(person: People, shop: Shop) -> None:
+    """What happened since the start, in the person's language; a wrong password is found among what is serious."""
+    tech = person(locale="en-GB")
+    tech.log_in("technician", "not the password")
+    tech.complaints.clear()  # Chromium notes the 401
+    tech.log_in("technician")
+    page = tech.go("/ui/log?only=serious")
+    expect(page.get_by_test_id("log-line").first).to_contain_text("somebody gave a wrong name or password")
+    expect(tech.go("/ui/log?q=mcfd+started").get_by_test_id("log-line")).to_have_count(1)
 
 
 def test_what_doctor_finds_is_shown(person: People) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from litestar import get
 
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.http.stream import Stream
+from daemon.api.page.faults import BoxFailed
+from daemon.api.page.jobs import Job
+from daemon.api.page.line_charts import line_charts
 from daemon.api.page.machine_shown import shown_machine
 from daemon.api.page.qr_code import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
@@ -26,7 +29,11 @@ async def box(visit: Visit) -> Reply:
     figures = await visit.deps.box.figures() if visit.deps.box else None
     now = visit.deps.clock()
     lines = [
-        {"machine": shown_machine(each, visit, now), "line": visit.deps.box.line(each) if visit.deps.box else None}
+        {
+            "machine": shown_machine(each, visit, now),
+            "line": visit.deps.box.line(each) if visit.deps.box else None,
+            "charts": line_charts(visit, visit.deps.box.history(each)) if visit.deps.box else [],
+        }
         for each in visit.deps.workers.all()
         if each.book.mode == "live"
     ]
@@ -38,7 +45,7 @@ async def box(visit: Visit) -> Reply:
         keys=await visit.page.keys.list_keys(),
         people=await visit.page.people.all(),
         entries=await visit.page.audit.newest(limit=ENTRIES),
-        backups=visit.page.backups(),
+        **_jobs(visit),
         roles=ROLES,
         version=visit.deps.version,
         has_authority=bool(visit.page.authority()),
@@ -53,7 +60,6 @@ def _done(visit: Visit) -> str:
     told = {
         "revoked": visit.say("The key works no more."),
         "person": visit.say("Done; what was changed holds from now on."),
-        "copy": visit.say("A verified copy was made."),
         "sent": visit.say("What was refused will be sent again."),
     }
     return told.get(visit.query.get("done", ""), "")
@@ -122,11 +128,37 @@ async def _hashed(visit: Visit, name: str) -> str:
     return await asyncio.to_thread(hash_password, password)
 
 
+@screen("/ui/box/jobs", "administer")
+async def jobs(visit: Visit) -> Reply:
+    """The part that changes, asked for by the screen while something is under way."""
+    return html(visit.request, visit.page, "box_jobs.html", moment=visit.moment, **_jobs(visit))
+
+
+def _jobs(visit: Visit) -> dict[str, Any]:
+    return {"jobs": visit.page.jobs.of("backup", "verify"), "backups": visit.page.backups()}
+
+
 @screen("/ui/box/backup", "administer", change=True)
 async def back_up(visit: Visit) -> Reply:
-    name = await visit.page.back_up()
-    await visit.page.audit.note("backup.taken", name, at=visit.deps.clock(), by=visit.actor)
-    return redirect(visit.link("/ui/box", done="copy") + "#backups")
+    """Long work on a large ledger; the command writes who asked for it into the audit log."""
+    page, actor = visit.page, visit.actor
+    page.jobs.begin("backup", "", lambda job: page.back_up(actor, job.tell))
+    return redirect(visit.link("/ui/box") + "#backups")
+
+
+@screen("/ui/box/verify", "administer", change=True)
+async def verify(visit: Visit) -> Reply:
+    page = visit.page
+
+    async def work(job: Job) -> str:
+        found = await page.verify(job.tell)
+        job.tell(found.records, found.records)
+        if not found.ok:
+            raise BoxFailed("; ".join(found.problems[:3]))
+        return ""
+
+    page.jobs.begin("verify", "", work)
+    return redirect(visit.link("/ui/box") + "#backups")
 
 
 @screen("/ui/box/send-again", "administer", change=True)
@@ -173,7 +205,9 @@ HANDLERS = (
     create_person,
     set_password,
     disable_person,
+    jobs,
     back_up,
+    verify,
     send_again,
     download,
     authority,

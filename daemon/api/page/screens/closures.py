@@ -61,11 +61,7 @@ async def closure(visit: Visit) -> Reply:
 
 @screen("/ui/a", "report")
 async def a_screen(visit: Visit) -> Reply:
-    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
-    today = visit.today()
-    first, last = first or today.replace(day=1), last or today
-    if last < first:
-        first, last = last, first
+    first, last = range_of_a(visit)
     start, _ = visit.day_bounds(first)
     _, end = visit.day_bounds(last)
     shown_a = await report.a_report(visit.worker, start, end)
@@ -73,6 +69,14 @@ async def a_screen(visit: Visit) -> Reply:
     days = [date.fromordinal(first.toordinal() + n) for n in range(count)] if count <= DAYS_OF_A else []
     chart = [await _day(visit, day, ()) for day in days]
     return shown(visit, "report.html", report=shown_a, what="a", chart=chart, first=first, last=last)
+
+
+def range_of_a(visit: Visit) -> tuple[date, date]:
+    """First and last day of the query; this month to today for what it does not say."""
+    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
+    today = visit.today()
+    first, last = first or today.replace(day=1), last or today
+    return (first, last) if first <= last else (last, first)
 
 
 @screen("/ui/paper/{what:str}/{name:str}", "look")

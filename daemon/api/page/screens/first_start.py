@@ -16,8 +16,7 @@ from litestar.handlers import HTTPRouteHandler
 from daemon.api.access.login import is_from_here, session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
-from daemon.api.page.deps import BoxFailed
-from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
+from daemon.api.page.faults import BoxFailed, Foreign, NotLoggedIn, fault_of
 from daemon.api.page.first_start import FirstStart, Made, Wish
 from daemon.api.page.qr_code import qr_picture
 from daemon.api.page.visit import (

@@ -5,32 +5,13 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from datetime import datetime
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import click
 
+from daemon import log_words
 from daemon.cli.shared import Unavailable, examples
-from daemon.language import Text, tr
-
-EVENTS: Final = {
-    "started": Text("mcfd started"),
-    "stopping": Text("mcfd is stopping"),
-    "stopped": Text("mcfd stopped"),
-    "start.refused": Text("the start was refused"),
-    "request": Text("request"),
-    "certification": Text("certification"),
-    "closure": Text("Z closure"),
-    "line.up": Text("the machine answers"),
-    "line.down": Text("the machine is gone"),
-    "clock.drift": Text("the box's clock is off"),
-    "taxserver.alert": Text("no contact to the tax server for more than 7 days"),
-    "printer.failed": Text("a document was not printed"),
-    "request.failed": Text("mcfd failed at a request"),
-    "machine.attention": Text("a machine needs a decision"),
-}
-"""What the daemon's own names of events mean; one that is not here is shown as it is."""
-LEVELS: Final = {"warning": Text("WARNING"), "error": Text("ERROR"), "critical": Text("ERROR")}
-SHOWN_FIRST: Final = frozenset({"timestamp", "level", "event"})
+from daemon.language import ambient, tr
 
 
 @click.command(
@@ -71,12 +52,10 @@ def readable(line: str) -> str:
         return line
     if not isinstance(event, dict) or "event" not in event:
         return line
-    at = _time(str(event.get("timestamp", "")))
-    level = LEVELS.get(event.get("level", ""))
-    name = EVENTS.get(event["event"])
-    values = "  ".join(f"{key}={_value(value)}" for key, value in event.items() if key not in SHOWN_FIRST)
-    words = (at, tr(level) if level else "", tr(name) if name else str(event["event"]), values)
-    return "  ".join(word for word in words if word)
+    language = ambient()
+    at = _time(str(event.get("time", "")))
+    told = (at, log_words.level(event, language), log_words.words(event, language), log_words.values(event))
+    return "  ".join(word for word in told if word)
 
 
 def _time(text: str) -> str:
@@ -84,7 +63,3 @@ def _time(text: str) -> str:
         return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return text
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -6,7 +6,17 @@ from pathlib import Path
 import click
 
 from daemon.cli.ledger import existing, figures, now, whoever_types, with_ledger
-from daemon.cli.shared import Failure, config_option, examples, json_option, print_json, say
+from daemon.cli.shared import (
+    Failure,
+    config_option,
+    examples,
+    json_option,
+    print_json,
+    progress_option,
+    say,
+    tell_progress,
+)
+from daemon.core.audit import Actor
 from daemon.language import tr
 from daemon.language.system import reason
 from daemon.owner import as_owner, by_owner
@@ -34,6 +44,9 @@ from daemon.settings import load
     "--keep-monthly", type=click.IntRange(min=0), default=0, metavar="N", help=tr("With --into: and of so many months.")
 )
 @click.option("--force", is_flag=True, help=tr("Replace FILE if it exists."))
+@click.option("--by", "person", hidden=True, help="Whom the page makes it for, as the audit log has it.")
+@click.option("--from-address", "address", default="", hidden=True)
+@progress_option
 @json_option
 def command(  # noqa: PLR0917  # one for each option
     config: Path | None,
@@ -42,6 +55,9 @@ def command(  # noqa: PLR0917  # one for each option
     keep_daily: int | None,
     keep_monthly: int,
     force: bool,
+    person: str | None,
+    address: str,
+    telling: bool,
     as_json: bool,
 ) -> None:
     from daemon.store.maintenance.backup import backup
@@ -58,12 +74,14 @@ def command(  # noqa: PLR0917  # one for each option
         raise Failure(tr("{path} exists already", path=target))
     try:
         with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
-            findings = backup(ledger, copy, at=now())
+            findings = backup(ledger, copy, at=now(), progress=tell_progress if telling else lambda _, __: None)
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
     with as_owner(into or Path()):
         gone = rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly) if into and keep_daily else []
-    with_ledger(settings, lambda store: store.audit.note("backup.taken", str(target), at=now(), by=whoever_types()))
+    typed = whoever_types()
+    by, detail = (Actor(person, address), {"through": typed.name}) if person else (typed, {})
+    with_ledger(settings, lambda store: store.audit.note("backup.taken", str(target), at=now(), by=by, detail=detail))
     if as_json:
         print_json({"backup": str(target), "deleted": [str(path) for path in gone], **figures(findings)})
         return

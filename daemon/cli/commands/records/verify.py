@@ -7,7 +7,17 @@ from pathlib import Path
 import click
 
 from daemon.cli.ledger import existing, figures, now, with_ledger
-from daemon.cli.shared import FOUND_WRONG, complain, config_option, examples, json_option, print_json, say
+from daemon.cli.shared import (
+    FOUND_WRONG,
+    complain,
+    config_option,
+    examples,
+    json_option,
+    print_json,
+    progress_option,
+    say,
+    tell_progress,
+)
 from daemon.core.errors import StorageError
 from daemon.language import tr
 from daemon.owner import as_owner
@@ -21,13 +31,14 @@ from daemon.settings import Settings, load
 )
 @config_option
 @json_option
-def command(config: Path | None, as_json: bool) -> int:
+@progress_option
+def command(config: Path | None, as_json: bool, telling: bool) -> int:
     from daemon.store.maintenance.verify import Findings, verify
 
     settings = load(config)
     path = existing(settings)
     _bring_up_to_date(settings)
-    progress = Progress()
+    progress = Progress(telling=telling)
     try:
         with as_owner(path.parent):
             findings = verify(path, progress)
@@ -71,11 +82,14 @@ def _note(settings: Settings) -> None:
 class Progress:
     """A line that counts, for who waits at a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, telling: bool = False) -> None:
+        self._telling = telling
         self._shown = False
 
     def __call__(self, records: int) -> None:
-        if sys.stderr.isatty():
+        if self._telling:
+            tell_progress(records)
+        elif sys.stderr.isatty():
             self._shown = True
             click.echo("\r" + tr("{records} records …", records=records) + " ", err=True, nl=False)
 

@@ -79,7 +79,7 @@ def test_logs_are_readable(mcfd):
     event = {
         "event": "clock.drift",
         "level": "warning",
-        "timestamp": "2026-11-20T10:00:00Z",
+        "time": "2026-11-20T10:00:00Z",
         "nim": NIM,
         "seconds": 300,
     }

@@ -7,7 +7,7 @@ import asyncio
 import uvloop
 
 from daemon.api.http.server import HttpServer, ServerConfig
-from daemon.api.page.deps import BoxFailed
+from daemon.api.page.faults import BoxFailed
 from daemon.api.page.first_start import FirstStart, FoundPort, Made, Probed, Wish
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start

@@ -1,0 +1,55 @@
+"""What moved on a line in the last day, and how long a certification took there: ten minutes a bar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from daemon.api.box import LineSlot
+from daemon.api.page.visit import Visit
+
+SLOT_MS: Final = 600_000
+DAY_MS: Final = 86_400_000
+NAMED_HOURS: Final = 3
+"""Between two names under the bars."""
+
+Bar = tuple[str, int, str]
+"""As `pagekit.charts.bars` takes it."""
+
+
+def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list[Bar]]]:
+    """Pairs of heading and bars; none where there is no line. Oldest first."""
+    if not slots:
+        return []
+    known = {slot.at: slot for slot in slots}
+    times = range(slots[-1].at - DAY_MS + SLOT_MS, slots[-1].at + SLOT_MS, SLOT_MS)
+    quiet = [
+        known.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
+    ]
+    return [
+        (visit.say("Exchanges, ten minutes a bar"), [_moved(visit, slot) for slot in quiet]),
+        (visit.say("Time on the line of a certification, ms"), [_timed(visit, slot) for slot in quiet]),
+    ]
+
+
+def _moved(visit: Visit, slot: LineSlot) -> Bar:
+    words = visit.say(
+        "{at}: {exchanges} exchanges, {retries} tried again, {garbage} bytes of noise",
+        at=visit.clock(slot.at),
+        exchanges=slot.exchanges,
+        retries=slot.retries,
+        garbage=slot.garbage,
+    )
+    return _name(visit, slot.at), slot.exchanges, words
+
+
+def _timed(visit: Visit, slot: LineSlot) -> Bar:
+    words = visit.say(
+        "{at}: {count} certified, {took} ms each", at=visit.clock(slot.at), count=slot.certified, took=slot.line_ms
+    )
+    return _name(visit, slot.at), slot.line_ms, words
+
+
+def _name(visit: Visit, at: int) -> str:
+    hour, minute = visit.clock(at).split(":")
+    return f"{int(hour)} h" if minute == "00" and int(hour) % NAMED_HOURS == 0 else ""

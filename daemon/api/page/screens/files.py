@@ -1,0 +1,141 @@
+"""Files for accountants: A and Z closures at once, the journal of a year as long work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from typing import Any, Final
+
+import msgspec
+from litestar import get
+
+from daemon.api.http.answers import Answer, Reply
+from daemon.api.http.stream import Stream
+from daemon.api.page.days import day_of
+from daemon.api.page.jobs import Job
+from daemon.api.page.screens.closures import range_of_a
+from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
+from daemon.core.clock import millis_text
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.ledger.closure import Closure
+from daemon.core.report.fiscal_reports import AReport
+from daemon.core.report.journal_csv import Cell, csv_lines
+from daemon.core.report.journal_excel import MARK, excel_lines
+from daemon.usecases.reports import report
+
+TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", "jsonl": b"application/x-ndjson"}
+YEARS: Final = range(2020, 2100)
+FORMS: Final = ("csv", "jsonl")
+EVER: Final = 1 << 53
+
+
+@screen("/ui/files", "report")
+async def files(visit: Visit) -> Reply:
+    this_year = visit.today().year
+    first = await visit.worker.ledger.closures(visit.worker.book, start=0, end=EVER, limit=1)
+    began = visit.day_of(first[0].period_start).year if first else this_year
+    return shown(visit, "files.html", years=range(this_year, began - 1, -1), **_shown(visit))
+
+
+@screen("/ui/files/jobs", "report")
+async def jobs(visit: Visit) -> Reply:
+    """The part that changes, asked for by the screen while something is made."""
+    return html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_shown(visit))
+
+
+def _shown(visit: Visit) -> dict[str, Any]:
+    return {"jobs": visit.page.jobs.of("export"), "files": visit.page.exports()}
+
+
+@screen("/ui/files", "report", change=True)
+async def begin(visit: Visit) -> Reply:
+    """The journal of one year of the chosen machine."""
+    year, form = visit.form.get("year", ""), visit.form.get("form", "")
+    if not (year.isascii() and year.isdigit() and int(year) in YEARS) or form not in FORMS:
+        raise InvalidRequest([FieldError("year", visit.say("is needed"))])
+    start, _ = visit.day_bounds(date(int(year), 1, 1))
+    end, _ = visit.day_bounds(date(int(year) + 1, 1, 1))
+    worker, language = visit.worker, visit.language
+
+    async def work(job: Job) -> str:
+        return await visit.page.export(worker, int(year), form, (start, end), language, job.tell)
+
+    visit.page.jobs.begin("export", f"{worker.book.nim} {year}", work)
+    return redirect(visit.link("/ui/files"))
+
+
+@get("/ui/files/made/{name:str}")
+async def download(request: AnyRequest) -> Reply:
+    try:
+        visit = await enter(request, "report")
+        name = str(request.path_params["name"])
+        if name not in {file.name for file in visit.page.exports()}:
+            raise NotFound("there is no such file")  # noqa: TRY301  shown as a page, as all else
+        place = visit.deps.exports.take(f"page {visit.session.person_id}")
+    except Exception as error:  # noqa: BLE001  every error of a screen is a page
+        return fault_page(request, error)
+    return Stream(
+        visit.page.read_export(name),
+        media_type=TYPES[name.rpartition(".")[2]],
+        headers=(_as_file(name),),
+        place=place,
+        stopping=visit.deps.stopping,
+    )
+
+
+@screen("/ui/files/a/{form:str}", "report")
+async def totals(visit: Visit) -> Reply:
+    first, last = range_of_a(visit)
+    start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
+    found = await report.a_report(visit.worker, start, end)
+    name = f"a-{visit.worker.book.nim}-{first}-{last}"
+    return _file(visit, name, found, _rows_of_a(found))
+
+
+@screen("/ui/files/closures/{form:str}", "report")
+async def closures(visit: Visit) -> Reply:
+    """Those of a range of days; all of them without one."""
+    first, last = (day_of(visit.query.get(side, "")) for side in ("from", "to"))
+    start = visit.day_bounds(first)[0] if first else 0
+    end = visit.day_bounds(last)[1] if last else EVER
+    found = await visit.worker.ledger.closures(visit.worker.book, start=start, end=end, limit=None)
+    whole = [msgspec.Raw(closure.body) for closure in found]
+    return _file(visit, f"closures-{visit.worker.book.nim}", whole, _rows_of_closures(found))
+
+
+def _rows_of_a(found: AReport) -> Iterable[tuple[Cell, ...]]:
+    yield ("part", "name", "count", "ht", "tva", "ttc")
+    yield ("total", "", found.certs_count, found.total_ht, found.total_tva, found.total_ttc)
+    for group in found.by_group:
+        yield ("group", group.group, None, group.ht, group.tva, group.ttc)
+    for payment in found.by_payment:
+        yield ("payment", payment.method, None, None, None, payment.amount)
+    for kind in found.by_type:
+        yield ("type", kind.invoice_type, kind.count, None, None, kind.total_ttc)
+
+
+def _rows_of_closures(found: Iterable[Closure]) -> Iterable[tuple[Cell, ...]]:
+    yield ("zNumber", "periodStart", "periodEnd", "createdAt", "certsCount", "totalTtc", "tc", "fvc", "frc", "hash")
+    for closure in found:
+        times = (closure.period_start, closure.period_end, closure.created_at)
+        counters = (closure.counters.tc, closure.counters.fvc, closure.counters.frc)
+        numbers = (closure.certs_count, closure.total_ttc)
+        yield (closure.z_number, *map(millis_text, times), *numbers, *counters, closure.hash.hex())
+
+
+def _file(visit: Visit, name: str, whole: object, rows: Iterable[tuple[Cell, ...]]) -> Reply:
+    form = str(visit.request.path_params["form"])
+    if form == "json":
+        body = msgspec.json.encode(whole)
+    elif form == "csv":
+        body = (MARK + excel_lines(rows) if visit.language == "fr" else csv_lines(rows)).encode()
+    else:
+        raise NotFound("there is no such file")
+    return Answer(body, media_type=TYPES[form], headers=(_as_file(f"{name}.{form}"),))
+
+
+def _as_file(name: str) -> tuple[bytes, bytes]:
+    return b"content-disposition", f'attachment; filename="{name}"'.encode()
+
+
+HANDLERS = (files, jobs, begin, download, totals, closures)

@@ -1,0 +1,106 @@
+"""Commands of mcfd that the page has done for it: processes of their own, so that their work takes neither the loop's time nor the
+writer's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from daemon.api.page.deps import Finding, Verified
+from daemon.api.page.faults import BoxFailed
+from daemon.core.audit import Actor
+from daemon.language import Language
+from daemon.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_MCFD = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
+"""The command of this very program, whatever it is called where it is installed."""
+DOCTOR_SECONDS = 30.0
+LONG_SECONDS = 6 * 3600.0
+"""For what goes through a whole ledger on a slow card."""
+LAST_WORDS = 500
+
+Tell = Callable[[int, int], None]
+
+
+class _Progress(msgspec.Struct):
+    done: int
+    of: int
+
+
+class _Examined(msgspec.Struct):
+    checks: tuple[Finding, ...]
+
+
+async def examine(settings: Settings, language: Language) -> Sequence[Finding]:
+    """As the command finds it, beside the daemon: `mcfd doctor` says 1 when something is wrong, which is an answer too."""
+    out = await _command(settings, "doctor", "--json", language=language, seconds=DOCTOR_SECONDS, accepted=(0, 1))
+    return msgspec.json.decode(out, type=_Examined).checks
+
+
+async def back_up(settings: Settings, folder: Path, by: Actor, tell: Tell) -> str:
+    """The command itself writes who asked for it into the audit log."""
+    whose = ("--by", by.name, "--from-address", by.address)
+    out = await _command(settings, "backup", "--into", str(folder), "--json", "--progress", *whose, tell=tell)
+    return Path(str(msgspec.json.decode(out)["backup"])).name
+
+
+async def verify(settings: Settings, tell: Tell) -> Verified:
+    """What is wrong is an answer too."""
+    out = await _command(settings, "verify", "--json", "--progress", tell=tell, accepted=(0, 1))
+    return msgspec.json.decode(out, type=Verified)
+
+
+async def _command(
+    settings: Settings,
+    *arguments: str,
+    seconds: float = LONG_SECONDS,
+    language: Language = "en",
+    accepted: tuple[int, ...] = (0,),
+    tell: Tell = lambda _, __: None,
+) -> bytes:
+    """What it wrote to stdout. However this ends, the process is gone."""
+    file = ("--config", str(settings.file)) if settings.file else ()
+    process = await asyncio.create_subprocess_exec(
+        *(*_MCFD, *arguments, *file),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "LC_ALL": "en_US.UTF-8" if language == "en" else "fr_FR.UTF-8"},
+    )
+    assert process.stdout  # noqa: S101  asked for above
+    assert process.stderr  # noqa: S101
+    try:
+        async with asyncio.timeout(seconds):
+            out, said = await asyncio.gather(process.stdout.read(), _listen(process.stderr, tell))
+            await process.wait()
+    except TimeoutError:
+        raise BoxFailed(f"mcfd {arguments[0]} took longer than {seconds:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode not in accepted:
+        log.error("page.command_failed", command=arguments[0], said=said)
+        raise BoxFailed(f"mcfd {arguments[0]} failed")
+    return out
+
+
+async def _listen(stream: asyncio.StreamReader, tell: Tell) -> str:
+    """The last words on stderr that are no progress."""
+    said = ""
+    while line := await stream.readline():
+        try:
+            progress = msgspec.json.decode(line, type=_Progress)
+        except msgspec.DecodeError:
+            said = (said + line.decode(errors="replace"))[-LAST_WORDS:]
+        else:
+            tell(progress.done, progress.of)
+    return said

@@ -1,0 +1,71 @@
+"""What each line did in the last day, ten minutes at a time; since the start, in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+import msgspec
+
+from bridge.link import LineStatistics
+from daemon.api.box import LineSlot
+from daemon.app.runtime import Runtime
+from daemon.app.upkeep.box_clock import now_millis
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+SLOT_MS: Final = 600_000
+SLOTS: Final = 24 * 6
+
+
+class _Counts(msgspec.Struct, frozen=True):
+    """Of a line since the start; `certified` were timed, `line_ms` is their time at the machine in all."""
+
+    exchanges: int = 0
+    retries: int = 0
+    garbage: int = 0
+    certified: int = 0
+    line_ms: int = 0
+
+
+class LineHistory:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._slots: dict[int, deque[LineSlot]] = {}
+        self._before: dict[int, _Counts] = {}
+        self._began = _slot_of(now_millis())
+
+    async def run(self) -> None:
+        """Closes a slot at every full ten minutes; a clock that was set only makes one slot longer or shorter."""
+        while True:
+            await asyncio.sleep((SLOT_MS - now_millis() % SLOT_MS) / 1000)
+            for worker in self._runtime.workers:
+                slot = self._open_slot(worker)
+                self._slots.setdefault(worker.book.id, deque(maxlen=SLOTS - 1)).append(slot)
+                self._before[worker.book.id] = self._counts(worker)
+            self._began = _slot_of(now_millis())
+
+    def of(self, worker: MachineWorker) -> tuple[LineSlot, ...]:
+        """Oldest first; the last one is not over yet."""
+        return (*self._slots.get(worker.book.id, ()), self._open_slot(worker))
+
+    def _open_slot(self, worker: MachineWorker) -> LineSlot:
+        now, before = self._counts(worker), self._before.get(worker.book.id, _Counts())
+        certified = now.certified - before.certified
+        return LineSlot(
+            at=self._began,
+            exchanges=now.exchanges - before.exchanges,
+            retries=now.retries - before.retries,
+            garbage=now.garbage - before.garbage,
+            certified=certified,
+            line_ms=(now.line_ms - before.line_ms) // certified if certified else 0,
+        )
+
+    def _counts(self, worker: MachineWorker) -> _Counts:
+        line = self._runtime.counters.get(worker.book.id) or LineStatistics()
+        timed = worker.statistics.line
+        return _Counts(line.exchanges, line.retries, line.garbage, sum(timed.counts), round(timed.total * 1000))
+
+
+def _slot_of(at: int) -> int:
+    return at - at % SLOT_MS

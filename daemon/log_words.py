@@ -1,0 +1,73 @@
+"""The daemon's log as people read it: what each of its own events means, and the values beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from daemon.language import Language, Text
+
+EVENTS: Final = {
+    "started": Text("mcfd started"),
+    "stopping": Text("mcfd is stopping"),
+    "stopped": Text("mcfd stopped"),
+    "start.refused": Text("the start was refused"),
+    "reloaded": Text("the configuration was read again"),
+    "reload.refused": Text("the new configuration was refused; the old one goes on"),
+    "reload.needs_restart": Text("some of the new configuration counts after a restart only"),
+    "request": Text("request"),
+    "request.failed": Text("mcfd failed at a request"),
+    "page.failed": Text("mcfd failed at a screen of the page"),
+    "page.command_failed": Text("a command of the page failed"),
+    "login.failed": Text("somebody gave a wrong name or password"),
+    "login.held_back": Text("too many wrong passwords from one address"),
+    "certification": Text("certification"),
+    "closure": Text("Z closure"),
+    "closure.gap": Text("a Z closure is missing from the machine's count"),
+    "line.up": Text("the machine answers"),
+    "line.down": Text("the machine is gone"),
+    "line.retry": Text("the machine was asked again"),
+    "machine.attention": Text("a machine needs a decision"),
+    "machine.activated": Text("the machine was activated anew"),
+    "machine.rates_changed": Text("the machine has other tax rates"),
+    "machine.unexplained": Text("somebody else certified on the machine"),
+    "machine.reconciled": Text("ledger and machine agree again"),
+    "machine.habit": Text("the machine has a habit of its own"),
+    "attempt.failed": Text("a certification failed"),
+    "certification.found": Text("a certification whose answer was lost was found on the machine"),
+    "certification.not_stored": Text("a certification could not be written down"),
+    "clock.drift": Text("the box's clock is off"),
+    "clock.synchronised": Text("the box's clock was set"),
+    "taxserver.alert": Text("no contact to the tax server for more than 7 days"),
+    "printer.failed": Text("a document was not printed"),
+    "ledger.write_failed": Text("the ledger could not be written"),
+    "ledger.tidied": Text("what the ledger need not keep was deleted"),
+    "certificate.renewed": Text("the certificate was renewed"),
+    "certificate.not_renewed": Text("the certificate could not be renewed"),
+    "connections.refused": Text("too many connections from one address"),
+    "recording.stopped": Text("the line is not recorded any more: the disk is nearly full"),
+}
+"""An event that is not here is shown by its own name."""
+LEVELS: Final = {"warning": Text("WARNING"), "error": Text("ERROR"), "critical": Text("ERROR")}
+SHOWN_FIRST: Final = frozenset({"time", "level", "event"})
+
+
+def words(event: Mapping[str, Any], language: Language) -> str:
+    name = str(event.get("event", ""))
+    known = EVENTS.get(name)
+    return known.told(language) if known else name
+
+
+def level(event: Mapping[str, Any], language: Language) -> str:
+    """Empty for what is as it should be."""
+    known = LEVELS.get(str(event.get("level", "")))
+    return known.told(language) if known else ""
+
+
+def values(event: Mapping[str, Any]) -> str:
+    return "  ".join(f"{key}={_value(value)}" for key, value in event.items() if key not in SHOWN_FIRST)
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
