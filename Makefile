@@ -8,7 +8,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege torture soak deb lock clean venv texts repository release image
+.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege simulate torture soak deb lock clean venv texts repository release image
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -69,6 +69,10 @@ lock: $(STAMP)
 
 torture: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+# Everything in one process on a virtual clock, drawn from a seed (docs/reliability.md): SEEDS=2000, MINUTES=…, SEED=n KEEP=…, MISTAKES=1
+simulate: $(STAMP) $(CATALOGUES)
+	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),2000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(MISTAKES),--mistakes) $(if $(JOBS),--jobs $(JOBS)) $(if $(FIRST),--first $(FIRST))
 
 soak: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))

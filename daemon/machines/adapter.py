@@ -12,7 +12,7 @@ from bridge.replies.answers import Closed
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
 from bridge.replies.subtotal import Subtotal as SubtotalReply
-from daemon.core.errors import LineLost, MachineNonsense, MachineRefused, McfdError
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
@@ -125,8 +125,20 @@ class ConnectedMachine:
             self._check_nim(closed.nim)
         if _is_another(closed, invoice):
             raise MachineNonsense(f"38h was answered for another invoice: {closed.type} {closed.number!r}")
-        counters = _counters(closed, invoice, known) or await self._counters_after(invoice, closed.tc)
+        counters = await self._counters_now(closed, invoice, known)
         return Certified(closed.code, closed.time, closed.ifu or self._ifu, counters)
+
+    async def _counters_now(self, closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters:
+        """As 38h tells them where nothing else has happened since `known`; else C1h is asked, and 38h stands when that has no answer."""
+        told = _counters(closed, invoice, known)
+        if told is not None and told.tc == known.tc + 1:
+            return told
+        try:
+            return await self._counters_after(invoice, closed.tc)
+        except MachineError:
+            if told is None:
+                raise
+            return told
 
     async def _counters_after(self, invoice: Invoice, tc: int) -> FiscalCounters:
         """Where the FC of 38h does not say what FVC and FRC are now, C1h does, if it tells of this very invoice."""

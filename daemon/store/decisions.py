@@ -12,7 +12,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Case, Decision
 from daemon.core.ledger.entries import Placed
-from daemon.core.ledger.verdict import Evidence
+from daemon.core.ledger.verdict import Evidence, strangers
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import numbers
@@ -50,8 +50,8 @@ class OperatorDecisions(LedgerAccess):
 
         def job(connection: sqlite3.Connection) -> Record:
             record = attempts.find_record(connection, book, attempt_id)
-            known, now = books.book_state(connection, book).known or record.base, certified.counters
-            others = max(0, now.fvc - known.fvc + now.frc - known.frc - 1)
+            known = books.book_state(connection, book).known or record.base
+            others = strangers(record.invoice, known, certified.counters)
             outcome = attempts.Outcome(
                 certified, record.invoice, record.total_ttc, at, unexplained=others, reason=reason
             )

@@ -13,6 +13,7 @@ from daemon.store.ledger import Ledger
 from daemon.usecases.certification.call import Call
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import LastInvoice
+from simulator.machine.options import Options
 from simulator.machine.working_state import Stage
 
 LAST = 6
@@ -271,3 +272,16 @@ async def test_the_intent_is_durable_before_38h_and_nothing_waits_for_it_before(
         assert not shop.on_machine
         durable.set()
         assert (await sale).value.code == shop.on_machine[0].code
+
+
+async def test_somebody_else_s_invoice_before_an_export_is_counted(tmp_path: Path) -> None:
+    """On a machine that counts exports in TC alone the invoice of another program is not taken for the export: the Z tells it."""
+    options = Options(nim=NIM, fvc_local=True)
+    async with MemoryShop(tmp_path / "ledger", options=options) as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A", invoiceType="EV"))
+        await shop.held_at(1)
+        shop.session.machine.certify_foreign(invoice_type="FA", total=500)
+        shop.resume()
+        await sale
+        assert (await shop.close_period()).value.unexplained == 1

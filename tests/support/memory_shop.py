@@ -78,14 +78,18 @@ class MemoryShop:
         timers: Timers | None = None,
         limits: Limits | None = None,
         habits: Habits = USUAL,
+        box: BoxClock | None = None,
+        retry: float = 0.01,
+        heartbeat: float = 0.05,
     ) -> None:
         self.path = path
         self.habits = habits
+        self.retry, self.heartbeat = retry, heartbeat
         self.clock = MachineClock()
         self.box_offset = 0
         """Milliseconds by which the box's clock is wrong."""
         self.synchronised = False
-        self.box = BoxClock(lambda: _now_millis() + self.box_offset, lambda: self.synchronised)
+        self.box = box or BoxClock(lambda: _now_millis() + self.box_offset, lambda: self.synchronised)
         self.session = on or Session(Machine(options or Options(nim=NIM), self.clock), plan=Plan(faults, seed))
         self.limits = limits or Limits(doubt_patience=5.0, patience=5.0, aggregation_delay=0.01)
         self.timers = timers or quick()
@@ -103,9 +107,10 @@ class MemoryShop:
             self.box,
             Defaults("1", "Caisse 1", "1", NIM),
             self.limits,
+            configured_nim=NIM,
         )
         self.worker.take_state(await self.store.ledger.state(book))
-        settings = LineSettings(NIM, self._open_port, self.timers, self.habits, retry=0.01, heartbeat=0.05)
+        settings = LineSettings(NIM, self._open_port, self.timers, self.habits, self.retry, self.heartbeat)
         self.keeper = LineEvents(self.worker)
         self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")
         return self

@@ -76,6 +76,13 @@ def fc_moved(kind: str, known: FiscalCounters, certified: FiscalCounters) -> boo
     return moved > 0 or (moved == 0 and kind in MAY_NOT_COUNT)
 
 
+def strangers(invoice: Invoice, known: FiscalCounters, now: FiscalCounters) -> int:
+    """How many invoices of somebody else the machine has counted since `known`, beside this one, which it may have counted in TC alone."""
+    sales, credits = now.fvc - known.fvc, now.frc - known.frc
+    is_counted = (credits if invoice.is_credit else sales) > 0
+    return max(0, sales + credits - is_counted)
+
+
 def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
     """Whether the machine's last invoice has its number, total and type, which a machine may tell in words of its own."""
     last = state.last

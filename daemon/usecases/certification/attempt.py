@@ -30,7 +30,7 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import NOT_SENT, Attempt, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.phases import Phase, Step
-from daemon.core.ledger.verdict import is_last
+from daemon.core.ledger.verdict import is_last, strangers
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.language import Text
 from daemon.usecases.certification import credit, enter_invoice, recover, slow_close
@@ -190,7 +190,7 @@ async def _certified_before(job: Job, machine: FiscalMachine) -> tuple[Invoice, 
     if last is None or not is_last(invoice, state) or not any(is_last(record, state) for record in earlier):
         return None
     log.warning("certification.found", nim=worker.book.nim, mode=worker.book.mode, invoice_number=invoice.number)
-    moved = (state.counters.fvc - worker.known.fvc) + (state.counters.frc - worker.known.frc) - 1
+    moved = strangers(invoice, worker.known, state.counters)
     worker.attempts.known = state.counters
     job.line_ended = asyncio.get_running_loop().time()
     job.step(Step.FOUND)
@@ -306,7 +306,7 @@ def _give_up(job: Job) -> None:
 
 def _unexplained(known: FiscalCounters, now: FiscalCounters, invoice: Invoice) -> int:
     """How many invoices besides this one the machine has certified since we last looked."""
-    moved = (now.fvc - known.fvc) + (now.frc - known.frc) - 1
-    if moved > 0:
+    moved = strangers(invoice, known, now)
+    if moved:
         log.warning("machine.unexplained", invoices=moved, invoice_number=invoice.number)
-    return max(moved, 0)
+    return moved

@@ -125,6 +125,25 @@ async def test_counters_are_complete(machine: ConnectedMachine) -> None:
     assert (await machine.state()).last is not None
 
 
+async def test_what_somebody_else_did_just_before_is_in_the_counters(
+    session: Session, machine: ConnectedMachine
+) -> None:
+    """38h names one counter and TC: where TC moved by more than this invoice, C1h tells what the others are now."""
+    session.machine.certify_foreign(invoice_type="FA", total=500)
+    own = await entered(machine)
+    certified = await machine.certify(own, 15000, FiscalCounters(0, 0, 0))
+    assert certified.counters == FiscalCounters(2, 1, 1)
+
+
+async def test_what_38h_said_counts_when_nothing_more_can_be_asked(session: Session, machine: ConnectedMachine) -> None:
+    """The line is lost at that C1h: it is certified all the same, with the counters that 38h allows."""
+    session.machine.certify_foreign(invoice_type="FA", total=500)
+    own = await entered(machine)
+    session.plan.add("silent@C1")
+    certified = await machine.certify(own, 15000, FiscalCounters(0, 0, 0))
+    assert certified.counters == FiscalCounters(2, 1, 0)
+
+
 async def test_another_machine_ends_the_connection_at_the_next_look(
     session: Session, machine: ConnectedMachine
 ) -> None:

@@ -1,0 +1,3 @@
+from simulation.command import main
+
+main()

@@ -1,0 +1,122 @@
+"""`make simulate`: histories from their seeds, as many as one likes, on all cores; one of them again, to look at; the mistakes."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from simulation.cut_down import cut_down
+from simulation.history import Outcome, play, played
+from simulation.mistakes import MISTAKES, found_by, made
+from simulation.script import drawn, in_words
+
+GC_THRESHOLD = 50_000
+"""As `app.serve`: what the start has made stays."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make simulate")
+    parser.add_argument("--seeds", type=int, default=2000, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--minutes", type=float, default=0.0, help="so long instead")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seed", type=int, help="this one again, and show it")
+    parser.add_argument("--keep", default="", help="with only these of its events")
+    parser.add_argument("--mistakes", action="store_true", help="each deliberate mistake, and the seed that finds it")
+    options = parser.parse_args()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)
+    if options.seed is not None:
+        sys.exit(show(options.seed, options.keep))
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        if options.mistakes:
+            sys.exit(tell_mistakes(pool.imap(partial(find, seeds=options.seeds), range(len(MISTAKES)))))
+        ends_at = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+        count = sys.maxsize if options.minutes else options.seeds
+        seeds = range(options.first, options.first + count)
+        sys.exit(tell(until(ends_at, pool.imap_unordered(played, endless(seeds, ends_at), chunksize=8)), options.jobs))
+
+
+def endless(seeds: Iterable[int], ends_at: float) -> Iterator[int]:
+    for seed in seeds:
+        if time.monotonic() > ends_at:
+            return
+        yield seed
+
+
+def until(ends_at: float, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    for outcome in outcomes:
+        yield outcome
+        if time.monotonic() > ends_at:
+            return
+
+
+def tell(outcomes: Iterable[Outcome], jobs: int) -> int:
+    began = time.monotonic()
+    histories = certified = 0
+    happened: Counter[str] = Counter()
+    for outcome in outcomes:
+        histories += 1
+        certified += outcome.certified
+        happened.update(outcome.happened)
+        if outcome.failure:
+            return tell_failure(outcome)
+    seconds = time.monotonic() - began
+    say(
+        f"{histories} histories, {certified} certifications, {seconds:.0f} s on {jobs} core(s): {per_hour(certified, seconds, jobs)}"
+    )
+    say(", ".join(f"{count} × {what}" for what, count in happened.most_common()))
+    again = [played(seed) == played(seed) for seed in range(10)]
+    say(f"the same seed twice: {'equal' if all(again) else 'NOT EQUAL'}")
+    say("nothing lost, nothing doubled")
+    return 0 if all(again) else 1
+
+
+def per_hour(certified: int, seconds: float, jobs: int) -> str:
+    return f"{round(certified / seconds * 3600 / jobs, -3):,.0f} certifications an hour on one core"
+
+
+def tell_failure(outcome: Outcome) -> int:
+    script = drawn(outcome.seed)
+    say(f"seed {outcome.seed}: {outcome.failure}")
+    say("cutting it down …")
+    say(in_words(script, cut_down(script)))
+    return 1
+
+
+def show(seed: int, keep: str) -> int:
+    script = drawn(seed)
+    if keep:
+        script = script.keeping({int(at) for at in keep.split(",")})
+    say(in_words(script, range(len(script.events))))
+    outcome = play(script, show=True)
+    say(outcome.failure or "everything held")
+    return 1 if outcome.failure else 0
+
+
+def find(at: int, *, seeds: int) -> tuple[str, int | None, str]:
+    mistake = MISTAKES[at]
+    with made(mistake):
+        found = found_by(range(seeds))
+    return mistake.name, *(found or (None, ""))
+
+
+def tell_mistakes(found: Iterable[tuple[str, int | None, str]]) -> int:
+    missed = 0
+    for name, seed, failure in found:
+        missed += seed is None
+        say(f"{name:70} {'NOT FOUND' if seed is None else f'seed {seed:4}'}  {failure[:120]}")
+    say(f"{len(MISTAKES)} mistakes, {missed} not found")
+    return 1 if missed else 0
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,208 @@
+"""One history: a script is played in the world, everything is healed, whoever waits is served, and the oracle looks."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+import uuid
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import structlog
+from simulation.disk import Disk, Process, folder, simulated
+from simulation.oracle import Told, nothing_lost, nothing_twice, sound
+from simulation.script import Script, drawn
+from simulation.tills import Tills
+from simulation.troubles import Troubles
+from simulation.virtual_loop import VirtualLoop
+from simulation.world import Unreachable, World
+
+from daemon.core.clock import zone
+from daemon.core.errors import MachineError, StorageError
+from daemon.store.store import Store
+
+SERVED_WITHIN = 500.0
+"""Seconds after the last trouble: a credit note alone may take two minutes and a half on a line that was cut under it."""
+LONGEST = 5000.0
+
+
+class Outcome(NamedTuple):
+    """`failure` is empty when everything held."""
+
+    seed: int
+    fingerprint: str
+    certified: int
+    starts: int
+    commits: int
+    happened: tuple[str, ...]
+    """What went wrong, by name; `faults of the line` and how the machine differs are in the script."""
+    failure: str
+
+
+class History:
+    def __init__(self, script: Script, loop: VirtualLoop, path: Path, *, show: bool = False) -> None:
+        self.script = script
+        self.world = World(script, loop, path, show=show)
+        self.told = Told(self.world)
+        self.tills = Tills(self.world, self.told)
+        self.troubles = Troubles(self.world, self.told)
+
+    async def play(self) -> None:
+        world = self.world
+        beside = [
+            asyncio.create_task(work) for work in (world.keep_up(), world.watch_for_calm(), self.troubles.operate())
+        ]
+        try:
+            async with asyncio.timeout(LONGEST):
+                await _unless_one_fails(self._play(), beside)
+                await _unless_one_fails(self._look(), beside)
+        except TimeoutError:
+            raise AssertionError("a history without an end") from None
+        finally:
+            if world.life is not None:
+                await world.kill(0.0)
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+        nothing_twice(world, self.told)
+        sound(world)
+
+    async def _play(self) -> None:
+        world = self.world
+        tasks = [asyncio.create_task(self._happen(event)) for event in self.script.events]
+        ends = max((event.at for event in self.script.events), default=0.0)
+        try:
+            await asyncio.sleep(ends + 0.001)
+            await self.troubles.ended()
+            world.note("everything is healed")
+            world.session.plan.clear()
+            self.tills.over = True
+            try:
+                async with asyncio.timeout(SERVED_WITHIN):
+                    await asyncio.gather(*tasks)
+                    await self.tills.close(key="the last Z", twin=False, pause=0.1)
+            except TimeoutError:
+                raise AssertionError(
+                    f"somebody waits for an answer {SERVED_WITHIN:g} s after the last trouble"
+                ) from None
+        finally:
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+
+    async def _happen(self, event: Any) -> None:
+        await asyncio.sleep(event.at)
+        if event.what in ("sell", "close"):
+            await getattr(self.tills, event.what)(**event.how)
+        else:
+            self.world.note(str(event))
+            await getattr(self.troubles, event.what)(**event.how)
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(Unreachable, MachineError, StorageError):
+                life = self.world.serving()
+                assert not life.worker.attention, f"attention at the end: {life.worker.attention}"
+                records = await self.world.ask(life.certified(), life)
+                ledger = life.store.ledger
+                closures = await self.world.ask(
+                    ledger.closures(life.worker.book, start=0, end=1 << 60, limit=None), life
+                )
+                assert not await self.world.ask(ledger.unfinished(life.worker.book), life)
+                nothing_lost(self.world, self.told, records, closures)
+                return
+            await asyncio.sleep(0.5)
+
+
+async def _unless_one_fails(work: Coroutine[Any, Any, None], beside: list[asyncio.Task[None]]) -> None:
+    """`work` to its end; what breaks beside it is told at once."""
+    task = asyncio.create_task(work)
+    try:
+        done, _ = await asyncio.wait([task, *beside], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+    for ended in sorted(done, key=lambda ended: ended is task):
+        ended.result()
+
+
+def play(script: Script, *, show: bool = False) -> Outcome:
+    """Plays it to its end; what did not hold is in the outcome."""
+    loop = VirtualLoop(script.seed)
+    failure = ""
+    with folder() as path, seeded(script.seed), logging_to(lambda: history.world):
+        history = History(script, loop, path, show=show)
+        world = history.world
+        (path / "ledger").write_bytes(new_ledger())
+        with simulated(world.disk, world.process):
+            try:
+                loop.run_until_complete(history.play())
+            except Exception as error:
+                failure = f"{type(error).__name__}: {error}"
+                if show:
+                    raise
+            finally:
+                loop.close()
+    log = world.session.machine.fiscal.log
+    happened = [event.what for event in script.events if event.what not in ("sell", "close")]
+    happened += [f"line: {kind}" for kind, count in world.session.plan.struck.items() for _ in range(count)]
+    return Outcome(script.seed, world.fingerprint, len(log), world.starts, world.disk.commits, tuple(happened), failure)
+
+
+def played(seed: int) -> Outcome:
+    return play(drawn(seed))
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """What the daemon draws itself: names of closures, the first SEQ of a link."""
+    draw = random.Random(f"daemon {seed}")
+    identifiers = SimpleNamespace(uuid4=lambda: uuid.UUID(int=draw.getrandbits(128), version=4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("daemon.store.tables.closures.uuid", identifiers)
+        patch.setattr("daemon.store.tables.lineage.uuid", identifiers)
+        patch.setattr("bridge.link.secrets", SimpleNamespace(randbelow=draw.randrange))
+        yield
+
+
+@contextmanager
+def logging_to(world: Any) -> Iterator[None]:
+    """The daemon's log is part of the notes."""
+
+    def note(_logger: Any, _method: str, event: dict[str, Any]) -> Any:
+        world().note(" ".join(map(str, event.values())))
+        raise structlog.DropEvent
+
+    before = structlog.get_config()
+    structlog.configure(
+        processors=[note], wrapper_class=structlog.make_filtering_bound_logger(0), cache_logger_on_first_use=False
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+@functools.cache
+def new_ledger() -> bytes:
+    """An empty ledger of the newest schema, made once."""
+
+    async def make(path: Path) -> None:
+        store = await Store.open(path, timezone=zone("UTC"), reserve_bytes=0)
+        await store.close()
+
+    loop = VirtualLoop(0)
+    with folder() as path, seeded(0):
+        process = Process()
+        with simulated(Disk(0, 0.0, lambda _: None), lambda: process):
+            loop.run_until_complete(make(path / "ledger"))
+        loop.close()
+        process.die()
+        return (path / "ledger").read_bytes()

@@ -1,0 +1,318 @@
+"""Deliberate mistakes, each of which the simulation has to find: a hole in it would be one that passes.
+
+A mistake is a piece of our own source and what stands in its place. It is put into the running functions (their code objects), and taken out
+again; no file is touched. A few could be noticed by other means: each is here because it once was a fault of ours, or is a classic of such systems.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from simulation.history import played
+
+
+class Mistake(NamedTuple):
+    """`old` stands exactly once in the module; `seed` found it when it was last searched for."""
+
+    seed: int
+    name: str
+    module: str
+    old: str
+    new: str
+
+
+ATTEMPT = "daemon.usecases.certification.attempt"
+ENTER = "daemon.usecases.certification.enter_invoice"
+RECOVER = "daemon.usecases.certification.recover"
+VERDICT = "daemon.core.ledger.verdict"
+WORKER = "daemon.usecases.worker.machine_worker"
+LEDGER = "daemon.store.ledger"
+
+MISTAKES = (
+    Mistake(
+        0,
+        "38h does not wait for its intent",
+        ENTER,
+        "        await machine.pay(agreed.payments)\n        await intent\n",
+        "        await machine.pay(agreed.payments)\n",
+    ),
+    Mistake(
+        0,
+        "38h does not wait for the outcome before it",
+        ENTER,
+        "        await worker.attempts.way_is_free(live)\n",
+        "        pass\n",
+    ),
+    Mistake(
+        0,
+        "a stop forgets what is in doubt (fault 1)",
+        "daemon.usecases.worker.attempts",
+        '        """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            _tell(live)\n',
+        "        for live in list(self._live.values()):\n            _tell(live)\n        self._live.clear()\n",
+    ),
+    Mistake(
+        0,
+        "recover takes what this process is at (fault 2)",
+        RECOVER,
+        "if not worker.attempts.is_ours(record)\n",
+        "if record\n",
+    ),
+    Mistake(
+        0,
+        "recover does not wait for its turn",
+        "daemon.usecases.line_events",
+        "            await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)\n            await recover(worker, machine, state)\n",
+        "            await recover(worker, machine, state)\n",
+    ),
+    Mistake(
+        0,
+        "any time is credible (fault 3)",
+        "daemon.core.credible_time",
+        "    return max(MADE, clocks.book - SLACK) <= at <= latest(clocks)\n",
+        "    return True\n",
+    ),
+    Mistake(
+        0,
+        "the machine's clock is believed first (fault 3)",
+        "daemon.core.credible_time",
+        "    if clocks.synchronised and clocks.box >= MADE:\n",
+        "    if clocks.machine is not None:\n        return _of(clocks, clocks.machine, Source.MACHINE)\n    if clocks.synchronised and clocks.box >= MADE:\n",
+    ),
+    Mistake(
+        0,
+        "another activation is another machine (fault 4)",
+        RECOVER,
+        "    if nim != book.nim:\n        log",
+        "    if False:\n        log",
+    ),
+    Mistake(
+        0,
+        "an export that moves TC alone was not certified (fault 5)",
+        VERDICT,
+        "    if moved == 1 and attempt.type in MAY_NOT_COUNT:\n",
+        "    if False:\n",
+    ),
+    Mistake(
+        0,
+        "the numbers that were given are not brought back (fault 6)",
+        "daemon.store.maintenance.numbers",
+        "    if given <= state.z_number:\n        return state\n    skip_to",
+        "    if given >= 0:\n        return state\n    skip_to",
+    ),
+    Mistake(
+        0,
+        "the heartbeat does not take over what somebody else did (fault 7)",
+        "daemon.usecases.line_events",
+        "not worker.attempts.ending and state.counters != worker.known",
+        "not worker.attempts.ending and worker.attention",
+    ),
+    Mistake(
+        0,
+        "a ledger that vanished begins anew (fault 10)",
+        RECOVER,
+        '        return vanished(state) if is_lost else ""\n',
+        '        return ""\n',
+    ),
+    Mistake(
+        0,
+        "a ledger that is behind goes on",
+        VERDICT,
+        "    if foreign:\n        return (",
+        "    if False:\n        return (",
+    ),
+    Mistake(
+        0,
+        "what has no answer was not certified",
+        VERDICT,
+        "    now = state.counters\n    credit = attempt",
+        "    return NotCertified()\n    now = state.counters\n    credit = attempt",
+    ),
+    Mistake(
+        2,
+        "what has no answer was certified",
+        VERDICT,
+        "    if last is None or not is_last(attempt, state):\n        return NotCertified()\n    moved",
+        "    if last is not None:\n        return Certified(last.code, last.time, state.ifu, state.counters)\n    moved",
+    ),
+    Mistake(
+        0,
+        "a refusal of 38h is believed",
+        ATTEMPT,
+        '    refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""\n',
+        '    refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""\n'
+        "    if refusal:\n"
+        '        record = await worker.ledger.end(job.book, job.id, "refused", refusal, at=worker.now())\n'
+        "        worker.attempts.settle([record])\n"
+        "        return\n",
+    ),
+    Mistake(
+        0,
+        "38h again after a lost line",
+        ATTEMPT,
+        "    except enter_invoice.OutcomeUnknown as unknown:\n        await _doubt(job, machine, unknown)\n        return None\n",
+        "    except enter_invoice.OutcomeUnknown as unknown:\n"
+        "        worker.drop(machine, str(unknown))\n"
+        "        job.step(Step.UNKNOWN)\n"
+        '        await worker.ledger.end(job.book, job.id, "abandoned", "lost", at=worker.now())\n'
+        "        worker.attempts.settle([await worker.ledger.record(job.book, job.id)])\n"
+        "        return None\n",
+    ),
+    Mistake(
+        0,
+        "the till is answered before the outcome is durable",
+        ATTEMPT,
+        "        except StorageError as error:\n            log.error",
+        "        except StorageError as error:\n            record = await worker.ledger.record(worker.book, job.id)\n            break\n            log.error",
+    ),
+    Mistake(
+        0,
+        "an outcome that could not be stored in time is dropped",
+        ATTEMPT,
+        '        job.worker.spawn(_store(job, invoice, certified, unexplained), "store outcome")\n',
+        "",
+    ),
+    Mistake(
+        0,
+        "an end that could not be stored is dropped",
+        ATTEMPT,
+        '        job.worker.spawn(_end_later(job, state, reason), "end attempt")\n',
+        "",
+    ),
+    Mistake(
+        0,
+        "what the machine agreed to in HT mode is not written down",
+        ENTER,
+        "            await worker.ledger.amend(worker.book, live.id, agreed)\n",
+        "",
+    ),
+    Mistake(
+        0,
+        "the counters of a certification are not remembered",
+        ATTEMPT,
+        "    worker.attempts.known = certified.counters\n",
+        "",
+    ),
+    Mistake(
+        0,
+        "a till that hangs up takes its invoice with it",
+        WORKER,
+        "            return await asyncio.shield(task)\n",
+        "            return await task\n",
+    ),
+    Mistake(
+        0,
+        "a place at the machine is never given back after an error",
+        "daemon.usecases.worker.machine_queue",
+        "    ) -> None:\n        self.leave()\n",
+        "    ) -> None:\n        if kind is None:\n            self.leave()\n",
+    ),
+    Mistake(
+        0,
+        "a retry goes out under a new SEQ",
+        "bridge.link",
+        "            left=current.tries_left,\n        )\n        self._send(current)\n",
+        "            left=current.tries_left,\n        )\n"
+        "        left = current.tries_left\n        self._begin(current, current.request.cmd, current.request.data)\n        current.tries_left = left - 1\n",
+    ),
+    Mistake(
+        0,
+        "a key is given to whoever comes with it",
+        "daemon.usecases.certification.idempotency",
+        "    if fingerprint != call.fingerprint:\n        raise KeyReused\n",
+        "    pass\n",
+    ),
+    Mistake(
+        0,
+        "a key whose first request runs still is not waited for",
+        "daemon.usecases.certification.idempotency",
+        "        if use is not None:\n            _same(",
+        "        use = None\n        if use is not None:\n            _same(",
+    ),
+    Mistake(
+        0,
+        "credit notes are checked one by one",
+        "daemon.usecases.certification.credit",
+        "    if credited + invoice.total_ttc > original:\n",
+        "    if invoice.total_ttc > original:\n",
+    ),
+    Mistake(
+        0,
+        "the closure does not bring in the rest",
+        "daemon.store.tables.closures",
+        "    totals, _ = bring_in(connection, book, zone)\n",
+        "    totals, _ = bring_in(connection, book, zone, 0)\n",
+    ),
+    Mistake(
+        0,
+        "the tick counts twice after a crash",
+        "daemon.store.tables.totals",
+        "    write_totals(connection, book.id, totals)\n    return totals, complete\n",
+        "    write_totals(connection, book.id, totals)\n    totals.seq -= 1\n    write_totals(connection, book.id, totals)\n    return totals, complete\n",
+    ),
+    Mistake(
+        0,
+        "a failed commit is told as a success to those behind it",
+        "daemon.store.sqlite.writer",
+        "        for _, future in batch:\n            if not future.cancelled():\n                future.set_exception(error)\n",
+        "        for at, (_, future) in enumerate(batch):\n            if not future.cancelled():\n                future.set_result(at + 1) if isinstance(error, StorageError) else future.set_exception(error)\n",
+    ),
+    Mistake(
+        0,
+        "somebody else's invoice before ours is not in the counters",
+        "daemon.machines.adapter",
+        "        if told is not None and told.tc == known.tc + 1:\n",
+        "        if told is not None:\n",
+    ),
+)
+
+
+def found_by(seeds: Iterable[int]) -> tuple[int, str] | None:
+    """The first that fails, and how."""
+    return next(((seed, outcome.failure) for seed in seeds if (outcome := played(seed)).failure), None)
+
+
+@contextmanager
+def made(mistake: Mistake) -> Iterator[None]:
+    """While it lasts, the daemon makes it."""
+    module = importlib.import_module(mistake.module)
+    source = Path(inspect.getfile(module)).read_text()
+    assert source.count(mistake.old) == 1, f"{mistake.name}: its place is not in {mistake.module} any more"
+    wrong = ModuleType(module.__name__)
+    wrong.__dict__.update({name: value for name, value in vars(module).items() if name.startswith("__")})
+    code = compile(source.replace(mistake.old, mistake.new), inspect.getfile(module), "exec", dont_inherit=True)
+    exec(code, wrong.__dict__)  # noqa: S102  our own source, with the mistake in it
+    swapped = list(_pairs(module, wrong, module.__name__))
+    before = [function.__code__ for function, _ in swapped]
+    for function, other in swapped:
+        function.__code__ = other.__code__
+    try:
+        yield
+    finally:
+        for (function, _), code_before in zip(swapped, before, strict=True):
+            function.__code__ = code_before
+
+
+def _pairs(right: Any, wrong: Any, module: str) -> Iterator[tuple[FunctionType, FunctionType]]:
+    """Each function of a module, with the one that stands in its place."""
+    for name, value in vars(right).items():
+        other = vars(wrong).get(name)
+        if isinstance(value, type) and value.__module__ == module and isinstance(other, type):
+            yield from _pairs(value, other, module)
+            continue
+        ours, theirs = _function(value), _function(other)
+        if ours is None or theirs is None or ours.__module__ != module:
+            continue
+        if ours.__code__.co_freevars == theirs.__code__.co_freevars:
+            yield ours, theirs
+
+
+def _function(value: Any) -> FunctionType | None:
+    value = getattr(value, "__wrapped__", value)
+    value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return value if isinstance(value, FunctionType) else None

@@ -1,0 +1,183 @@
+"""What must hold, whatever happened: the machine's own log against what tills were told and what the ledger holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from simulation.world import World
+
+from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK
+from daemon.core.invoice.invoice import CREDITS
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.closure import Closure
+from daemon.store.maintenance.verify import verify
+from simulator.machine.fiscal_memory import CertifiedInvoice
+
+MOMENT = 1500
+"""Milliseconds by which a time may be early: the machine tells whole seconds."""
+
+
+class Told:
+    """What tills know of each number, held against the machine in the moment in which they are told it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.codes: dict[str, str] = {}
+        self.sales: dict[str, tuple[str, int]] = {}
+        """Of what was certified: how a credit note names it, and its total."""
+        self.z: dict[int, str] = {}
+        self.keys_of_z: dict[str, int] = {}
+        self.lost: set[str] = set()
+        """What the machine certified and a ledger that was put back does not know."""
+        self.keys: dict[str, str] = {}
+        """Under which key each number was certified."""
+        self.owed_a_question = False
+        """A ledger was put back that lacks what the machine counted: nothing may be certified before an operator was asked."""
+        self.may_be_nonsense = "nonsense" in world.script.faults
+        """Whether the machine has been given a reason to disagree with us."""
+        self._asking: Counter[str] = Counter()
+        self._unknown: set[str] = set()
+
+    @property
+    def last_z(self) -> int:
+        return max(self.z, default=0)
+
+    def on_machine(self, number: str) -> list[CertifiedInvoice]:
+        return [entry for entry in self._world.session.machine.fiscal.log if entry.number == number]
+
+    @contextmanager
+    def asking(self, number: str) -> Iterator[None]:
+        self._asking[number] += 1
+        try:
+            yield
+        finally:
+            self._asking[number] -= 1
+
+    def pending(self) -> set[str]:
+        """Numbers of which somebody does not know what became of them."""
+        return self._unknown | {number for number, tills in self._asking.items() if tills}
+
+    def is_given_up(self, number: str) -> bool:
+        """Its till does not ask any more: what it would hear is about a ledger that is gone."""
+        return number in self.lost
+
+    def knows_nothing_of(self, number: str) -> bool:
+        return number not in self._unknown and number not in self.codes and not self._asking[number]
+
+    def a_sale(self) -> tuple[str, int] | None:
+        return next(iter(self.sales.values()), None)
+
+    def unknown(self, number: str) -> None:
+        self._unknown.add(number)
+
+    def nothing(self, number: str) -> None:
+        """A till is told that nothing was certified."""
+        if self._asking[number] > 1:
+            return
+        self._unknown.discard(number)
+        if number not in self.lost:
+            assert not self.on_machine(number), (
+                f"{number}: the till was told that nothing was certified, the machine has it"
+            )
+
+    def certified(self, record: Record, nim: str) -> None:
+        """A till is told a certification, whether it is its own or that of an earlier request for the number."""
+        number = record.number
+        self._unknown.discard(number)
+        if number in self.lost:
+            return
+        found = self.on_machine(number)
+        assert len(found) == 1, f"{number}: the till was told a certification, the machine has {len(found)}"
+        told = record.code
+        assert told == found[0].code or (not told and self._world.script.options.no_codes), (
+            f"{number}: another code than the machine's"
+        )
+        assert record.total_ttc == found[0].total, f"{number}: {record.total_ttc} told, {found[0].total} certified"
+        before = self.codes.setdefault(number, told)
+        assert before == told, f"{number}: two codes told"
+        if record.type == "FV" and record.invoice.items:
+            self.sales.setdefault(number, (f"{nim}-{found[0].fvc}", record.total_ttc))
+
+    def closed(self, key: str, closure: Closure) -> None:
+        z_number = closure.z_number
+        before = self.z.setdefault(z_number, closure.report_id)
+        assert before == closure.report_id, f"Z {z_number} was given twice"
+        assert self.keys_of_z.setdefault(key, z_number) == z_number, f"the key {key!r} closed two periods"
+
+
+def nothing_twice(world: World, told: Told) -> None:
+    """Asked after each history, and of what the machine has alone: no number of ours was certified twice."""
+    numbers = Counter(entry.number for entry in world.session.machine.fiscal.log if not entry.foreign)
+    twice = [number for number, count in numbers.items() if count > 1 and number not in told.lost]
+    assert not twice, f"certified twice: {', '.join(twice)}"
+
+
+def nothing_lost(world: World, told: Told, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
+    """At the end, with everything healed and the last Z made."""
+    log = [entry for entry in world.session.machine.fiscal.log if not entry.foreign and entry.number not in told.lost]
+    held = [record for record in ledger if record.invoice.items and record.number not in told.lost]
+    machine = [(entry.number, entry.total, entry.fvc, entry.frc) for entry in log]
+    ours = [
+        (record.number, record.total_ttc, record.counters.fvc, record.counters.frc)
+        for record in held
+        if record.counters
+    ]
+    assert ours == machine, _difference(ours, machine)
+    # The machine's own daily report moves TC between an invoice and the C1h by which it was found.
+    assert all(record.counters and record.counters.tc >= entry.tc for record, entry in zip(held, log, strict=True)), (
+        "TC"
+    )
+    codes = {entry.number: entry.code for entry in log}
+    for record in held:
+        assert record.code == codes[record.number] or (not record.code and world.script.options.no_codes), record.number
+    for number in told.codes:
+        assert number in codes or number in told.lost, f"{number}: told, and not on the machine"
+    assert not told.owed_a_question, "a ledger that lacks certifications went on without a question"
+    _in_one_period_each(ledger, closures)
+    if not world.was_reset:
+        _credits_fit(held)
+    if not (world.was_restored or world.was_reset or world.decided or world.is_unsure_of_foreign):
+        assert sum(z.unexplained for z in closures) == world.foreign, "somebody else's invoices are not counted right"
+    _time_is_right(world, ledger, closures)
+
+
+def _difference(ours: Sequence[object], machine: Sequence[object]) -> str:
+    at = next((at for at, pair in enumerate(zip(ours, machine, strict=False)) if pair[0] != pair[1]), len(ours))
+    return f"the ledger's {at + 1}. certification: {ours[at : at + 1]}, the machine's: {machine[at : at + 1]}"
+
+
+def _in_one_period_each(ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
+    entered = [record for record in ledger if record.invoice.items]
+    assert sum(z.certs_count for z in closures) == len(entered), "the closures do not add up to the certifications"
+    net = sum(-r.total_ttc if r.type in CREDITS else r.total_ttc for r in entered)
+    assert sum(z.total_ttc for z in closures) == net, "the closures' totals do not add up"
+    numbers = [z.z_number for z in closures]
+    assert len(set(numbers)) == len(numbers)
+
+
+def _credits_fit(held: Sequence[Record]) -> None:
+    credited: Counter[str] = Counter()
+    for record in held:
+        if record.type in CREDITS:
+            credited[record.invoice.reference] += record.total_ttc
+    originals = {record.counters.fvc: record.total_ttc for record in held if record.counters and record.type == "FV"}
+    for reference, total in credited.items():
+        original = originals.get(int(reference.rpartition("-")[2]))
+        assert original is None or total <= original, f"credit notes of {total} on {reference}, which was {original}"
+
+
+def _time_is_right(world: World, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
+    times = [record.ended_at for record in ledger] + [closure.created_at for closure in closures]
+    latest = world.true_millis() + (BOUND + SLACK if world.box_was_wrong else MOMENT)
+    if world.box_was_wrong_at_first:
+        latest = max(latest, MADE + FIRST_BOUND)
+    assert max(times, default=0) <= latest, "the book's time was moved ahead"
+    if not world.box_was_wrong:
+        assert min(times, default=latest) >= int(world.began.timestamp() * 1000) - MOMENT, "the book's time went back"
+
+
+def sound(world: World) -> None:
+    findings = verify(world.ledger)
+    assert findings.clean, findings.problems

@@ -1,0 +1,183 @@
+"""What happens in one history, drawn from its seed before it begins: so an event can be left out, and the others stay what they were."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from support.hostile import FAMILY, slow_down
+
+from simulator.machine.options import Options
+
+NIM = "EL02000015-1"
+LINE_SCALE = 10.0
+"""`FAMILY` is written for timers that are about so many times as quick as the protocol's."""
+DAY = 86400.0
+
+
+class Event(NamedTuple):
+    """`at` in seconds of the history; `what` is a method of `History`, `how` its arguments."""
+
+    at: float
+    what: str
+    how: dict[str, object]
+
+    def __str__(self) -> str:
+        return f"{self.at:8.3f}  {self.what}({', '.join(f'{name}={value!r}' for name, value in self.how.items())})"
+
+
+class Script(NamedTuple):
+    """`pace`: seconds an access to the disk takes at the most, usually; `think`: that each command takes at the machine."""
+
+    seed: int
+    options: Options
+    faults: str
+    pace: float
+    think: float
+    synchronised: bool
+    events: tuple[Event, ...]
+
+    def keeping(self, kept: Collection[int]) -> Script:
+        return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in kept))
+
+
+def drawn(seed: int) -> Script:
+    draw = random.Random(f"script {seed}")
+    lines = draw.sample(sorted(set(FAMILY) - {"all of it"}), draw.choice((0, 0, 0, 1, 1, 2)))
+    faults = ",".join(slow_down(FAMILY[line], LINE_SCALE) for line in lines)
+    pace = draw.choice((0.001, 0.02, 0.02, 0.2))
+    think = draw.choice((0.0, 0.0, 0.01, 0.09))
+    length = draw.choice((8.0, 20.0, 60.0))
+    tills = _tills(draw, length)
+    events = sorted((*tills, *_troubles(draw, length, tills)), key=lambda event: event.at)
+    return Script(seed, _options(draw), faults, pace, think, draw.random() < 0.5, tuple(events))
+
+
+def _options(draw: random.Random) -> Options:
+    def maybe(chance: float = 0.15) -> bool:
+        return draw.random() < chance
+
+    return Options(
+        nim=NIM,
+        credit_check=draw.choice((0.0, 0.3, 3.0)),
+        credit_style=draw.choice(("pending", "silent", "syn")),
+        short_nim=maybe(),
+        dashed_codes=maybe(),
+        close_prefix=maybe(),
+        close_number=maybe(),
+        fc_per_type=maybe(0.1),
+        fvc_local=maybe(0.3),
+        no_codes=maybe(0.05),
+        vat=draw.choice(("half-up", "half-up", "down", "cents")),
+        clock_offset=draw.choice((0.0, 0.0, 40.0, -90.0, 10 * 366 * DAY, -10 * 366 * DAY)) if maybe(0.3) else 0.0,
+    )
+
+
+def _tills(draw: random.Random, length: float) -> list[Event]:
+    count = draw.randint(5, 16)
+    sales = [_sale(draw, each, draw.uniform(0.0, length)) for each in range(count)]
+    twins = [_twin(draw, sale) for sale in sales if draw.random() < 0.15]
+    return [*sales, *twins, *(_closing(draw, each, length) for each in range(draw.choice((0, 1, 1, 2))))]
+
+
+def _sale(draw: random.Random, each: int, at: float) -> Event:
+    """`after`: what the till does when it is told that nothing was certified. `hangs_up`: seconds it waits for its first answer."""
+    kind = draw.choices(("FV", "EV", "ET", "FT", "FA"), (70, 5, 4, 4, 12))[0]
+    return Event(
+        round(at, 3),
+        "sell",
+        {
+            "number": f"F-{each}",
+            "kind": kind,
+            "prices": tuple(draw.randint(1, 9999) for _ in range(draw.randint(1, 3))),
+            "mode": "HT" if draw.random() < 0.15 else "TTC",
+            "keyed": draw.random() < 0.8,
+            "after": draw.choice(("again", "again", "other key", "other body", "leave")),
+            "hangs_up": round(draw.uniform(0.0, 1.5), 3) if draw.random() < 0.15 else 0.0,
+            "pause": round(draw.choice((0.05, 0.5, 2.0)) * draw.random(), 3),
+        },
+    )
+
+
+def _twin(draw: random.Random, sale: Event) -> Event:
+    """Another till, or the same in its impatience, with the same key: with the same body, or with another one."""
+    how = {**sale.how, "hangs_up": 0.0, "keyed": True, "is_twin": True}
+    if draw.random() < 0.3:
+        how["prices"] = (*sale.how["prices"], 7)  # type: ignore[misc]
+    return Event(round(sale.at + draw.choice((0.0, 0.01, 0.3, 5.0)) * draw.random(), 3), "sell", how)
+
+
+def _closing(draw: random.Random, each: int, length: float) -> Event:
+    how = {"key": f"Z {each}", "twin": draw.random() < 0.2, "pause": round(draw.random(), 3)}
+    return Event(round(draw.uniform(0.0, length), 3), "close", how)
+
+
+def _troubles(draw: random.Random, length: float, sales: Sequence[Event]) -> list[Event]:
+    """Half of them just after a till came, when there is something to break; half of what lasts is met by an end of the daemon."""
+    events: list[Event] = []
+    for kind in draw.choices(list(_TROUBLES), _WEIGHTS, k=draw.choice((0, 1, 2, 2, 3, 4))):
+        at = draw.choice(sales).at + draw.expovariate(2.0) if draw.random() < 0.5 else draw.uniform(0.0, length)
+        events.append(_trouble(draw, kind, at))
+        if kind in _LASTING and draw.random() < 0.5:
+            seconds = events[-1].how["seconds"]
+            assert isinstance(seconds, float)
+            events.append(_trouble(draw, draw.choice(("kill", "stop", "unplug")), at + seconds * draw.random()))
+    return events
+
+
+def _trouble(draw: random.Random, kind: str, at: float) -> Event:
+    return Event(round(at, 3), kind, {name: how(draw) for name, how in _TROUBLES[kind][1].items()})
+
+
+def _seconds(*choices: float) -> Callable[[random.Random], float]:
+    return lambda draw: round(draw.choice(choices) * draw.random(), 3)
+
+
+def _one(*choices: object) -> Callable[[random.Random], object]:
+    return lambda draw: draw.choice(choices)
+
+
+_How = dict[str, Callable[[random.Random], object]]
+_TROUBLES: dict[str, tuple[int, _How]] = {
+    "kill": (18, {"seconds": _seconds(0.0, 2.0, 20.0)}),
+    "stop": (8, {"seconds": _seconds(0.0, 2.0)}),
+    "cut_all": (8, {"seconds": _seconds(1.0, 20.0)}),
+    "cut_machine": (8, {"seconds": _seconds(0.0, 0.5, 10.0)}),
+    "unplug": (10, {"seconds": _seconds(0.2, 2.0, 15.0)}),
+    "lose_invoice": (4, {}),
+    "disk": (16, {"what": _one("writes", "commits", "files", "stall"), "seconds": _seconds(0.5, 5.0, 30.0)}),
+    "box_clock": (
+        6,
+        {"jump": _one(-7200.0, 7200.0, 40 * DAY, 3660 * DAY, -20000 * DAY), "seconds": _seconds(5.0, 60.0)},
+    ),
+    "machine_clock": (
+        6,
+        {"jump": _one(-7200.0, 7200.0, 40 * DAY, 3660 * DAY, -9000 * DAY), "seconds": _seconds(5.0, 60.0)},
+    ),
+    "foreign": (8, {"kind": _one("FV", "FA", "EV", "ZZ"), "total": _one(500, 15000)}),
+    "activate": (3, {"resets": _one(True, False)}),
+    "rates": (2, {}),
+    "reload": (3, {}),
+    "restore": (4, {"age": _seconds(2.0, 20.0), "vanishes": _one(False, False, True)}),
+    "cancel": (3, {}),
+    "look": (5, {}),
+}
+_WEIGHTS = [weight for weight, _ in _TROUBLES.values()]
+_LASTING = ("disk", "box_clock", "machine_clock")
+
+
+def in_words(script: Script, kept: Sequence[int]) -> str:
+    """A history that fails, and how to see it again."""
+    options = {
+        name: getattr(script.options, name)
+        for name in script.options.__struct_fields__
+        if getattr(script.options, name) != getattr(Options(nim=NIM), name)
+    }
+    events = "\n".join(f"  {at:3} {script.events[at]}" for at in kept)
+    keep = ",".join(map(str, kept))
+    return (
+        f"again: make simulate SEED={script.seed} KEEP={keep}\n"
+        f"machine {options}, {script.think * 1000:g} ms for each command; line {script.faults or 'in order'}; "
+        f"disk {script.pace * 1000:g} ms\n{events}"
+    )

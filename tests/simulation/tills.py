@@ -1,0 +1,197 @@
+"""What tills and the back office do, and what they were told: a till that has no answer asks again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulation.oracle import Told
+from simulation.world import Life, Unreachable, World
+from support.shop import invoice
+
+from daemon.core.errors import (
+    CreditExceedsOriginal,
+    KeyReused,
+    MachineBusy,
+    MachineError,
+    MachineNonsense,
+    MachineOffline,
+    MachineRefused,
+    McfdError,
+    NothingDone,
+    OutcomeNotStored,
+    StorageError,
+    StorageFull,
+    ZNumberUnknown,
+)
+from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.usecases.certification.call import Answered
+from daemon.usecases.certification.certify import certify
+from daemon.usecases.reports.close_period import close_period
+
+REFUSALS = 3
+"""After which a till gives up what the machine does not want."""
+VAT = 118
+ONCE_KNOWN = (NothingDone, MachineRefused, MachineNonsense, CreditExceedsOriginal)
+"""What also tells that no attempt before it was certified: it could only begin after they had ended."""
+
+
+@dataclass
+class Sale:
+    """One till with one invoice in its hands."""
+
+    number: str
+    kind: str
+    prices: tuple[int, ...]
+    mode: str
+    keyed: bool
+    after: str
+    hangs_up: float
+    pause: float
+    is_twin: bool = False
+    key: str = field(init=False)
+    reference: str = ""
+
+    def __post_init__(self) -> None:
+        self.key = f"key of {self.number}" if self.keyed else ""
+
+    @property
+    def is_credit(self) -> bool:
+        return self.kind == "FA"
+
+    @property
+    def due(self) -> list[int]:
+        return [price if self.mode == "TTC" else (price * VAT + 50) // 100 for price in self.prices]
+
+    @property
+    def total(self) -> int:
+        return sum(self.due)
+
+    def body(self) -> dict[str, Any]:
+        changes: dict[str, Any] = {"invoiceType": self.kind, "priceMode": self.mode}
+        if self.is_credit:
+            changes["creditNoteRef"] = self.reference
+        return invoice(self.number, *self.prices, **changes, payments=[{"method": "E", "amount": self.total}])
+
+
+class Tills:
+    """`over`: all troubles have ended, and whoever has no answer asks until there is one."""
+
+    def __init__(self, world: World, told: Told) -> None:
+        self.world = world
+        self.told = told
+        self.over = False
+
+    async def sell(self, **how: Any) -> None:
+        sale = Sale(**how)
+        if sale.is_credit and not self._refer(sale):
+            return
+        tries = refusals = 0
+        while True:
+            tries += 1
+            answer = await self._post(sale, sale.hangs_up if tries == 1 else 0.0)
+            if answer is None or self.told.is_given_up(sale.number):
+                return
+            refusals += isinstance(answer, (MachineRefused, CreditExceedsOriginal))
+            if isinstance(answer, KeyReused) or refusals == REFUSALS:
+                return
+            if self.told.knows_nothing_of(sale.number):
+                if sale.after == "leave":
+                    return
+                self._change(sale, tries)
+            await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
+
+    def _refer(self, sale: Sale) -> bool:
+        original = self.told.a_sale()
+        if original is None:
+            return False
+        sale.reference, total = original
+        sale.prices = (min(sale.prices[0], total),)
+        sale.mode = "TTC"
+        return True
+
+    def _change(self, sale: Sale, tries: int) -> None:
+        """Nothing was certified: the till may also send something else now."""
+        if sale.after in ("other key", "other body"):
+            sale.key = f"key {tries} of {sale.number}" if sale.keyed else ""
+        if sale.after == "other body" and not sale.is_credit:
+            sale.prices = (*sale.prices, tries)
+
+    async def _post(self, sale: Sale, hangs_up: float) -> Exception | None:
+        """None once it is certified; else why there is no answer, or none yet."""
+        body = sale.body()
+        with self.told.asking(sale.number):
+            try:
+                life = self.world.serving()
+                work = certify(life.worker, body, life.call(body, sale.key), credit=sale.is_credit)
+                async with asyncio.timeout(hangs_up or None):
+                    answered = await self.world.ask(work, life)
+            except (McfdError, Unreachable, TimeoutError) as error:
+                return self._not_certified(sale, error)
+        self._certified(sale, answered)
+        return None
+
+    def _certified(self, sale: Sale, answered: Answered[Record]) -> None:
+        record = answered.value
+        assert abs(record.total_ttc - sale.total) <= len(sale.prices), (
+            f"{sale.number}: asked for {sale.total}, told {record.total_ttc}"
+        )
+        if not answered.replayed:
+            self.told.keys[sale.number] = sale.key
+        self.world.note(
+            f"{sale.number} certified: {record.code} {record.total_ttc}{' again' if answered.replayed else ''}"
+        )
+        self.told.certified(record, self.world.session.machine.options.nim)
+
+    def _not_certified(self, sale: Sale, error: Exception) -> Exception | None:
+        self.world.note(f"{sale.number} {type(error).__name__}: {error}")
+        if isinstance(error, DuplicateInvoice):
+            is_its_own = sale.key and self.told.keys.get(sale.number) == sale.key and not sale.is_twin
+            assert not is_its_own or sale.number in self.told.lost, f"{sale.number}: the same key got another answer"
+            self.told.certified(error.record, self.world.session.machine.options.nim)
+            return None
+        if isinstance(error, MachineNonsense):
+            assert self.told.may_be_nonsense, f"{sale.number}: {error}"
+        if isinstance(error, ONCE_KNOWN):
+            self.told.nothing(sale.number)
+        elif not tells_nothing_was_done(error):
+            self.told.unknown(sale.number)
+        return error
+
+    # -- the back office --------------------------------------------------------------------------------------------------
+
+    async def close(self, *, key: str, twin: bool, pause: float) -> None:
+        closing = [self._close(key, pause) for _ in range(1 + twin)]
+        await asyncio.gather(*closing)
+
+    async def _close(self, key: str, pause: float) -> None:
+        tries = 0
+        while True:
+            tries += 1
+            with contextlib.suppress(MachineError, StorageError, Unreachable, KeyReused):
+                life = self.world.serving()
+                if not await self._said_last_z(life):
+                    continue
+                closure = (await self.world.ask(close_period(life.worker, life.call({}, key)), life)).value
+                self.world.note(
+                    f"{key}: Z {closure.z_number}, {closure.certs_count} certifications, {closure.total_ttc}"
+                )
+                self.told.closed(key, closure)
+                return
+            await asyncio.sleep(min(pause + 0.01 * 2**tries, 3.0))
+
+    async def _said_last_z(self, life: Life) -> bool:
+        """The last Z on paper, where the ledger asks for it."""
+        state = await self.world.ask(life.store.ledger.state(life.worker.book), life)
+        if state.z_asked:
+            await self.world.ask(life.store.decisions.say_last_z(life.worker.book, self.told.last_z), life)
+        return True
+
+
+def tells_nothing_was_done(error: Exception) -> bool:
+    """An answer after which a till may take it that this request left nothing behind (docs/integrate.md)."""
+    if isinstance(error, OutcomeNotStored):
+        return False
+    return isinstance(error, (MachineBusy, MachineOffline, StorageFull, *ONCE_KNOWN, KeyReused, ZNumberUnknown))
