@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+import secrets
 import uuid
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -164,11 +164,9 @@ def played(seed: int) -> Outcome:
 def seeded(seed: int) -> Iterator[None]:
     """What the daemon draws itself: names of closures, the first SEQ of a link."""
     draw = random.Random(f"daemon {seed}")
-    identifiers = SimpleNamespace(uuid4=lambda: uuid.UUID(int=draw.getrandbits(128), version=4))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("daemon.store.tables.closures.uuid", identifiers)
-        patch.setattr("daemon.store.tables.lineage.uuid", identifiers)
-        patch.setattr("bridge.link.secrets", SimpleNamespace(randbelow=draw.randrange))
+        patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=draw.getrandbits(128), version=4))
+        patch.setattr(secrets, "randbelow", draw.randrange)
         yield
 
 

@@ -244,14 +244,14 @@ MISTAKES = (
     Mistake(
         0,
         "the closure does not bring in the rest",
-        "daemon.store.tables.closures",
+        "daemon.store.tables.book.closures",
         "    totals, _ = bring_in(connection, book, zone)\n",
         "    totals, _ = bring_in(connection, book, zone, 0)\n",
     ),
     Mistake(
         0,
         "the tick counts twice after a crash",
-        "daemon.store.tables.totals",
+        "daemon.store.tables.book.totals",
         "    write_totals(connection, book.id, totals)\n    return totals, complete\n",
         "    write_totals(connection, book.id, totals)\n    totals.seq -= 1\n    write_totals(connection, book.id, totals)\n    return totals, complete\n",
     ),
