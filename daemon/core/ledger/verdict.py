@@ -78,9 +78,9 @@ def fc_moved(kind: str, known: FiscalCounters, certified: FiscalCounters) -> boo
 
 def strangers(invoice: Invoice, known: FiscalCounters, now: FiscalCounters) -> int:
     """How many invoices of somebody else the machine has counted since `known`, beside this one, which it may have counted in TC alone."""
-    sales, credits = now.fvc - known.fvc, now.frc - known.frc
-    is_counted = (credits if invoice.is_credit else sales) > 0
-    return max(0, sales + credits - is_counted)
+    sold, credited = now.fvc - known.fvc, now.frc - known.frc
+    is_counted = (credited if invoice.is_credit else sold) > 0
+    return max(0, sold + credited - is_counted)
 
 
 def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
