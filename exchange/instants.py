@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from exchange.errors import BadEvent
 
@@ -13,13 +14,20 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
 
 def instant_millis(text: str, field: str) -> int:
     """BadEvent, naming the field, when it is no instant."""
-    told = BadEvent(field, "is not an instant in UTC")
+    millis = _millis(text)
+    if millis is None:
+        raise BadEvent(field, "is not an instant in UTC")
+    return millis
+
+
+@lru_cache(maxsize=1024)  # a closure's times are read at each of its checks
+def _millis(text: str) -> int | None:
     if _INSTANT.fullmatch(text) is None:
-        raise told
+        return None
     try:
         return (datetime.fromisoformat(text) - _START) // timedelta(milliseconds=1)
     except ValueError:
-        raise told from None
+        return None
 
 
 def instant_text(at: int) -> str:

@@ -9,21 +9,24 @@ import asyncio
 import random
 import tempfile
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from subprocess import Popen
+from typing import Any
 
 from support.hq.paper_box import PaperBox
 
 from bench.fleet.boxes import left_out, nim_of
 from bench.fleet.page import first_view
-from bench.fleet.site import FleetSite, connected, cpu_seconds, until
+from bench.fleet.site import FleetSite, connected, cpu_of_all, cpu_seconds, until
 from headquarters.core.checks import missing
 from headquarters.core.held import machine_of
 from headquarters.store.store import Store
 
 DEADLINE = 1800.0
+PRESENCES_A_SECOND = 10_000 / 300
 GROUPS = 3
 """Of boxes: one for each phase."""
 
@@ -39,6 +42,7 @@ class Plan:
     kills: int = 6
     seed: int = 1
     presences: int = 1000
+    idle: float = 10.0
     rows: int = 0
 
 
@@ -50,8 +54,10 @@ class Result:
     publish_seconds: float = 0.0
     drain_seconds: float = 0.0
     live_seconds: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict)
     peak_mib: int = 0
     presence_core_percent: float = 0.0
+    idle_core_percent: float = 0.0
     page_ms: float = 0.0
     kills: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -68,7 +74,7 @@ async def run(plan: Plan, directory: Path) -> Result:
         await _storm(site, plan, result)
         await _live(site, plan, result)
         await asyncio.to_thread(_reckon, site, plan, result)
-        result.presence_core_percent = await _presence(site, plan)
+        result.presence_core_percent = await _presence(site, plan, result)
         if plan.rows:
             result.page_ms = await asyncio.to_thread(first_view, site, plan.rows)
     finally:
@@ -100,11 +106,13 @@ async def _storm(site: FleetSite, plan: Plan, result: Result) -> None:
 
 async def _live(site: FleetSite, plan: Plan, result: Result) -> None:
     """Others again, and nobody is killed: this is the speed of all of it together."""
+    before = cpu_of_all(site)
     began = time.monotonic()
     result.live = await _sent(_regions(site, plan, group=2))
     result.closures += result.live
     await until("taken", lambda: site.count() == result.closures, DEADLINE)
     result.live_seconds = time.monotonic() - began
+    result.cpu = {what: used - before[what] for what, used in cpu_of_all(site).items()}
 
 
 def _regions(site: FleetSite, plan: Plan, group: int) -> list[Popen[str]]:
@@ -153,18 +161,36 @@ def _reckon(site: FleetSite, plan: Plan, result: Result) -> None:
     store.close()
 
 
-async def _presence(site: FleetSite, plan: Plan) -> float:
-    """What the presence of 10 000 boxes, each every five minutes, takes of one core, from what `presences` of them take."""
+async def _presence(site: FleetSite, plan: Plan, result: Result) -> float:
+    """What the presence of 10 000 boxes, each every five minutes, takes of one core: `presences` of them at that pace, each on both of its
+    ways, with all that two instances do beside it."""
     client = await connected(site, site.nats.other_shop)
     pids = [instance.pid for instance in site.instances]
-    before = sum(cpu_seconds(pid) for pid in pids)
-    for number in range(plan.presences):
-        box = PaperBox(nim_of(number % plan.boxes))
-        headers, body = box.sent_presence(box.presence(z=plan.days))
-        await client.request(f"mcf.{box.nim}.ask", body, headers=headers, timeout=20)
-    used = sum(cpu_seconds(pid) for pid in pids) - before
+    result.idle_core_percent = await _used(pids, asyncio.sleep(plan.idle))
+    percent = await _used(pids, _speak(client, plan))
     await client.close()
-    return 100 * used / plan.presences * 10_000 / 300
+    return percent
+
+
+async def _used(pids: list[int], work: Awaitable[None]) -> float:
+    """Percent of a core that these processes take while it is done."""
+    before, began = sum(cpu_seconds(pid) for pid in pids), time.monotonic()
+    await work
+    return 100 * (sum(cpu_seconds(pid) for pid in pids) - before) / (time.monotonic() - began)
+
+
+async def _speak(client: Any, plan: Plan) -> None:
+    began, asked = time.monotonic(), []
+    for number in range(plan.presences):
+        asked.append(asyncio.create_task(_ask(client, PaperBox(nim_of(number % plan.boxes)), plan.days)))
+        await asyncio.sleep(max(0.0, began + number / PRESENCES_A_SECOND - time.monotonic()))
+    await asyncio.gather(*asked)
+
+
+async def _ask(client: Any, box: PaperBox, z: int) -> None:
+    headers, body = box.sent_presence(box.presence(z=z))
+    await client.publish(f"mcf.{box.nim}.presence", body, headers=headers)
+    await client.request(f"mcf.{box.nim}.ask", body, headers=headers, timeout=20)
 
 
 def shown(plan: Plan, result: Result) -> str:
@@ -178,8 +204,13 @@ def shown(plan: Plan, result: Result) -> str:
         ),
         ("killed while others sent", ", ".join(result.kills) or "nobody"),
         ("boxes, cluster, headquarters and PostgreSQL together", f"{result.live / result.live_seconds:.0f} a second"),
+        *(
+            (f"of that, {what}", f"{1e6 * used / result.live:.0f} µs of a core a closure")
+            for what, used in result.cpu.items()
+        ),
         ("largest instance", f"{result.peak_mib} MB"),
         ("presence of 10 000 boxes", f"{result.presence_core_percent:.1f} % of a core"),
+        ("instances with nothing to do", f"{result.idle_core_percent:.1f} % of a core"),
         ("wrong", "; ".join(result.wrong) or "nothing"),
     ]
     if plan.rows:

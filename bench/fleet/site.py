@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -143,6 +144,17 @@ async def connected(site: FleetSite, who: Path | None = None) -> Any:
     """To any of the servers."""
     servers: Any = site.urls.split(",")
     return await site.nats.connect(servers, who)
+
+
+def cpu_of_all(site: FleetSite) -> dict[str, float]:
+    """Seconds of CPU so far of each part: of the boxes, those that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "boxes": ended.ru_utime + ended.ru_stime,
+        "cluster": sum(cpu_seconds(server.pid) for server in site.servers),
+        "headquarters": sum(cpu_seconds(instance.pid) for instance in site.instances),
+        "PostgreSQL": site.postgresql.cpu_seconds(cpu_seconds),
+    }
 
 
 def peak_kib(pid: int) -> int:

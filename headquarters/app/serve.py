@@ -24,6 +24,7 @@ from headquarters.findings.watch import Pace, Watch
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
+from headquarters.intake.tasks import ended
 from headquarters.intake.threads import Threads
 from headquarters.page.shared import Screens
 from headquarters.store.database import StoreError
@@ -119,12 +120,7 @@ async def _opened(store: Store, threads: Threads, copy: RegisterCopy, stop: asyn
 def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
     """Work that goes on until the stop."""
     task = asyncio.get_running_loop().create_task(work, name=name)
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.wait([task])
-
-    stack.push_async_callback(end)
+    stack.push_async_callback(ended, task)
 
 
 async def _watchdog() -> None:

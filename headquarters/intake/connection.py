@@ -55,11 +55,6 @@ async def connected(options: NatsOptions) -> Client:
     return client
 
 
-def inbox_prefix(client: Client) -> bytes:
-    """Of this client, for subscriptions that make an inbox of their own."""
-    return client.new_inbox().rpartition(".")[0].encode() + b"."
-
-
 async def _heard(error: Exception) -> None:
     """What the server says beside its answers; a refused subject is known by this alone."""
     log.warning("nats.error", reason=str(error)[:300])

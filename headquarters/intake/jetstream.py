@@ -17,13 +17,13 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo
 
-from exchange.cancellation import heed_cancellation
 from exchange.subjects import CLOSURES_STREAM
 from headquarters.core.reception import Message
-from headquarters.intake.connection import NatsOptions, connected, inbox_prefix
+from headquarters.intake.connection import NatsOptions, connected
 from headquarters.intake.credentials import BadCredentials
 from headquarters.intake.gather import AT_ONCE
 from headquarters.intake.presence_nats import Presences
+from headquarters.intake.pull import Pull, pulling
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import lowered, nim_of_subject, read_stream
 from headquarters.intake.threads import Threads
@@ -32,7 +32,6 @@ from headquarters.store.store import Store
 
 log = structlog.get_logger(__name__)
 
-FETCH_SECONDS = 5.0
 ACK_SECONDS = 60
 IN_FLIGHT = 20_000
 """Fetched and not yet acknowledged, by all instances together; as far may two of them be apart."""
@@ -69,7 +68,8 @@ class JetStreamIntake:
             await self._consumer(jetstream)
             async with Presences(client, self._options, self._reception).running():
                 await self._heal(client, jetstream)
-                await self._fetching(client, jetstream)
+                async with pulling(client, CLOSURES_STREAM, self._options.durable, AT_ONCE) as pull:
+                    await self._taking(pull, client, jetstream)
         finally:
             with contextlib.suppress(*TROUBLE):
                 await client.close()
@@ -107,17 +107,10 @@ class JetStreamIntake:
         await self._threads.run(self._store.closures.move, CLOSURES_STREAM, floor.stream_seq)
         log.info("storage.healed", read=count)
 
-    async def _fetching(self, client: Client, jetstream: JetStreamContext) -> None:
-        subscription = await jetstream.pull_subscribe_bind(
-            consumer=self._options.durable, stream=CLOSURES_STREAM, inbox_prefix=inbox_prefix(client)
-        )
+    async def _taking(self, pull: Pull, client: Client, jetstream: JetStreamContext) -> None:
         checked = asyncio.get_running_loop().time()
         while True:
-            try:
-                messages = await subscription.fetch(AT_ONCE, timeout=FETCH_SECONDS)
-            except nats.errors.TimeoutError:  # nothing new
-                messages = []
-            heed_cancellation()
+            messages = await pull.take()
             if messages:
                 await self._take(messages)
             self._reception.is_behind = bool(messages) and messages[-1].metadata.num_pending > 0

@@ -14,18 +14,18 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from exchange.cancellation import heed_cancellation
 from exchange.subjects import ASK, CLOSURE, PRESENCE_STREAM
 from headquarters.core.reception import Message, Refused
-from headquarters.intake.connection import NatsOptions, inbox_prefix
+from headquarters.intake.connection import NatsOptions
+from headquarters.intake.pull import pulling
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import lowered, nim_of_subject, read_stream
+from headquarters.intake.tasks import ended
 from headquarters.store.database import StoreError
 
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 200
-FETCH_SECONDS = 5.0
 AT_THE_SAME_TIME = 1000
 READING_AGAIN = 8
 """Boxes whose part of the stream is read at the same time."""
@@ -49,10 +49,7 @@ class Presences:
         try:
             yield
         finally:
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            await ended(*self._tasks)
             with contextlib.suppress(nats.errors.Error, OSError):
                 await subscription.unsubscribe()
 
@@ -93,14 +90,9 @@ class Presences:
         try:
             jetstream = self._client.jetstream(timeout=5)
             await jetstream.consumer_info(PRESENCE_STREAM, self._options.durable)
-            subscription = await jetstream.pull_subscribe_bind(
-                consumer=self._options.durable, stream=PRESENCE_STREAM, inbox_prefix=inbox_prefix(self._client)
-            )
-            while True:
-                heed_cancellation()
-                with contextlib.suppress(nats.errors.TimeoutError):
-                    messages = await subscription.fetch(AT_ONCE, timeout=FETCH_SECONDS)
-                    await asyncio.gather(*(self._heard(msg) for msg in messages))
+            async with pulling(self._client, PRESENCE_STREAM, self._options.durable, AT_ONCE) as pull:
+                while True:
+                    await asyncio.gather(*(self._heard(msg) for msg in await pull.take()))
         except (nats.errors.Error, nats.js.errors.Error, StoreError, OSError) as error:
             log.info("presence.no_stream", reason=f"{type(error).__name__}: {error}")
 

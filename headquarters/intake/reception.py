@@ -17,6 +17,7 @@ from exchange.trial import Trial
 from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Received, Refused, receive, signer
 from headquarters.intake.gather import Gatherer
+from headquarters.intake.tasks import ended
 from headquarters.intake.threads import Threads
 from headquarters.store.closures import Outcome, StaleRing
 from headquarters.store.database import StoreError
@@ -30,7 +31,7 @@ QUIET_MILLIS = 10_000
 """A book that got a closure that short ago is being sent: nothing is asked of it."""
 BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may take away."""
-PRESENCE_WAIT = 0.5
+PRESENCE_WAIT = 1.0
 """Seconds that a presence waits for those of other boxes: a transaction for each would be most of the work."""
 Result = Outcome | Refused
 Looked = tuple[Received, int]
@@ -59,9 +60,7 @@ class Reception:
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            await ended(*tasks)
 
     async def closure(self, message: Message) -> Outcome:
         """Durable when this returns; Refused, or StoreError when the database cannot be used now."""

@@ -12,7 +12,7 @@ async def test_small_fleet(tmp_path):
     """Every closure once, none lost, and the findings exactly what was left out."""
     if binaries() is None:
         pytest.skip(f"needs Debian's package {DEBIAN}")
-    plan = Plan(boxes=200, days=6, servers=1, instances=2, permille=20, kills=3, presences=20)
+    plan = Plan(boxes=200, days=6, servers=1, instances=2, permille=20, kills=3, presences=20, idle=0.1)
     result = await run(plan, tmp_path)
     assert result.wrong == []
     assert result.kills == ["instance", "postgresql", "leader"]

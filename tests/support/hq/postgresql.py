@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -74,6 +75,12 @@ class Cluster:
         name = url.partition("?")[0].rpartition("/")[2]
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def cpu_seconds(self, of_process: Callable[[int], float]) -> float:
+        """Of all its processes that are there, each by `of_process`."""
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return of_process(pid) + sum(of_process(int(child)) for child in children)
 
     def kill(self) -> None:
         """As a power cut: no checkpoint, no goodbye to anybody."""

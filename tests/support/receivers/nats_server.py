@@ -161,6 +161,10 @@ class NatsServer:
             finally:
                 await client.close()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
