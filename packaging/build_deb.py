@@ -54,6 +54,7 @@ FILES = {
     "systemd/mcfd-backup.timer": f"{UNITS}/mcfd-backup.timer",
     "systemd/mcfd-verify.service": f"{UNITS}/mcfd-verify.service",
     "systemd/mcfd-verify.timer": f"{UNITS}/mcfd-verify.timer",
+    "systemd/stick-mcfd@.service": f"{UNITS}/stick-mcfd@.service",
     "systemd/upgrade-mcfd.service": f"{UNITS}/upgrade-mcfd.service",
     "systemd/finish-upgrade-mcfd.service": f"{UNITS}/finish-upgrade-mcfd.service",
     "systemd/upgrade-mcfd.timer": f"{UNITS}/upgrade-mcfd.timer",

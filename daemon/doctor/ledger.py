@@ -20,6 +20,9 @@ from daemon.settings import Settings
 from daemon.store import Store
 from daemon.store.maintenance.verify import examine_shape
 
+AWAY_DAYS = 7
+"""After which somebody is reminded of the stick."""
+
 
 async def check_ledger(settings: Settings, now: int) -> list[Finding]:
     """Whose the files are is seen by whoever looks; what is in them, only as their owner, and not before they are his."""
@@ -93,7 +96,21 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[Finding]:
         found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
         if short_nim(machine.nim) in books:
             found += await _look_in_book(store, books[short_nim(machine.nim)], now)
+    in_use_since = min((key.created_at for key in await store.api_keys.list_keys()), default=now)
+    found.append(check_away(await store.retention.away_at(), in_use_since, now))
     return [*found, *check_upstream(settings, await store.outbox.backlog(), now)]
+
+
+def check_away(away_at: int, in_use_since: int, now: int) -> Finding:
+    """A disk that dies takes with it what is only on it. Times in ms, `away_at` 0 for never."""
+    todo = tr("sudo mcfd backup --all onto a stick, or plug in a stick called MCFD (docs/install.md)")
+    days = (now - away_at) // DAY
+    if away_at:
+        found = tr("the whole box was last copied to another disk {days} day(s) ago", days=days)
+        return ok("backup", found) if days <= AWAY_DAYS else warn("backup", found, todo)
+    if now - in_use_since <= AWAY_DAYS * DAY:
+        return ok("backup", tr("the whole box was not yet copied to another disk; it is new"))
+    return warn("backup", tr("the whole box was never copied to another disk"), todo)
 
 
 def check_keys(nim: str, *, has_key: bool) -> Finding:

@@ -25,6 +25,7 @@ NAMES: Mapping[str, Text] = {
     "last_invoice": Text("last invoice"),
     "upstream": Text("upstream"),
     "certificate": Text("certificate"),
+    "backup": Text("backup"),
     "isf": Text("ISF"),
     "printer": Text("printer"),
 }

@@ -43,6 +43,8 @@ def check_values(settings: Settings, fault: Fault) -> None:
     check_machines(settings, fault)
     if settings.upstream:
         check_upstream(settings.upstream, fault)
+    if settings.backup and bool(settings.backup.recipients) == bool(settings.backup.passphrase_file):
+        raise fault("backup", tr("needs either recipients or passphrase_file"))
     if settings.printer:
         check_printer(settings.printer, fault)
     urls: dict[str, str] = {}

@@ -340,6 +340,17 @@ class Logs(Section, frozen=True):
     ] = "auto"
 
 
+class Backup(Section, frozen=True):
+    """With one of the two the nightly backup also holds the whole box, and a stick called MCFD gets it when it is plugged in."""
+
+    recipients: Annotated[
+        tuple[Name, ...], key("Who can open backups of the whole box: public keys `age1…`, as `age-keygen` makes them.")
+    ] = ()
+    passphrase_file: Annotated[
+        Path | None, key("File with one line, the passphrase that opens them; only without `recipients`.")
+    ] = None
+
+
 class Settings(Section, frozen=True):
     """The whole file."""
 
@@ -360,6 +371,10 @@ class Settings(Section, frozen=True):
     ] = Company()
     printer: Annotated[
         Printer | None, key("The receipt printer of this box. Left out: documents are fetched, and printed elsewhere.")
+    ] = None
+    backup: Annotated[
+        Backup | None,
+        key("Encrypted backups of the whole box (`mcfd backup --all`). Left out: the nightly one is of the ledger."),
     ] = None
     logs: Annotated[Logs, key("What the daemon writes to stderr.")] = Logs()
     file: Path | None = None

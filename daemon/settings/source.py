@@ -47,8 +47,11 @@ class Origin:
         return SettingsError(str(self.file), key, reason)
 
 
-def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings in force, or SettingsError; relative paths are taken from the file's directory."""
+def load(
+    path: Path | None = None, environ: Mapping[str, str] = os.environ, *, stands_at: Path | None = None
+) -> Settings:
+    """The settings in force, or SettingsError; relative paths are taken from the file's directory, or from that of the place where it
+    will stand."""
     file = find(path)
     raw = _read(file)
     origin = Origin(file, overlay(raw, environ))
@@ -56,7 +59,8 @@ def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
         settings = msgspec.convert(raw, Settings, dec_hook=_decode)
     except msgspec.ValidationError as error:
         raise _explained(str(error), raw, origin) from None
-    settings = _anchored(msgspec.structs.replace(settings, file=file.absolute()), file.absolute().parent)
+    place = (stands_at or file).absolute()
+    settings = _anchored(msgspec.structs.replace(settings, file=place), place.parent)
     check_values(settings, origin.error)
     return settings
 

@@ -14,6 +14,7 @@ from daemon.store.outbox import Resettled
 from daemon.store.tables.meta import read_meta, write_meta
 
 VERIFIED_AT = "verified_at"
+AWAY_AT = "away_at"
 REST = 0.1
 
 
@@ -45,6 +46,14 @@ class Retention(LedgerAccess):
     async def verified_at(self) -> int:
         """When that was last so (ms), 0 for never."""
         return int(self._snapshot(lambda connection: read_meta(connection, VERIFIED_AT)) or 0)
+
+    async def note_away(self, *, at: int) -> None:
+        """A backup of the whole box is on another disk."""
+        await self._write(lambda connection: write_meta(connection, AWAY_AT, str(at)))
+
+    async def away_at(self) -> int:
+        """When that was last so (ms), 0 for never."""
+        return int(self._snapshot(lambda connection: read_meta(connection, AWAY_AT)) or 0)
 
     async def read_fact(self, name: str) -> str:
         """A value of `meta`; empty when it was never written."""

@@ -151,6 +151,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.settings": frozenset({"daemon.core", "daemon.language"}),
     "daemon.files": frozenset(),
     "daemon.owner": frozenset({"daemon.files"}),
+    "daemon.whole_box": frozenset({"daemon.files", "daemon.owner", "daemon.settings", "daemon.language"}),
     "daemon.tls": frozenset({"daemon.files", "daemon.settings", "daemon.language"}),
     "daemon.setup": frozenset(
         {
@@ -200,6 +201,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "daemon.language",
             "daemon.tls",
             "daemon.upstream",
+            "daemon.whole_box",
             "bridge",
         }
     ),
@@ -228,7 +230,7 @@ ONLY_IN: Mapping[str, tuple[str, ...]] = {
     "sqlalchemy": ("headquarters.store",),
     "alembic": ("headquarters.store",),
     "jinja2": ("daemon.api.page", "headquarters.page", "pagekit"),
-    "cryptography": ("daemon.tls", "daemon.upstream", "exchange.keys"),
+    "cryptography": ("daemon.tls", "daemon.upstream", "daemon.whole_box", "exchange.keys"),
 }
 
 LONGEST_FUNCTION = 60

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +17,18 @@ from daemon.cli.shared import (
     say,
     tell_progress,
 )
+from daemon.cli.whole_box import back_up_box, sealing, tell_left_out
 from daemon.core.audit import Actor
 from daemon.language import tr
 from daemon.language.system import reason
 from daemon.owner import as_owner, by_owner
-from daemon.rotation import backup_name, rotate
-from daemon.settings import load
+from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
+from daemon.settings import Settings, load
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+    from daemon.store.maintenance.backup import Progress
+    from daemon.store.maintenance.verify import Findings
 
 
 @click.command(
@@ -30,6 +37,7 @@ from daemon.settings import load
     epilog=examples(
         "mcfd backup /media/usb/mcfd.sqlite3",
         "mcfd backup --into /var/lib/mcfd/backups --keep-daily 14 --keep-monthly 12",
+        "sudo mcfd backup --all /media/usb/boitier.age",
     ),
 )
 @config_option
@@ -47,9 +55,30 @@ from daemon.settings import load
 @click.option("--by", "person", hidden=True, help="Whom the page makes it for, as the audit log has it.")
 @click.option("--from-address", "address", default="", hidden=True)
 @progress_option
+@click.option(
+    "--all",
+    "whole",
+    is_flag=True,
+    help=tr("The whole box, encrypted: ledger, configuration, credentials, authority, people."),
+)
+@click.option(
+    "--recipient", "recipients", multiple=True, metavar="age1…", help=tr("With --all: a public key that can open it.")
+)
+@click.option(
+    "--passphrase-file",
+    type=click.Path(path_type=Path),
+    metavar=tr("FILE"),
+    help=tr("With --all: the file with its passphrase; otherwise [backup], otherwise it is asked."),
+)
+@click.option(
+    "--when-configured",
+    is_flag=True,
+    help=tr("With --all: do nothing without a [backup] section, for the nightly one."),
+)
 @json_option
-def command(  # noqa: PLR0917  # one for each option
+def command(
     config: Path | None,
+    *,
     file: Path | None,
     into: Path | None,
     keep_daily: int | None,
@@ -58,30 +87,38 @@ def command(  # noqa: PLR0917  # one for each option
     person: str | None,
     address: str,
     telling: bool,
+    whole: bool,
+    recipients: tuple[str, ...],
+    passphrase_file: Path | None,
+    when_configured: bool,
     as_json: bool,
 ) -> None:
-    from daemon.store.maintenance.backup import backup
-
     if (file is None) == (into is None):
         raise click.UsageError(tr("FILE or --into FOLDER is needed"))
     if into is None and (keep_daily or keep_monthly):
         raise click.UsageError(tr("means something only with {other}", other="--into"))
+    if not whole and (recipients or passphrase_file or when_configured):
+        raise click.UsageError(tr("means something only with {other}", other="--all"))
     settings = load(config)
-    ledger = existing(settings)
+    if when_configured and settings.backup is None:
+        return
+    ledger, suffix = existing(settings), BOX_SUFFIX if whole else SUFFIX
+    lock = sealing(settings, recipients, passphrase_file) if whole else None
     with as_owner(into or Path()):
-        target = file or _dated(into)
+        target = file or _dated(into, suffix)
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure(tr("{path} exists already", path=target))
-    try:
-        with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
-            findings = backup(ledger, copy, at=now(), progress=tell_progress if telling else lambda _, __: None)
-    except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+    progress = tell_progress if telling else lambda _, __: None
+    findings = (
+        _ledger_copied(ledger, target, progress) if lock is None else _box_copied(settings, target, *lock, progress)
+    )
     with as_owner(into or Path()):
-        gone = rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly) if into and keep_daily else []
+        gone = (
+            rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix) if into and keep_daily else []
+        )
     typed = whoever_types()
     by, detail = (Actor(person, address), {"through": typed.name}) if person else (typed, {})
-    with_ledger(settings, lambda store: store.audit.note("backup.taken", str(target), at=now(), by=by, detail=detail))
+    _note(settings, target, whole=whole, by=by, detail=detail)
     if as_json:
         print_json({"backup": str(target), "deleted": [str(path) for path in gone], **figures(findings)})
         return
@@ -97,7 +134,37 @@ def command(  # noqa: PLR0917  # one for each option
         say(tr("deleted: {path}", path=path))
 
 
-def _dated(into: Path | None) -> Path:
+def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> Findings:
+    from daemon.store.maintenance.backup import backup
+
+    try:
+        with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
+            return backup(ledger, copy, at=now(), progress=progress)
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+
+
+def _box_copied(settings: Settings, target: Path, keys: list[bytes], passphrase: str, progress: Progress) -> Findings:
+    findings, left_out = back_up_box(settings, target, keys, passphrase, progress)
+    tell_left_out(left_out)
+    return findings
+
+
+def _note(settings: Settings, target: Path, *, whole: bool, by: Actor, detail: dict[str, str]) -> None:
+    """In the audit log; of the whole box on another disk than the ledger's also as what `doctor` asks for."""
+    is_away = whole and target.stat().st_dev != settings.storage.path.stat().st_dev
+
+    async def job(store: Store) -> None:
+        await store.audit.note(
+            "backup.taken", str(target), at=now(), by=by, detail={**detail, "all": "yes"} if whole else detail
+        )
+        if is_away:
+            await store.retention.note_away(at=now())
+
+    with_ledger(settings, job)
+
+
+def _dated(into: Path | None, suffix: str) -> Path:
     folder = into or Path()
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / backup_name(datetime.now(UTC))
+    return folder / backup_name(datetime.now(UTC), suffix)

@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from daemon.cli.ledger import figures, now, whoever_types, with_ledger
 from daemon.cli.shared import Failure, config_option, examples, json_option, print_json, say
+from daemon.cli.whole_box import restore_box, tell_restored
 from daemon.language import tr
 from daemon.owner import as_owner, for_owner
-from daemon.settings import load
+from daemon.settings import Settings, load
+
+if TYPE_CHECKING:
+    from daemon.store.maintenance.backup import Restored
 
 
 @click.command(
@@ -17,7 +22,7 @@ from daemon.settings import load
     help=tr(
         "Put a copy back in the ledger's place (daemon stopped). It is compared with the machine at the next start."
     ),
-    epilog=examples("mcfd restore /media/usb/mcfd.sqlite3"),
+    epilog=examples("mcfd restore /media/usb/mcfd.sqlite3", "sudo mcfd restore --all /media/usb/boitier.age"),
 )
 @config_option
 @click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
@@ -27,14 +32,51 @@ from daemon.settings import load
     type=click.IntRange(min=0),
     help=tr("Number of the last Z on paper, where the box remembers none (a new disk)."),
 )
+@click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
+@click.option(
+    "--identity",
+    type=click.Path(path_type=Path),
+    metavar=tr("FILE"),
+    help=tr("With --all: the file with the private key (age) that opens it."),
+)
+@click.option(
+    "--passphrase-file",
+    type=click.Path(path_type=Path),
+    metavar=tr("FILE"),
+    help=tr("With --all: the file with its passphrase; otherwise it is asked."),
+)
 @json_option
-def command(config: Path | None, file: Path, yes: bool, last_z: int | None, as_json: bool) -> None:
-    from daemon.store.maintenance.backup import restore
-
-    settings = load(config)
-    path = settings.storage.path
+def command(
+    config: Path | None,
+    file: Path,
+    *,
+    yes: bool,
+    last_z: int | None,
+    whole: bool,
+    identity: Path | None,
+    passphrase_file: Path | None,
+    as_json: bool,
+) -> None:
     if not file.is_file():
         raise Failure(tr("{path} cannot be read: {why}", path=file, why=tr("there is no such file")))
+    if whole:
+        settings, restored, written = restore_box(file, config, identity, passphrase_file, last_z=last_z, yes=yes)
+        _note(settings, file)
+        if as_json:
+            print_json({**_told(settings, restored), "written": [str(path) for path in written]})
+        else:
+            tell_restored(settings, restored, written)
+        return
+    if identity or passphrase_file:
+        raise click.UsageError(tr("means something only with {other}", other="--all"))
+    settings = load(config)
+    _restore_ledger(settings, file, yes=yes, last_z=last_z, as_json=as_json)
+
+
+def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: int | None, as_json: bool) -> None:
+    from daemon.store.maintenance.backup import restore
+
+    path = settings.storage.path
     if path.exists() and path.samefile(file):
         raise Failure(tr("{path} is the ledger itself", path=file))
     if path.exists() and not yes:
@@ -43,15 +85,9 @@ def command(config: Path | None, file: Path, yes: bool, last_z: int | None, as_j
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     with for_owner(file, path.parent) as source, as_owner(path.parent):
         restored = restore(source, path, at=now(), last_z=last_z)
-    with_ledger(
-        settings,
-        lambda store: store.audit.note(
-            "ledger.restored", str(path), at=now(), by=whoever_types(), detail={"from": str(file)}
-        ),
-    )
+    _note(settings, file)
     if as_json:
-        aside = str(restored.aside) if restored.aside else None
-        print_json({"ledger": str(path), "aside": aside, **figures(restored.findings)})
+        print_json(_told(settings, restored))
         return
     findings = restored.findings
     say(
@@ -65,3 +101,16 @@ def command(config: Path | None, file: Path, yes: bool, last_z: int | None, as_j
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
     say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))
+
+
+def _note(settings: Settings, file: Path) -> None:
+    by, path = whoever_types(), settings.storage.path
+    with_ledger(
+        settings,
+        lambda store: store.audit.note("ledger.restored", str(path), at=now(), by=by, detail={"from": str(file)}),
+    )
+
+
+def _told(settings: Settings, restored: Restored) -> dict[str, object]:
+    aside = str(restored.aside) if restored.aside else None
+    return {"ledger": str(settings.storage.path), "aside": aside, **figures(restored.findings)}

@@ -1,0 +1,136 @@
+"""`backup --all` and `restore --all`: a dead box, from its encrypted file to the same box again."""
+
+import json
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+from support.command import CONFIG, NIM, Command, audited
+from support.ledgers.ledger import Till, opened
+
+from daemon.core.clock import DAY
+from daemon.doctor.ledger import check_away
+from daemon.whole_box.age import Opened, generate, read_identity
+
+MORE = """
+[server]
+tls = "internal"
+
+[upstream]
+kind = "https"
+url = "https://hq.example/closures"
+secret_file = "credentials/upstream.secret"
+"""
+SECRET = "whsec_" + "A" * 40
+
+
+@pytest.fixture
+async def box(tmp_path: Path) -> Command:
+    """A box in use: two closures, a person, an authority, a secret."""
+    folder = tmp_path / "old"
+    (folder / "credentials").mkdir(parents=True)
+    (folder / "credentials" / "upstream.secret").write_text(SECRET + "\n")
+    (folder / "passphrase").write_text("six mots\n")
+    box = Command(folder, CONFIG + MORE)
+    async with opened(box.ledger) as store:
+        till = await Till.of(store)
+        for _ in range(2):
+            await till.sell()
+            await till.close()
+        await store.people.create("awa", "manager", "un mot de passe", at=till.at)
+    box.ok("tls", "init")
+    return box
+
+
+def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
+    """Ledger, people, configuration, secrets and the authority, so that no till has to trust anew; the last Z is asked, since the dead
+    disk may have given more numbers than the backup has."""
+    file = tmp_path / "stick.age"
+    told = box.json("backup", "--all", str(file), "--passphrase-file", str(box.folder / "passphrase"))
+    assert (told["records"], told["closures"]) == (2, 2)
+    assert SECRET.encode() not in file.read_bytes()
+    (tmp_path / "new").mkdir()
+    new = Command(tmp_path / "new")
+    new.config.unlink()
+    told = new.json(
+        *("restore", "--all", str(file), "--config", str(new.config)),
+        *("--passphrase-file", str(box.folder / "passphrase")),
+    )
+    assert (told["records"], told["aside"]) == (2, None)
+    for name in ("mcfd.toml", "credentials/upstream.secret", "tls/ca.pem", "tls/ca.key", "tls/server.pem"):
+        assert (new.folder / name).read_bytes() == (box.folder / name).read_bytes(), name
+    assert stat.S_IMODE((new.folder / "tls/ca.key").stat().st_mode) == 0o600
+    assert new.ok("verify")
+    assert [person["name"] for person in new.json("users", "list")] == ["awa"]
+    assert len(audited(new, "ledger.restored")) == 1
+    assert len(audited(box, "backup.taken")) == 1
+
+
+def test_nothing_is_replaced_unasked_and_what_was_there_is_kept(box: Command, tmp_path: Path) -> None:
+    """On a box in use `--yes` is needed; the configuration and the ledger that were there stand aside."""
+    file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(box.folder / "passphrase"))
+    box.ok("backup", "--all", str(file), *phrase)
+    refused = box.run("restore", "--all", str(file), *phrase)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    told = box.json("restore", "--all", str(file), *phrase, "--yes")
+    assert Path(told["aside"]).exists()
+    assert len(list(box.folder.glob("mcfd.toml.replaced-*"))) == 1
+
+
+def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -> None:
+    """With `[backup] recipients` nothing is asked, and the box itself cannot open what it made; a wrong key or a file of something
+    else changes nothing."""
+    identity, recipient = generate()
+    (tmp_path / "id").write_text(identity)
+    (tmp_path / "other").write_text(generate()[0])
+    assert box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--when-configured") == ""
+    box.config.write_text(box.config.read_text() + f'\n[backup]\nrecipients = ["{recipient}"]\n')
+    box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--keep-daily", "2", "--when-configured")
+    (file,) = (tmp_path / "b").iterdir()
+    assert file.name.endswith(".box.age")
+    before = box.config.read_bytes()
+    for arguments in ((), ("--identity", str(tmp_path / "other"))):
+        assert box.run("restore", "--all", str(file), "--yes", *arguments).returncode in {1, 2}
+    assert box.run("restore", "--all", str(box.ledger), "--yes").returncode == 1
+    assert box.config.read_bytes() == before
+    with (
+        file.open("rb") as source,
+        tarfile.open(fileobj=Opened(source, identities=[read_identity(identity)]), mode="r|") as archive,
+    ):
+        names = archive.getnames()
+    assert {"manifest.json", "mcfd.toml", "ledger.sqlite3", "files/upstream.secret_file", "authority/ca.key"} <= set(
+        names
+    )
+    assert box.json("restore", "--all", str(file), "--yes", "--identity", str(tmp_path / "id"))["closures"] == 2
+
+
+def test_what_is_missing_is_told(box: Command, tmp_path: Path) -> None:
+    """The authority's key may be kept away from the box; a secret that is not there is told by its path."""
+    (box.folder / "tls/ca.key").unlink()
+    (box.folder / "credentials/upstream.secret").unlink()
+    done = box.run("backup", "--all", str(tmp_path / "f"), "--passphrase-file", str(box.folder / "passphrase"))
+    assert done.returncode == 0, done.stderr
+    assert "tls/ca.key" in done.stderr
+    assert "upstream.secret" in done.stderr
+    assert NIM in json.dumps(box.json("machine", "list"))
+
+
+def test_doctor_reminds_of_the_copy_on_another_disk(box: Command) -> None:
+    """A copy beside the ledger dies with it and does not count; one on another disk does, for a week."""
+    box.ok("keys", "create", "--nim", NIM)
+    found = {each["check"]: each for each in json.loads(box.run("doctor", "--json").stdout)["checks"]}
+    assert (found["backup"]["state"], "it is new" in found["backup"]["found"]) == ("ok", True)
+    assert check_away(0, 0, 8 * DAY).state == "warn"
+    assert check_away(DAY, 0, 8 * DAY).state == "ok"
+    assert check_away(DAY, 0, 10 * DAY).state == "warn"
+    elsewhere = Path("/dev/shm")  # noqa: S108  another file system than the ledger's
+    if elsewhere.stat().st_dev == box.ledger.stat().st_dev:
+        pytest.skip("there is one disk only")
+    target = elsewhere / f"mcfd-test-{box.folder.parent.name}.age"
+    try:
+        box.ok("backup", "--all", str(target), "--passphrase-file", str(box.folder / "passphrase"))
+    finally:
+        target.unlink(missing_ok=True)
+    found = {each["check"]: each for each in json.loads(box.run("doctor", "--json").stdout)["checks"]}
+    assert "0 day(s) ago" in found["backup"]["found"]
