@@ -12,6 +12,7 @@ import msgspec
 
 from daemon.core.clock import zone
 from daemon.core.machine.nim import same_machine
+from daemon.settings.backup import Backup
 from daemon.settings.paper import Company, Printer
 from daemon.settings.section import Section, key
 
@@ -338,17 +339,6 @@ class Logs(Section, frozen=True):
         Literal["auto", "json", "console"],
         key("`json`: one object a line; `console`: for eyes; `auto`: `console` on a terminal, else `json`."),
     ] = "auto"
-
-
-class Backup(Section, frozen=True):
-    """With one of the two the nightly backup also holds the whole box, and a stick called MCFD gets it when it is plugged in."""
-
-    recipients: Annotated[
-        tuple[Name, ...], key("Who can open backups of the whole box: public keys `age1…`, as `age-keygen` makes them.")
-    ] = ()
-    passphrase_file: Annotated[
-        Path | None, key("File with one line, the passphrase that opens them; only without `recipients`.")
-    ] = None
 
 
 class Settings(Section, frozen=True):
