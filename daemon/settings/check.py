@@ -12,9 +12,9 @@ from urllib.parse import SplitResult, urlsplit
 from daemon.core.clock import zone
 from daemon.language import tr
 from daemon.language.system import reason
-from daemon.settings.model import LABELS, Place, Reports, Server, Settings, Upstream, Webhook
+from daemon.settings.model import Place, Reports, Server, Settings, Upstream, Webhook
 from daemon.settings.origin import origin_of
-from daemon.settings.paper import Printer
+from daemon.settings.paper import LABELS, Printer
 from daemon.settings.secrets import read_secret, secret_path
 from daemon.settings.section import Section
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -13,7 +12,7 @@ import msgspec
 from daemon.core.clock import zone
 from daemon.core.machine.nim import same_machine
 from daemon.settings.backup import Backup
-from daemon.settings.paper import Company, Printer
+from daemon.settings.paper import LABELS, Company, Language, Printer
 from daemon.settings.section import Section, key
 
 
@@ -46,7 +45,6 @@ RecordingSize = Annotated[int, msgspec.Meta(ge=0, le=1024)]
 NameBytes = Annotated[int, msgspec.Meta(ge=0, le=200)]
 Tries = Annotated[int, msgspec.Meta(ge=1, le=10)]
 RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
-Language = Literal["fr", "en"]
 EventType = Literal[
     "cert.issued",
     "mcf.connected",
@@ -57,25 +55,6 @@ EventType = Literal[
     "taxserver.alert",
     "printer.failed",
 ]
-
-LABELS: Mapping[Language, Mapping[str, str]] = {
-    "fr": {
-        "E": "Espèces",
-        "V": "Virement",
-        "C": "Carte bancaire",
-        "M": "Mobile money",
-        "B": "Chèque",
-        "A": "Autre",
-    },
-    "en": {
-        "E": "Cash",
-        "V": "Bank transfer",
-        "C": "Bank card",
-        "M": "Mobile money",
-        "B": "Cheque",
-        "A": "Other",
-    },
-}
 
 
 class Server(Section, frozen=True):

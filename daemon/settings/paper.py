@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -11,6 +12,27 @@ from daemon.settings.section import Section, key
 Line = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 Cadastral = Annotated[str, msgspec.Meta(pattern=r"^([0-9A-Za-z]{4} ?[0-9A-Za-z]{3} ?[0-9A-Za-z]{4})?\Z")]
 PrinterTimeout = Annotated[float, msgspec.Meta(gt=0, le=60)]
+
+Language = Literal["fr", "en"]
+
+LABELS: Mapping[Language, Mapping[str, str]] = {
+    "fr": {
+        "E": "Espèces",
+        "V": "Virement",
+        "C": "Carte bancaire",
+        "M": "Mobile money",
+        "B": "Chèque",
+        "A": "Autre",
+    },
+    "en": {
+        "E": "Cash",
+        "V": "Bank transfer",
+        "C": "Bank card",
+        "M": "Mobile money",
+        "B": "Cheque",
+        "A": "Other",
+    },
+}
 
 
 class Company(Section, frozen=True):
