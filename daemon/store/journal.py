@@ -21,6 +21,10 @@ class Journal(LedgerAccess):
         """Newest first; go on with `before_seq` = the seq of the last one."""
         return await self._read(partial(journal.journal, book=book, page=page))
 
+    async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
+        """Of the next `page.limit` entries those that may have the text in their customer, and the `before_seq` to go on with."""
+        return await self._read(partial(journal.of_customer, book=book, page=page, wanted=wanted))
+
     async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:
         """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
         after = 0

@@ -220,6 +220,11 @@ class Journal(Protocol):
         """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
         ...
 
+    async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
+        """Of the next `page.limit` entries, newest first, those in which the text stands, in the customer or elsewhere; and the
+        `before_seq` to go on with, 0 at the end."""
+        ...
+
     def iterate(self, book: Book, start: int, end: int) -> AsyncIterator[Record]:
         """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
         ...

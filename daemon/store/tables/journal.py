@@ -4,6 +4,7 @@ A range of time becomes a range of seq by the checkpoints, since time never goes
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -13,13 +14,16 @@ from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of
+from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of, unpack
 from daemon.store.tables.book.totals import bracket
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 
 CHUNK = 128
 """Records read at a time by a stream: flat memory, and no read transaction that would keep the WAL from being reused."""
+
+WALKED = 2000
+"""Entries gone back through before the indexes of the numbers are asked."""
 
 _LAST = sys.maxsize
 
@@ -34,10 +38,50 @@ def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Reco
     last = _LAST if upto is None else upto
     if page.before_seq:
         last = min(last, page.before_seq - 1)
-    state = page.state or ""
-    asked = (state, state, page.type, page.type, page.amount, page.amount, page.part, page.part)
-    values = (book.id, after, last, page.start, page.end, *asked, page.limit)
+    between = (after, last, page.start, page.end)
+    asked = _asked(page)
+    if page.part:
+        return _with_part(connection, book, page, between)
+    values = (book.id, *between, *asked, "", "", page.limit)
     return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
+
+
+def _asked(page: Page) -> tuple[object, ...]:
+    state = page.state or ""
+    return (state, state, page.type, page.type, page.amount, page.amount)
+
+
+def _with_part(
+    connection: sqlite3.Connection, book: Book, page: Page, between: tuple[int, int, int, int]
+) -> list[Record]:
+    """A part that many numbers have is soon found on the way back from the newest one; any other by the indexes of the numbers."""
+    after, last, *times = between
+    (newest,) = connection.execute(_SQL["newest"], (book.id, last)).fetchone()
+    walked = (book.id, max(after, newest - WALKED), last, *times, *_asked(page), page.part, page.part, page.limit)
+    rows = connection.execute(_SQL["newest_first"], walked).fetchall()
+    if len(rows) < page.limit and newest - WALKED > after:
+        values = (book.id, page.part, book.id, page.part, *between, *_asked(page), page.limit)
+        rows = connection.execute(_SQL["with_part"], values).fetchall()
+    return [record_of(row) for row in rows]
+
+
+def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
+    """Those of the next `page.limit` entries, newest first, in whose invoice that text may stand, and the seq to go on before: 0
+    at the end. Whether it is the customer's has to be looked at in the record: reading one costs ten times what this does."""
+    after, upto = bracket(connection, book, page.start, page.end)
+    last = _LAST if upto is None else upto
+    last = min(last, page.before_seq - 1) if page.before_seq else last
+    values = (book.id, after, last, page.start, page.end, *_asked(page), page.limit)
+    rows = connection.execute(_SQL["payloads"], values).fetchall()
+    needle = longest_plain(wanted)
+    hits = [seq for seq, payload in rows if needle in unpack(payload).lower()]
+    found = [record_of(connection.execute(_SQL["of_seq"], (book.id, seq)).fetchone()) for seq in hits]
+    return found, rows[-1][0] if len(rows) == page.limit else 0
+
+
+def longest_plain(text: str) -> bytes:
+    """The longest run of ASCII in it, in small letters, as it stands in an invoice's bytes."""
+    return max(re.split(r"[^\x00-\x7f]+", text.lower()), key=len).encode()
 
 
 def chunk(connection: sqlite3.Connection, book: Book, start: int, end: int, after_seq: int) -> list[Record]:

@@ -4,6 +4,26 @@ WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AN
     AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?) AND (? = '' OR instr(number, ?) > 0)
 ORDER BY seq DESC LIMIT ?;
 
+-- name: with_part
+-- The numbers alone, in their indexes, are a twentieth of the rows.
+SELECT {columns} FROM certification
+WHERE id IN (
+        SELECT id FROM certification INDEXED BY certification_number
+        WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed') AND instr(number, ?) > 0
+        UNION ALL
+        SELECT id FROM certification INDEXED BY certification_failed_number
+        WHERE book_id = ? AND state IN ('refused', 'abandoned') AND instr(number, ?) > 0
+    )
+    AND +seq > ? AND +seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
+    AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?)
+ORDER BY +seq DESC LIMIT ?;
+
+-- name: payloads
+SELECT seq, payload FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
+    AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?)
+ORDER BY seq DESC LIMIT ?;
+
 -- name: oldest_first
 SELECT {columns} FROM certification
 WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
@@ -24,3 +44,9 @@ WHERE book_id = ? AND reference_epoch = ? AND reference_fvc = ? AND state IN ('c
 SELECT {columns} FROM certification
 WHERE book_id = ? AND (reference_epoch, reference_fvc) = (SELECT epoch, fvc FROM certification WHERE id = ?)
     AND state = 'certified' ORDER BY seq LIMIT 100;
+
+-- name: newest
+SELECT coalesce(max(seq), 0) FROM certification WHERE book_id = ? AND seq <= ?;
+
+-- name: of_seq
+SELECT {columns} FROM certification WHERE book_id = ? AND seq = ?;

@@ -33,7 +33,7 @@ async def read_page(worker: MachineWorker, page: Page) -> JournalPage:
     async for records in _batches(worker, page):
         for part in _slices(await _dated(worker, records)):
             entries += [journal_entry(record, z_number) for record, z_number in part]
-            await _make_way(worker)
+            await make_way(worker)
         last_seq = records[-1].seq
     more = len(entries) == page.limit and last_seq > 1
     return JournalPage(worker.book.nim, len(entries), str(last_seq) if more else None, tuple(entries))
@@ -83,7 +83,7 @@ async def read_in_slices(worker: MachineWorker, page: Page) -> AsyncGenerator[Se
         if len(batch) == BATCH:
             for part in _slices(await _dated(worker, batch)):
                 yield part
-                await _make_way(worker)
+                await make_way(worker)
             batch.clear()
     for part in _slices(await _dated(worker, batch)):
         yield part
@@ -116,5 +116,6 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
     return slices
 
 
-async def _make_way(worker: MachineWorker) -> None:
+async def make_way(worker: MachineWorker) -> None:
+    """Between two slices of a long reading."""
     await asyncio.sleep(REST if worker.waiting else 0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import Page
+from daemon.usecases.reports.journal import make_way
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLICE = 500
@@ -60,12 +60,13 @@ async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Foun
     found: list[Record] = []
     wanted, looked, before = asked.text.casefold(), 0, page.before_seq
     while looked < BUDGET and len(found) < page.limit:
-        piece = await worker.journal.page(worker.book, msgspec.structs.replace(page, before_seq=before, limit=SLICE))
-        found += [record for record in piece if wanted in _customer(record)]
-        looked, before = looked + len(piece), piece[-1].seq if piece else 0
-        if len(piece) < SLICE:
+        piece = msgspec.structs.replace(page, before_seq=before, limit=SLICE)
+        records, before = await worker.journal.of_customer(worker.book, piece, asked.text)
+        found += [record for record in records if wanted in _customer(record)]
+        looked += SLICE
+        if not before:
             return Found(await _dated(worker, found), 0, complete=True)
-        await asyncio.sleep(0)
+        await make_way(worker)
     return Found(await _dated(worker, found), before, complete=False)
 
 

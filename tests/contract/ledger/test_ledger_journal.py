@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.ledgers.ledger import MINUTE, NIM, START, Till, code_of, invoice, opened
 
@@ -131,3 +132,43 @@ async def test_a_stream_can_be_left(store: Store, till: Till) -> None:
     assert {record.number for record in await asyncio.gather(*(first() for _ in range(10)))} == {"S-1"}
     assert till.at > START + MINUTE
     assert till.book.nim == NIM
+
+
+@pytest.mark.parametrize("walked", [0, 3, 1000])
+async def test_a_part_of_a_number_is_found_however_far_back(store: Store, till: Till, monkeypatch, walked: int) -> None:
+    """On the way back from the newest one or by the indexes of the numbers: the same entries, newest first, page by page, also with an
+    amount asked for; a part with a wildcard of SQL in it stands for itself."""
+    monkeypatch.setattr(journal, "WALKED", walked)
+    records = await sold(till, 30)
+    part = records[4].number[-2:]
+    wanted = [record.number for record in reversed(records) if part in record.number]
+    assert len(wanted) >= 1
+    page = Page(0, ALWAYS, part=part, limit=1)
+    found: list[Record] = []
+    while piece := await store.journal.page(till.book, page):
+        found += piece
+        page = Page(0, ALWAYS, part=part, limit=1, before_seq=piece[-1].seq)
+    assert [record.number for record in found] == wanted
+    amount = records[4].total_ttc
+    only = await store.journal.page(till.book, Page(0, ALWAYS, part=part, amount=amount))
+    assert [record.number for record in only] == [records[4].number]
+    assert await store.journal.page(till.book, Page(0, ALWAYS, part="%")) == []
+
+
+async def test_entries_with_a_text_in_them_are_told_slice_by_slice(store: Store, till: Till) -> None:
+    """In small or capital letters, with accents or without an ASCII letter at all: none that has it is left out."""
+    customers = ("Boulangerie Wend Panga", "Épicerie Sahel", "Ñandù", "")
+    for name in customers:
+        sale = invoice(f"C-{name}")
+        await till.certify(msgspec.structs.replace(sale, customer=msgspec.structs.replace(sale.customer, name=name)))
+    for wanted, name in (("wend PANGA", customers[0]), ("épicerie", customers[1]), ("ñ", customers[2])):
+        found: list[Record] = []
+        before = 0
+        while True:
+            piece, before = await store.journal.of_customer(
+                till.book, Page(0, ALWAYS, limit=1, before_seq=before), wanted
+            )
+            found += piece
+            if not before:
+                break
+        assert name in {record.invoice.customer.name for record in found}, wanted
