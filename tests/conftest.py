@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-PATIENCE_SECONDS = 3.0
+PATIENCE_SECONDS = 15.0
 ASYNC_TEST_SECONDS = 240
 """Shorter than pytest's own limit, which for an async test can only end the whole worker: a signal does not interrupt an
 idle uvloop. Cancelled from inside, the test fails like any other, says where it stood and tears down what it began."""

@@ -159,7 +159,7 @@ class Served:
             for piece in pieces:
                 writer.write(piece)
                 await writer.drain()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 return await reader.read()
         finally:
             writer.close()
@@ -176,7 +176,7 @@ class Served:
 Serve = Callable[..., Awaitable[Served]]
 
 
-async def until(fact: Callable[[], object], patience: float = 5.0) -> None:
+async def until(fact: Callable[[], object], patience: float = 30.0) -> None:
     """Waits for a condition, and fails when it does not come."""
     async with asyncio.timeout(patience):
         while not fact():  # noqa: ASYNC110  a condition of somebody else's, in a test

@@ -61,7 +61,7 @@ def quick(factor: float = 1.0) -> Timers:
     )
 
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class MemoryShop:

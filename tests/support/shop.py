@@ -30,7 +30,7 @@ from daemon.store.store import Store
 
 NIM = "EL02000015-1"
 IFU = "00084440Y"
-PATIENCE = 20.0
+PATIENCE = 60.0
 BIN = Path(sys.executable).parent
 
 

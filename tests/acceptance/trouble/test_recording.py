@@ -50,7 +50,7 @@ def test_a_retry_has_a_file_that_the_log_names(tmp_path) -> None:
         assert shop.certify(invoice("F-2")).status_code == 200
         retry = wait_for(lambda: shop.events("line.retry"), "the retry")[-1]
         path = path_of(folder_of(shop), retry["incident"])
-        wait_for(path.exists, "the incident's file", patience=5)
+        wait_for(path.exists, "the incident's file")
         shop.stop_daemon()
         found = read(path.read_text())
         assert any(b"F-1" in event.data for event in found.events)
@@ -65,7 +65,7 @@ def test_attention_names_its_incident(tmp_path) -> None:
         shop.machines[0].order("counters", tc=0, fvc=0)
         attention = wait_for(lambda: shop.events("machine.attention"), "attention")[-1]["found"]
         name = attention.partition("incident ")[2].rstrip(")")
-        wait_for(path_of(folder_of(shop), name).exists, "the incident's file", patience=5)
+        wait_for(path_of(folder_of(shop), name).exists, "the incident's file")
 
 
 def test_nothing_is_recorded_where_it_is_switched_off(tmp_path) -> None:

@@ -146,7 +146,7 @@ def write_ballast(folder: Path, left: int) -> None:
 
 
 async def until_well(store: Store) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             try:
                 await store.ledger.check_free_space(LIVE)

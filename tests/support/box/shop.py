@@ -14,7 +14,7 @@ from support.box.debian import Debian
 
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 # The simulated machine, which keeps its counters while it is away. It is started once its line is there.
 MACHINE = f"""\
 [Service]

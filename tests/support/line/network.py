@@ -14,7 +14,7 @@ from typing import Self
 
 from support.tools import need
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def free_port() -> int:

@@ -182,7 +182,7 @@ def z_numbers(events: list[dict], nim: str) -> list[int]:
     return [int(event["subject"]) for event in events if event["source"] == f"/mcf/{nim}"]
 
 
-async def until(condition, deadline: float = 30.0, every: float = 0.02) -> None:
+async def until(condition, deadline: float = 60.0, every: float = 0.02) -> None:
     """Wait for what `condition()` says; it may be a coroutine function."""
     end = time.monotonic() + deadline
     while True:

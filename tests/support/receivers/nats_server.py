@@ -137,12 +137,12 @@ class NatsServer:
                 self._command, stdout=log, stderr=log, env={**os.environ, "HQ_NAME": self.name}
             )
 
-    async def up(self, deadline: float = 20.0) -> None:
+    async def up(self, deadline: float = 60.0) -> None:
         """Started, and JetStream answers."""
         self.start()
         await self.wait(deadline)
 
-    async def wait(self, deadline: float = 20.0) -> None:
+    async def wait(self, deadline: float = 60.0) -> None:
         until = time.monotonic() + deadline
         while True:
             assert self._process.poll() is None, self._log.read_text()[-2000:]
@@ -181,7 +181,7 @@ def cluster(site: NatsSite) -> list[NatsServer]:
     ]
 
 
-async def add_stream(client, file: str, deadline: float = 20.0) -> None:
+async def add_stream(client, file: str, deadline: float = 60.0) -> None:
     """What `nats stream add STREAM --config FILE` does, and then the reader's consumer."""
     config = (CONFIG / file).read_bytes()
     name = json.loads(config)["name"]
@@ -206,7 +206,7 @@ async def _api(client, call: str, body: bytes, deadline: float) -> None:
         await asyncio.sleep(0.1)
 
 
-async def read_events(client, deadline: float = 20.0) -> list[dict]:
+async def read_events(client, deadline: float = 60.0) -> list[dict]:
     """All messages of the stream in order, each id once: what a headquarters' table holds."""
     jetstream = client.jetstream()
     until = time.monotonic() + deadline

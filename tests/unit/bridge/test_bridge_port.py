@@ -41,7 +41,7 @@ class Listener:
         self._news.set()
 
     async def news(self) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self._news.wait()
         self._news.clear()
 

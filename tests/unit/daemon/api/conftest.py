@@ -73,7 +73,7 @@ async def serve(usecases: UseCases, workers: MachineWorkers) -> AsyncIterator[Se
             await server.start()
             stack.push_async_callback(server.stop)
             scheme = "https" if config and "tls_cert" in config else "http"
-            client = httpx.AsyncClient(base_url=f"{scheme}://127.0.0.1:{server.port}", verify=False, timeout=5)  # noqa: S501
+            client = httpx.AsyncClient(base_url=f"{scheme}://127.0.0.1:{server.port}", verify=False, timeout=30)  # noqa: S501
             await stack.enter_async_context(client)
             return Served(server, client)
 

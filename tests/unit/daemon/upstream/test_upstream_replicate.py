@@ -66,7 +66,7 @@ class Rig:
     async def until(self, condition):
         task = asyncio.create_task(self.replicator.run())
         try:
-            await until(condition, deadline=5, every=0)
+            await until(condition, deadline=30, every=0)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -187,10 +187,10 @@ async def test_what_was_refused_is_offered_again_after_a_delivery():
         rig.now += pause
         outbox.add(NIM, 1)
         rig.replicator.wake(NIM, "live")
-        await until(lambda: [number for _, number in receiver.taken] == expected, deadline=5, every=0)
+        await until(lambda: [number for _, number in receiver.taken] == expected, deadline=30, every=0)
 
     try:
-        await until(lambda: outbox.states() == ["parked", "sent"], deadline=5, every=0)
+        await until(lambda: outbox.states() == ["parked", "sent"], deadline=30, every=0)
         await after(HOUR_MS // 2, [2, 3])
         assert outbox.states() == ["parked", "sent", "sent"]
         await after(HOUR_MS, [2, 3, 4, 1])
@@ -322,7 +322,7 @@ async def test_an_hour_and_a_day_behind(monkeypatch):
         rig.now = row.entry.created_at + age
         looks = outbox.looks
         with capture_logs() as logs:
-            await until(lambda: outbox.looks >= looks + 4, deadline=5, every=0)
+            await until(lambda: outbox.looks >= looks + 4, deadline=30, every=0)
         return [line["oldest_hours"] for line in logs if line["event"] == "closures_behind"]
 
     ages = (0, HOUR_MS - 1, HOUR_MS, 2 * HOUR_MS, DAY_MS - 1, DAY_MS, 9 * DAY_MS)

@@ -171,7 +171,7 @@ async def test_preflights_keep_their_connection(allowing: Served) -> None:
     try:
         asked = f"OPTIONS {CERTIFY} HTTP/1.1\r\nHost: localhost\r\nOrigin: {ORIGIN}\r\nAccess-Control-Request-Method: POST\r\n\r\n"
         writer.write(asked.encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204")
             writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")

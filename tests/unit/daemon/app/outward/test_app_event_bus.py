@@ -31,7 +31,7 @@ class Events:
 
 
 async def settle(event_bus: EventBus) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await event_bus._unwritten.join()
 
 

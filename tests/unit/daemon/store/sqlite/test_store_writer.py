@@ -129,7 +129,7 @@ async def test_closing_writes_what_was_handed_over(connection: Connection) -> No
 async def test_a_lone_caller_is_never_delayed(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it comes: with a gathering delay of an hour, one caller and its neighbours below the limit pass at once."""
     monkeypatch.setattr(module, "DELAY", 3600)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         for at in range(100):
             await writer.submit(put(f"w{at}"), caller=at % (module.SIBLINGS - 1))
     assert writer.commits == 100
@@ -157,7 +157,7 @@ async def test_gathering_ends_when_everyone_is_back(writer: Writer, monkeypatch:
         for at in range(20):
             await writer.submit(put(f"{caller}-{at}"), caller=caller)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await asyncio.gather(*(come_and_go(caller) for caller in range(8)))
     assert writer.commits == 20
 
