@@ -32,6 +32,24 @@ class Done:
     key: str
 
 
+@dataclass(frozen=True)
+class Login:
+    """The first person of the shop's page, and the password that was made."""
+
+    name: str
+    password: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """The configuration, the one before it, the authority's certificate, and who may log in; what was not made is None."""
+
+    config: Path | None = None
+    kept: Path | None = None
+    root: Path | None = None
+    login: Login | None = None
+
+
 def show_ports(asked: Sequence[Asked]) -> None:
     print_table((tr("PORT"), tr("STATE")), [(each.port, _outcome(each)) for each in asked])
 
@@ -55,22 +73,28 @@ def show_machines(chosen: Sequence[Asked]) -> None:
     click.echo()
 
 
-def show_end(place: Path | None, kept: Path | None, root: Path | None, done: Sequence[Done]) -> None:
-    pairs: list[tuple[object, object]] = [(tr("CONFIGURATION"), place)]
-    if kept:
-        pairs.append((tr("THE OLD ONE"), kept))
-    if root:
-        pairs.append((tr("CERTIFICATE"), tr("{path}, to be installed on the tills (mcfd tls export-ca)", path=root)))
+def show_end(made: Made, done: Sequence[Done]) -> None:
+    pairs: list[tuple[object, object]] = [(tr("CONFIGURATION"), made.config)]
+    if made.kept:
+        pairs.append((tr("THE OLD ONE"), made.kept))
+    if made.root:
+        pairs.append(
+            (tr("CERTIFICATE"), tr("{path}, to be installed on the tills (mcfd tls export-ca)", path=made.root))
+        )
     for each in done:
         pairs.append((tr("ADDRESS"), f"{each.address}/v1/mcf/{each.asked.nim}"))
         if each.key:
             pairs.append((tr("KEY"), each.key))
+    if login := made.login:
+        pairs += [(tr("PAGE"), f"{done[0].address}/ui/"), (tr("PERSON"), login.name), (tr("PASSWORD"), login.password)]
     print_pairs(pairs)
     for each in done:
         if each.key and sys.stdout.isatty():
             _print_qr(each)
     if any(each.key for each in done):
         say(tr("the key is shown this once only"))
+    if login:
+        say(tr("the password too; another one: mcfd users passwd {name}", name=login.name))
     say(tr("next: sudo systemctl restart mcfd, then mcfd doctor"))
 
 
@@ -84,15 +108,15 @@ def _print_qr(done: Done) -> None:
     segno.make(text, error="l", micro=False).terminal(sys.stdout, compact=compact)
 
 
-def told(
-    place: Path | None, kept: Path | None, root: Path | None, asked: Sequence[Asked], done: Sequence[Done]
-) -> dict[str, object]:
+def told(made: Made, asked: Sequence[Asked], done: Sequence[Done]) -> dict[str, object]:
+    login = made.login
     return {
-        "config": str(place) if place else None,
-        "kept": str(kept) if kept else None,
-        "certificate": str(root) if root else None,
+        "config": str(made.config) if made.config else None,
+        "kept": str(made.kept) if made.kept else None,
+        "certificate": str(made.root) if made.root else None,
         "ports": [_port(each) for each in asked],
         "machines": [_machine(each) for each in done],
+        "person": {"name": login.name, "password": login.password} if login else None,
     }
 
 

@@ -9,15 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.cli.ledger import now, with_ledger
-from daemon.cli.setup_shown import Done
+from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.setup_shown import Done, Login
 from daemon.cli.shared import Failure
+from daemon.core.passwords import hash_password, make_password
 from daemon.language import tr
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.setup.plan import Network, Plan
     from daemon.setup.search import Asked
+    from daemon.store import Store
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Wanted:
     operator_name: str | None
     key: bool
     label: str
+    person: str | None
     yes: bool
     force: bool
     as_json: bool
@@ -79,3 +82,19 @@ def set_up(wanted: Wanted, plan: Plan, settings: Settings, asked: Asked) -> Done
             settings, lambda store: store.api_keys.create(asked.nim, "live", wanted.label, at=now()), make=True
         )
     return Done(asked, base_url(plan.scheme, plan.host, plan.port), key)
+
+
+def first_person(name: str, settings: Settings) -> Login | None:
+    """The technician who lets the others in; nobody is made where there is somebody already, or without a name."""
+    if not name:
+        return None
+    password = make_password()
+    hashed = hash_password(password)
+
+    async def make(store: Store) -> bool:
+        if any(not person.disabled_at for person in await store.people.all()):
+            return False
+        await store.people.create(name, "technician", hashed, at=now(), by=whoever_types())
+        return True
+
+    return Login(name, password) if with_ledger(settings, make, make=True) else None

@@ -178,14 +178,14 @@ class _Server(uvicorn.Server):
         """Up to the end of the handshake; a deadline for it, since uvloop's of a minute is an open door."""
         tls = self.config.ssl
         loop = asyncio.get_running_loop()
-        made = functools.partial(self._connection, slot)
+        protocol = self._connection(slot)
         try:
             if slot.wait:
                 await asyncio.sleep(slot.wait)
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await loop.connect_accepted_socket(
-                made,
+                lambda: protocol,
                 connection,
                 ssl=tls,
                 ssl_handshake_timeout=TLS_HANDSHAKE_SECONDS if tls else None,
@@ -197,6 +197,8 @@ class _Server(uvicorn.Server):
         except asyncio.CancelledError:
             slot.leave()
             connection.close()
+            # Where it was made just now, uvloop closes it without telling its protocol, which would be waited for at the stop.
+            self.server_state.connections.discard(protocol)
             raise
 
     def _relieve(self) -> None:

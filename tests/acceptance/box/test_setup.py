@@ -23,6 +23,7 @@ from support.shop import IFU, NIM, Machine, Shop, invoice
 from support.tools import let_others_through
 
 from daemon.core.keys import inspect
+from daemon.core.passwords import fault_of_password
 
 OTHER = "EL02000016-1"
 NOBODY = 65534
@@ -87,6 +88,27 @@ def test_one_machine_unattended(box: Box, machine: Machine) -> None:
         answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("S-1"), headers=headers)
         assert answer.status_code == httpx.codes.OK, answer.text
         shop.verify()
+
+
+def test_the_first_person(box: Box, machine: Machine) -> None:
+    """One technician with a password that was made, shown once, which opens the page; a second setup makes nobody; an empty name is nobody."""
+    assert box.told(machine.link, more=("--person", ""))["person"] is None
+    shop = AsItWasSetUp(box.folder, machines=(machine,))
+    login = box.told(machine.link, more=("--force", "--http-port", str(shop.port)))["person"]
+    assert (login["name"], fault_of_password(login["password"], login["name"])) == ("admin", None)
+    (person,) = box.json("users", "list")
+    assert (person["name"], person["role"]) == ("admin", "technician")
+    assert login["password"] not in box.ledger.read_bytes().decode("latin-1")
+    assert box.told(machine.link, more=("--force", "--http-port", str(shop.port)))["person"] is None
+    with shop:
+        shop.start_daemon()
+        for password, lets_in in (("not this one", False), (login["password"], True)):
+            entered = shop.http.post(
+                "/ui/login",
+                data={"name": "admin", "password": password},
+                headers={"Origin": f"http://127.0.0.1:{shop.port}"},
+            )
+            assert ("set-cookie" in entered.headers) is lets_in, entered.text
 
 
 def test_two_machines(box: Box, machine: Machine, other: Machine) -> None:
@@ -187,7 +209,7 @@ def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) ->
 
 def test_a_technician_at_a_terminal(box: Box, machine: Machine) -> None:
     """Asked in French what only a person knows, then the key, once, and the QR code that carries address, NIM and key."""
-    words = at_terminal(box, box.arguments(machine.link), b"\n\nCaisse 7\n\n", LC_ALL="fr_FR.UTF-8")
+    words = at_terminal(box, box.arguments(machine.link), b"\n\nCaisse 7\nawa\n\n", LC_ALL="fr_FR.UTF-8")
     for question in ("Qui s'en sert", "ISF", "Nom de la caisse", f"Écrire {box.config}"):
         assert question in words
     (key,) = [word for word in words.split() if word.startswith("ak_live_")]
@@ -197,6 +219,7 @@ def test_a_technician_at_a_terminal(box: Box, machine: Machine) -> None:
     segno.make(text, error="l", micro=False).terminal(expected, compact=True)
     assert expected.getvalue().strip() in words
     assert 'operator_name = "Caisse 7"' in box.config.read_text()
+    assert [(person["name"], person["role"]) for person in box.json("users", "list")] == [("awa", "technician")]
 
 
 def at_terminal(box: Box, arguments: list[str], typed: bytes, **env: str) -> str:

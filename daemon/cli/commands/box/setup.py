@@ -12,19 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daemon.cli.setup_shown import show_end, show_machines, show_ports, told
-from daemon.cli.setup_work import Wanted, authority, check_place, set_up
+from daemon.cli.setup_shown import Made, show_end, show_machines, show_ports, told
+from daemon.cli.setup_work import Wanted, authority, check_place, first_person, set_up
 from daemon.cli.shared import FOUND_WRONG, check_nim, examples, json_option, print_json, warn
 from daemon.core.machine.nim import same_machine
+from daemon.core.passwords import fault_of_name
 from daemon.language import tr
 
 if TYPE_CHECKING:
     from daemon.setup.plan import Network, Plan
     from daemon.setup.search import Asked
 
+FIRST_PERSON = "admin"
+
 
 def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(check_nim(context, parameter, nim) for nim in given)
+
+
+def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
+    if given and (fault := fault_of_name(given)):
+        raise click.BadParameter(fault)
+    return given
 
 
 @click.command(
@@ -75,6 +84,14 @@ def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 @click.option("--key/--no-key", default=True, show_default=True, help=tr("Make a key for each machine."))
 @click.option("--label", default="setup", show_default=True, help=tr('Whose key it is, as "till 1".'))
 @click.option(
+    "--person",
+    callback=_person,
+    metavar=tr("NAME"),
+    help=tr(
+        "Who logs in to the shop's page first, as technician: admin; empty for nobody. The password is made and shown once."
+    ),
+)
+@click.option(
     "--page",
     is_flag=False,
     flag_value="127.0.0.1",
@@ -105,16 +122,18 @@ def command(**flags: Any) -> int:
     if not wanted.as_json:
         show_machines(chosen)
     plan = _plan(wanted, chosen)
+    name = _person_name(wanted)
     settings = checked(plan)
     if wanted.may_ask:
         click.confirm(tr("Write {path}?", path=place), default=True, abort=True)
     root = authority(settings)
     done = [set_up(wanted, plan, settings, each) for each in chosen]
-    kept = write(plan, place)
+    login = first_person(name, settings)
+    made = Made(place, write(plan, place), root, login)
     if wanted.as_json:
-        print_json(told(place, kept, root, asked, done))
+        print_json(told(made, asked, done))
     else:
-        show_end(place, kept, root, done)
+        show_end(made, done)
     return 0
 
 
@@ -175,9 +194,19 @@ def _ask(wanted: Wanted, question: object, default: str) -> str:
     return str(click.prompt(str(question), default=default)).strip() if wanted.may_ask else default
 
 
+def _person_name(wanted: Wanted) -> str:
+    if wanted.person is not None:
+        return wanted.person
+    while True:
+        name = _ask(wanted, tr("Name of the first person of the shop's page"), FIRST_PERSON)
+        if not (fault := fault_of_name(name)):
+            return name
+        warn(str(fault))
+
+
 def _nothing(wanted: Wanted, asked: Sequence[Asked]) -> int:
     if wanted.as_json:
-        print_json(told(None, None, None, asked, ()))
+        print_json(told(Made(), asked, ()))
     warn(
         tr("no machine has answered. Is it switched on, its cable in, the daemon stopped (systemctl stop mcfd)?")
         if asked

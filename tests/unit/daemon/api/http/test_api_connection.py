@@ -10,6 +10,7 @@ from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
 from support.wire import BODY, BRIEF, LAST, REQUEST, WHOLE, connections, problem, statuses
 
 from daemon.api.http.admission import ConnectionLimits
+from daemon.api.http.connection import Connection
 from daemon.api.http.server import bind
 
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -263,3 +264,24 @@ async def test_a_port_that_is_taken_is_told(serve: Serve) -> None:
     served = await serve()
     with pytest.raises(OSError, match="in use"):
         bind("127.0.0.1", served.port)
+
+
+async def test_a_stop_in_the_moment_of_a_new_connection(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has just come in when the server stops holds up nothing: the connection is closed and forgotten."""
+    served = await serve()
+    met = asyncio.Event()
+    made = Connection.connection_made
+
+    def stopped_meanwhile(self: Connection, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        for welcoming in tuple(served.server._server._welcoming):
+            welcoming.cancel()
+        met.set()
+
+    monkeypatch.setattr(Connection, "connection_made", stopped_meanwhile)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+    await met.wait()
+    async with asyncio.timeout(60):
+        await served.server.stop()
+        assert await reader.read() == b""
+    writer.close()
