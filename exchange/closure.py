@@ -126,6 +126,7 @@ class Closure(Shape, frozen=True):
     psvb: tuple[PsvbTotal, ...] = ()
     incomplete: Count = 0
     unexplained: Count = 0
+    reductions: Whole = 0
     cash: CashDrawer | None = None
     """None in the event of a box that does not know of cash."""
     chain_previous: str = ""

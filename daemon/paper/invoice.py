@@ -88,9 +88,13 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     yield Line(f"{item.name} [{item.item_type}]")
     if item.code:
         yield Line(say("Code {code}", code=item.code), indent=2)
-    quantity = scaled(item.quantity, 3, language)
+    quantity = " ".join(part for part in (scaled(item.quantity, 3, language), item.unit) if part)
     price = f"{scaled(item.price, 2, language)} {invoice.price_mode}"
     yield Pair(f"{quantity} x {price}", f"{amount(item.line_amount, language)} {item.group}", indent=2)
+    if item.original_price:
+        yield Pair(say("Price before reduction"), scaled(item.original_price, 2, language), indent=2)
+    if item.discount:
+        yield Pair(say("Reduction included"), amount(-item.discount, language), indent=2)
     if item.specific_tax:
         name = item.specific_name or say("specific tax")
         rate = scaled(item.specific_rate, 2, language)
@@ -115,6 +119,8 @@ def _totals(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     yield Pair(say("Total VAT"), amount(sum(line.tva for line in invoice.taxes), language))
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(record.total_ttc, language), bold=True)
     yield Line(say("The sum of {amount}", amount=in_letters(record.total_ttc, language)))
+    if invoice.discount:
+        yield Pair(say("Reductions included"), amount(-invoice.discount, language))
     if invoice.psvb:
         rate, base = percentage(invoice.psvb.rate, language), amount(invoice.psvb.base, language)
         name = say("PSVB {group} ({rate} of {base})", group=invoice.psvb.group, rate=rate, base=base)
@@ -122,6 +128,8 @@ def _totals(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     yield Rule()
     for payment in invoice.payments:
         yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount, language))
+    if invoice.stamp_duty:
+        yield Pair(say("Stamp duty, payment in cash"), amount(invoice.stamp_duty, language))
 
 
 def _comments(invoice: Invoice, style: Style) -> Iterator[Element]:

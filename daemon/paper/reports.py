@@ -100,6 +100,8 @@ def _sums(report: Totals, style: Style) -> Iterator[Element]:
         rate = percentage(round(entry.rate * WHOLE_PERCENT), language)
         name = say("PSVB {group} ({rate} of {base})", group=entry.group, rate=rate, base=amount(entry.base, language))
         yield Pair(name, amount(entry.amount, language))
+    if report.reductions:
+        yield Pair(say("Price reductions"), amount(-report.reductions, language))
     yield Pair(say("Incomplete sales"), str(report.incomplete))
 
 

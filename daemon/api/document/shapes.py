@@ -16,6 +16,7 @@ from daemon.core.roles import USUAL, Role
 
 Positive = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)]
 """A number of JSON above 0, for the schema; no amount is ever held in this type."""
+NotNegative = Annotated[int, Meta(ge=0)]
 Anything = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
 """A number, by rights; what is none is no reason to refuse the invoice (decision 4)."""
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
@@ -53,6 +54,9 @@ class ItemBody(msgspec.Struct, kw_only=True, rename="camel"):
     specific_tax_rate: Anything = UNSET
     specific_tax_desc: Annotated[str, Meta(max_length=100, pattern=_PRINTABLE)] | UnsetType = UNSET
     code: Short = UNSET
+    unit: Annotated[str, Meta(max_length=20, pattern=_PRINTABLE)] | UnsetType = UNSET
+    discount: NotNegative | UnsetType = UNSET
+    original_price: Positive | UnsetType = UNSET
 
 
 class PaymentBody(msgspec.Struct, kw_only=True):
@@ -82,6 +86,7 @@ class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
     customer: CustomerBody | UnsetType = UNSET
     comments: Annotated[list[CommentBody | Name], Meta(max_length=8)] | UnsetType = UNSET
     psvb_group: Literal["A", "B", "C", "D"] | UnsetType = UNSET
+    stamp_duty: NotNegative | UnsetType = UNSET
 
 
 class CertifyBody(InvoiceBody, kw_only=True, rename="camel"):

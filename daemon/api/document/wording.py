@@ -64,6 +64,7 @@ _TOTALS = {
     "specific_tax": "Specific tax certified separately, net",
     "psvb": "Withholding by group, net",
     "incomplete": "Invoices begun on the machine and not certified",
+    "reductions": "What was taken off prices (`discount`, `originalPrice`), with VAT, net; 0 in a Z of before",
     "cash": "Cash moved beside sales (`POST …/cash`), and what is expected in the drawer",
 }
 _MOVEMENT = {
@@ -99,6 +100,7 @@ _INVOICE = {
     "isf": "Fiscal system; default from the machine's configuration",
     "customer": "Default: a walk-in customer",
     "comments": "Up to 8 lines of the ticket, labelled A…H; a plain string takes the next free label",
+    "stampDuty": "Duty of a payment in cash, whole XOF: printed, in no total, never sent to the machine",
     "psvbGroup": "Withholding on sales of goods: A 2 %, B 1 %, C 0.2 %, D 0 %; computed, kept and shown",
 }
 
@@ -136,6 +138,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "specificTaxRate": "Specific tax of one unit, in XOF",
         "specificTaxDesc": "Name of the specific tax on the ticket",
         "code": "The shop's code of the article",
+        "unit": "What is counted: kg, sac, h; printed",
+        "discount": "Taken off this line, whole XOF with VAT; `amountTtc` and `unitPrice` hold it already. Printed, and summed in X and Z",
+        "originalPrice": "Price of one unit before the reduction, at most 2 decimals; printed, and `discount` is what is missing to it",
     },
     "PaymentBody": {
         "method": "E espèces · cash; V virement · transfer; C carte · card; M mobile money; B chèque · cheque; A autre · other",

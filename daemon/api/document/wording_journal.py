@@ -70,6 +70,7 @@ JOURNAL_FIELDS: Final[dict[str, dict[str, str]]] = {
         "creditNoteNature": "Credit notes only",
         "creditNoteRef": "Credit notes only",
         "psvbGroup": "When it was sent",
+        "stampDuty": "When it was sent, XOF",
     },
     "RequestCustomer": {
         "clientType": "CC, PP, PM or PC",
@@ -92,6 +93,9 @@ JOURNAL_FIELDS: Final[dict[str, dict[str, str]]] = {
         "specificTaxRate": "Of one unit, XOF",
         "specificTaxDesc": "Its name on the ticket",
         "code": "The shop's code of the article",
+        "unit": "When it was sent",
+        "discount": "Taken off the line, XOF with VAT; sent, or what is missing to `originalPrice`",
+        "originalPrice": "When it was sent",
     },
     "RequestPayment": {"method": "E, V, C, M, B or A", "amount": "Whole XOF"},
     "RequestComment": {"label": "A…H", "text": "One line"},

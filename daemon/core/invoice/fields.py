@@ -90,6 +90,15 @@ class Fields:
             return None
         return result if self._in_bounds(name, result, money.MAX_AMOUNT, money.MAX_AMOUNT) else None
 
+    def francs(self, name: str) -> int:
+        """Whole francs; 0 when absent, nought or faulty."""
+        if self.values.get(name) == 0 and not isinstance(self.values.get(name), bool):
+            return 0
+        value = self.amount(name)
+        if value is not None and not isinstance(value, int):
+            self.fault(name, Text("must be a whole number"))
+        return value if isinstance(value, int) else 0
+
     def _in_bounds(self, name: str, value: int | Fraction, limit: int, shown: int) -> bool:
         if value <= 0:
             self.fault(name, Text("must be above 0"))

@@ -94,6 +94,7 @@ class _Head(NamedTuple):
     comments: tuple[Comment, ...]
     nature: str
     reference: str
+    stamp_duty: int
 
 
 def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
@@ -108,6 +109,7 @@ def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
         comments=_comments(fields),
         nature=fields.choice("creditNoteNature", NATURES, "COR") if credit else "",
         reference=_reference(fields, defaults.nim) if credit else "",
+        stamp_duty=fields.francs("stampDuty"),
     )
 
 

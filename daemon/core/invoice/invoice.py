@@ -47,6 +47,12 @@ class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     specific_tax: int = 0
     specific_rate: int = 0
     specific_name: str = ""
+    unit: str = ""
+    """What is counted (kg, sac, h): printed, never sent."""
+    discount: int = 0
+    """What was taken off this line, with VAT: the amounts above hold it already. Printed, and summed in X and Z."""
+    original_price: int = 0
+    """Of one unit before the reduction; 0 where the till did not say it."""
 
 
 class Payment(msgspec.Struct, frozen=True, array_like=True):
@@ -105,6 +111,8 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     reference: str = ""
     psvb: Psvb | None = None
     warnings: tuple[Warn, ...] = ()
+    stamp_duty: int = 0
+    """Of a payment in cash, as the till says it: printed, in no total, never sent."""
 
     @property
     def is_credit(self) -> bool:
@@ -113,3 +121,7 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     @property
     def specific_tax(self) -> int:
         return sum(item.specific_tax for item in self.items)
+
+    @property
+    def discount(self) -> int:
+        return sum(item.discount for item in self.items)

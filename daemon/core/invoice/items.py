@@ -29,6 +29,7 @@ LETTERS = tuple(GROUPS)
 ITEM_TYPES = ("LOCBIE", "LOCSER", "IMPBIE", "IMPSER")
 
 NAME_LENGTH = 200
+UNIT_LENGTH = 20
 CODE_LENGTH = 40
 DESCRIPTION_LENGTH = 100
 MAX_QUANTITY = 10**9
@@ -73,6 +74,8 @@ def read_item(
     description = fields.text("specificTaxDesc", DESCRIPTION_LENGTH)
     group = fields.choice("taxGroup", LETTERS)
     rate = _rate(fields, group, rates)
+    unit, discount = fields.text("unit", UNIT_LENGTH), fields.francs("discount")
+    original = fields.above_zero("originalPrice", 2, MAX_AMOUNT) or 0
     asked = _asked(fields, mode, rate)
     if asked is None or len(fields.errors) != before:
         return None
@@ -94,8 +97,18 @@ def read_item(
         specific_tax=told.tax.tax,
         specific_rate=told.tax.rate,
         specific_name=description if told.tax.tax else "",
+        unit=unit,
+        discount=discount or _reduction(original, asked, amount, mode),
+        original_price=original,
     )
     return Line(item, warnings, rounded=amount != asked.amount)
+
+
+def _reduction(original: int, asked: _Asked, amount: int, mode: PriceMode) -> int:
+    """With VAT, of a line whose till gives the price before the reduction and not the reduction itself."""
+    if not original:
+        return 0
+    return max(0, round_half_up(_default_amount(original, asked.quantity, mode, asked.rate)) - amount)
 
 
 def _rate(fields: Fields, group: str, rates: Mapping[str, int]) -> int:

@@ -20,14 +20,14 @@ FIELDS: Final[Mapping[str, Known]] = {
     "": frozenset(
         {
             *("invoiceNumber", "invoiceType", "priceMode", "operatorId", "operatorName", "isf", "customer", "items"),
-            *("payments", "comments", "psvbGroup"),
+            *("payments", "comments", "psvbGroup", "stampDuty"),
         }
     ),
     "customer": frozenset({"clientType", "ifu", "name", "address", "phone", "email", "rccm"}),
     "items": frozenset(
         {
-            *("name", "itemType", "taxGroup", "taxRate", "unitPrice", "quantity", "amountTtc", "code"),
-            *("specificTax", "specificTaxRate", "specificTaxDesc"),
+            *("name", "itemType", "taxGroup", "taxRate", "unitPrice", "quantity", "amountTtc", "code", "unit"),
+            *("specificTax", "specificTaxRate", "specificTaxDesc", "discount", "originalPrice"),
         }
     ),
     "payments": frozenset({"method", "amount"}),

@@ -7,6 +7,7 @@ Keys, in whole XOF unless they count (letters stand for invoice type, tax group,
     pay.E                            paid by a method, less what credit notes gave back by it
     specific                         specific tax certified separately, net of credit notes
     psvb.A.base  psvb.A.amount       withholding, net of credit notes
+    reductions                       what was taken off prices, net of credit notes
     incomplete                       attempts begun on the machine that did not end certified
 
 No key ever holds zero, so two tallies that mean the same are equal.
@@ -40,6 +41,7 @@ def _certified(record: Record) -> Tally:
         key = f"pay.{payment.method}"
         tally[key] = tally.get(key, 0) + sign * payment.amount
     tally["specific"] = sign * invoice.specific_tax
+    tally["reductions"] = sign * invoice.discount
     if invoice.psvb is not None:
         tally[f"psvb.{invoice.psvb.group}.base"] = sign * invoice.psvb.base
         tally[f"psvb.{invoice.psvb.group}.amount"] = sign * invoice.psvb.amount

@@ -119,6 +119,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     specific_tax: int
     psvb: tuple[PsvbTotal, ...]
     incomplete: int
+    reductions: int = 0
     cash: CashDrawer | msgspec.UnsetType = msgspec.UNSET
     """Unset in a Z of a version that did not know of cash."""
 
@@ -264,6 +265,7 @@ def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[s
         "specific_tax": tally.get("specific", 0),
         "psvb": _psvb(tally),
         "incomplete": tally.get("incomplete", 0),
+        "reductions": tally.get("reductions", 0),
         "cash": _drawer(tally, cash),
     }
 

@@ -63,6 +63,9 @@ class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     specific_tax_rate: Exact | msgspec.UnsetType = msgspec.UNSET
     specific_tax_desc: str = ""
     code: str = ""
+    unit: str = ""
+    discount: int = 0
+    original_price: Exact | msgspec.UnsetType = msgspec.UNSET
 
 
 class RequestPayment(msgspec.Struct, frozen=True):
@@ -91,6 +94,7 @@ class CertifyRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     credit_note_nature: str = ""
     credit_note_ref: str = ""
     psvb_group: str = ""
+    stamp_duty: int = 0
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -190,6 +194,7 @@ def certify_request(invoice: Invoice) -> CertifyRequest:
         credit_note_nature=invoice.nature,
         credit_note_ref=invoice.reference,
         psvb_group=invoice.psvb.group if invoice.psvb else "",
+        stamp_duty=invoice.stamp_duty,
     )
 
 
@@ -210,6 +215,9 @@ def _item(item: Item) -> RequestItem:
         specific_tax_rate=exact(item.specific_rate, PRICE_DECIMALS) if item.specific_rate else msgspec.UNSET,
         specific_tax_desc=item.specific_name,
         code=item.code,
+        unit=item.unit,
+        discount=item.discount,
+        original_price=exact(item.original_price, PRICE_DECIMALS) if item.original_price else msgspec.UNSET,
     )
 
 

@@ -68,6 +68,7 @@ def _tally_keys() -> Iterator[str]:
     yield from ("specific", "incomplete", *(f"psvb.{group}.{part}" for group in "ABCD" for part in ("base", "amount")))
     for keys in totals.values():
         yield from keys
+    yield "reductions"
 
 
 _NAMES = dict(enumerate(_tally_keys()))

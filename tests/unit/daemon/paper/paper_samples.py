@@ -74,7 +74,15 @@ SALE = {
         "phone": "+226 25 00 00 00",
     },
     "items": [
-        {"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 2, "code": "R25"},
+        {
+            "name": "Riz 25 kg",
+            "taxGroup": "B",
+            "unitPrice": 15000,
+            "quantity": 2,
+            "code": "R25",
+            "unit": "sac",
+            "originalPrice": 16000,
+        },
         {
             "name": "Ciment CPJ 45, sac de 50 kg, rendu sur chantier",
             "taxGroup": "C",
@@ -96,6 +104,7 @@ SALE = {
     "payments": [{"method": "E", "amount": 100000}, {"method": "M", "amount": 11518}],
     "comments": [{"label": "A", "text": "Décision 2026/114"}, {"label": "C", "text": "Merci de votre visite"}],
     "psvbGroup": "C",
+    "stampDuty": 100,
 }
 CREDIT = {
     "invoiceNumber": "FA-2026-0003",
@@ -134,6 +143,8 @@ _TOTALS = {
     "specific_tax": 100,
     "psvb": (fiscal_reports.PsvbTotal("C", 69_000, 0.2, 138),),
     "incomplete": 2,
+    "reductions": 2_000,
+    "cash": fiscal_reports.CashDrawer(20_000, 5_000, 900_000),
 }
 _PERIOD = {
     **_TOTALS,

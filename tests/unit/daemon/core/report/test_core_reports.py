@@ -73,6 +73,7 @@ def test_x_has_every_field_of_the_service_with_its_name():
         "specific_tax": 100,
         "psvb": [{"group": "C", "base": 1880, "rate": 0.2, "amount": 4}],
         "incomplete": 1,
+        "reductions": 0,
         "cash": {"deposits": 0, "withdrawals": 0, "expected": 15500 + 900 - 1000},
         "period_start": "2026-01-05T09:59:59.123Z",
         "period_end": "2026-01-05T10:00:00.123Z",
