@@ -48,5 +48,10 @@ GOALS = {
         Goal("12c", "seconds from start to ready on the large ledger", "≤", 1.5),
         Goal("13a", "certify, upstream dead / alive", "≤", 1.02),
         Goal("13b", "Z, upstream dead / alive", "≤", 1.02),
+        Goal("14a", "ms of the page's Today on a million invoices", "≤", 100),
+        Goal("14b", "KB of the page's first load", "≤", 150),
+        Goal("14c", "certify while 8 people click through a million / calm, p99", "≤", 1.05),
+        Goal("14d", "MB resident with the page in use on a million invoices", "≤", 96),
+        Goal("14e", "ms of a search of the journal of a million", "≤", 1000),
     )
 }

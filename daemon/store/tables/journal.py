@@ -35,6 +35,7 @@ def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Reco
     if page.number:
         return _of_number(connection, book, page)
     after, upto = bracket(connection, book, page.start, page.end)
+    after = max(after, page.after_seq)
     last = _LAST if upto is None else upto
     if page.before_seq:
         last = min(last, page.before_seq - 1)

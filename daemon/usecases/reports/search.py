@@ -14,6 +14,9 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 SLICE = 500
 BUDGET = 20_000
 """Records whose customer is looked at for one answer; the next answer goes on."""
+STRETCH = 20_000
+SIFTED = 200_000
+"""Entries gone through for an amount, a type or a state: at a time, and for one answer."""
 CODE_LENGTH = 24
 
 
@@ -42,6 +45,8 @@ async def search(worker: MachineWorker, asked: Search) -> Found:
     )
     if asked.text and (exact := await _exact(worker, asked)):
         return await _found(worker, exact, page, complete=True)
+    if not asked.text and _is_sifting(page):
+        return await _sifted(worker, page)
     records = list(await worker.journal.page(worker.book, page))
     if records or not asked.text:
         return await _found(worker, records, page, complete=True)
@@ -54,6 +59,29 @@ async def _exact(worker: MachineWorker, asked: Search) -> list[Record]:
         return [record] if asked.page.start <= record.ended_at < asked.page.end else []
     page = msgspec.structs.replace(asked.page, number=asked.text, before_seq=0)
     return list(await worker.journal.page(worker.book, page))
+
+
+def _is_sifting(page: Page) -> bool:
+    """Whether most entries may have to be gone through for a few; what has not ended is little, and found at once."""
+    return page.state not in ("begun", "disputed") and (page.amount >= 0 or bool(page.type) or page.state is not None)
+
+
+async def _sifted(worker: MachineWorker, page: Page) -> Found:
+    """Stretch by stretch on the way back: other screens read in between."""
+    newest = await worker.journal.page(worker.book, Page(page.start, page.end, before_seq=page.before_seq, limit=1))
+    before = newest[0].seq + 1 if newest else 1
+    ends = before - SIFTED
+    found: list[Record] = []
+    while before > max(ends, 1):
+        stretch = msgspec.structs.replace(
+            page, before_seq=before, after_seq=max(0, before - 1 - STRETCH), limit=page.limit - len(found)
+        )
+        found += await worker.journal.page(worker.book, stretch)
+        if len(found) == page.limit:
+            return Found(await _dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
+        before -= STRETCH
+        await make_way(worker)
+    return Found(await _dated(worker, found), max(before, 0) if before > 1 else 0, complete=before <= 1)
 
 
 async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Found:

@@ -172,3 +172,15 @@ async def test_entries_with_a_text_in_them_are_told_slice_by_slice(store: Store,
             if not before:
                 break
         assert name in {record.invoice.customer.name for record in found}, wanted
+
+
+async def test_a_stretch_of_the_journal(store: Store, till: Till) -> None:
+    """`after_seq` ends a page before the entries that somebody else goes through: stretches beside each other give each entry once."""
+    records = await sold(till, 20)
+    stretches = [(2, 0), (8, 1), (15, 7), (21, 14)]
+    found = [
+        record.seq
+        for before, after in stretches
+        for record in await store.journal.page(till.book, Page(0, ALWAYS, before_seq=before, after_seq=after))
+    ]
+    assert sorted(found) == sorted(record.seq for record in records)

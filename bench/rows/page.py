@@ -1,0 +1,103 @@
+"""Row 14: the shop's page on a ledger of a million invoices that ends today, and what its clicks cost a till."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+from support.browser import PASSWORD, create_user
+
+from bench import ROOT
+from bench.figures import Row, median, milliseconds, quantile
+from bench.shop.invoices import bodies
+from bench.shop.ledger import DAY, PER_DAY, make
+from bench.shop.shops import PACED, Bench, folder, running
+from bench.shop.till import Till
+
+SIZE = 1_000_000
+PEOPLE = 8
+ROUNDS = 4
+CERTIFICATIONS = 50
+"""Of one item, in each round, calm and with people."""
+VIEWS = 15
+SEARCHES = ("/ui/journal?q=0050005", "/ui/journal?amount=123456")
+ASSET = re.compile(r'(?:src|href)="(/ui/static/[^"]+)"')
+
+
+def page(size: int = SIZE) -> Iterator[Row]:
+    with folder() as path:
+        ledger = path / "page.sqlite3"
+        midnight = int(time.time() * 1000) // DAY * DAY
+        make(ledger, size, start=midnight - size // PER_DAY * DAY)
+        with running(1, *PACED, ledger=ledger, known=size) as bench:
+            create_user(bench.shop, "bench", "technician")
+            with _logged_in(bench) as client:
+                yield from _screens(client, size)
+                yield _clicked(bench, client, size)
+            yield Row("14d", bench.resident(), f"ledger of {size:,}, after all of that", {})
+
+
+@contextmanager
+def _logged_in(bench: Bench) -> Iterator[httpx.Client]:
+    base = f"http://127.0.0.1:{bench.shop.port}"
+    with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
+        who = {"name": "bench", "password": PASSWORD}
+        client.post("/ui/login", data=who, headers={"Origin": base})
+        yield client
+
+
+def _screens(client: httpx.Client, size: int) -> Iterator[Row]:
+    first = client.get("/ui/").raise_for_status()
+    files = sorted(set(ASSET.findall(first.text)))
+    bytes_ = len(first.content) + sum(len(client.get(file).raise_for_status().content) for file in files)
+    today = [_took(client, "/ui/") for _ in range(VIEWS)]
+    found = [_took(client, path) for path in SEARCHES for _ in range(3)]
+    yield Row("14a", 1000 * median(today), f"ledger of {size:,}, median of {VIEWS}", {"views_s": today})
+    yield Row("14b", bytes_ / 1000, f"Today with {len(files)} files, not compressed", {"files": files})
+    yield Row("14e", 1000 * max(found), f"slowest of {len(found)}, by part of a number and by amount, {size:,}")
+
+
+def _took(client: httpx.Client, path: str) -> float:
+    began = time.perf_counter()
+    client.get(path).raise_for_status()
+    return time.perf_counter() - began
+
+
+def _clicked(bench: Bench, client: httpx.Client, size: int) -> Row:
+    """Calm and clicked rounds one after the other, so that whatever else the host does meets both."""
+    till = Till(bench.till())
+    requests = bodies(1, series="PAGE")
+    for _ in range(10):
+        till.post(next(requests))
+    calm: list[float] = []
+    clicked: list[float] = []
+    seen = refused = 0
+    for _ in range(ROUNDS):
+        calm += [till.post(next(requests)) for _ in range(CERTIFICATIONS)]
+        with _people(bench, client) as told:
+            clicked += [till.post(next(requests)) for _ in range(CERTIFICATIONS)]
+        seen, refused = seen + told[0], refused + told[1]
+    till.close()
+    if refused:
+        raise RuntimeError(f"{refused} screens of {seen + refused} were refused")
+    slow, quiet = quantile(clicked, 0.99), quantile(calm, 0.99)
+    note = f"{milliseconds(slow)} / {milliseconds(quiet)}, p99 of {len(calm)} each, {seen} screens seen, ledger of {size:,}"
+    return Row("14c", slow / quiet, note, {"median": median(clicked) / median(calm), "screens": seen})
+
+
+@contextmanager
+def _people(bench: Bench, client: httpx.Client) -> Iterator[list[int]]:
+    """Click until the end; how many screens were seen and refused is known then."""
+    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    command = [sys.executable, "-m", "bench.shop.clicker", str(bench.shop.port), cookie, str(PEOPLE)]
+    told: list[int] = []
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(1.0)  # until they have begun
+        yield told
+        out, _ = process.communicate("")
+    told += map(int, out.split())
