@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from support.nursery import keep_warm
 
 PATIENCE_SECONDS = 15.0
 ASYNC_TEST_SECONDS = 240
@@ -51,6 +52,7 @@ class FailuresAtOnce:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    keep_warm()
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(terminal))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from avepay.mcf import AsyncAvePay, AvePay
-from support.crash.crashing import Nursery
+from support.nursery import Nursery, warm
 from support.published import Published
 from support.shop import Shop
 
@@ -16,10 +16,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    """Where daemons are started fast, for tests that start many."""
-    with Nursery() as nursery:
-        yield nursery
+def nursery() -> Nursery:
+    """Where programs of ours are started fast."""
+    nursery = warm()
+    assert nursery
+    return nursery
 
 
 @pytest.fixture(params=[AvePay, AsyncAvePay], ids=["sync", "async"])

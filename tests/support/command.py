@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-BIN = Path(sys.executable).parent
+from support.shop import BIN, run_program
+
 NIM = "EL02000015-1"
 CONFIG = f"""
 [storage]
@@ -38,16 +38,7 @@ class Command:
     def run(
         self, *arguments: str, env: Mapping[str, str] | None = None, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / "mcfd"), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=self.environ(**(env or {})),
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-        )
+        return run_program("mcfd", [*arguments], self.environ(**(env or {})), stdin=stdin)
 
     def at_terminal(self, typed: bytes, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """With a terminal as its stdin, at which somebody has typed ahead."""

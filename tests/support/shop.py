@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 import httpx
+from support.nursery import warm
 
 from daemon.core.ledger.attempt import Mode
 from daemon.store.store import Store
@@ -31,7 +32,9 @@ from daemon.store.store import Store
 NIM = "EL02000015-1"
 IFU = "00084440Y"
 PATIENCE = 60.0
+COMMAND_SECONDS = 60.0
 BIN = Path(sys.executable).parent
+INSTALLED: tuple[str, ...] = (str(BIN / "mcfd"),)
 
 
 def wait_for(condition: Callable[[], Any], what: str = "the condition", patience: float = PATIENCE) -> Any:
@@ -61,35 +64,78 @@ def invoice(number: str, *prices: int, **changes: Any) -> dict[str, Any]:
     return {**body, **changes}
 
 
+class Process(Protocol):
+    """What a test needs of a process."""
+
+    pid: int
+    returncode: int | None
+
+    def send_signal(self, number: int, /) -> None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float) -> int: ...
+
+
+Launch = Callable[[list[str], Path, Mapping[str, str]], Process]
+"""Starts `mcfd` with those arguments, its output in that log, in that environment."""
+
+
+def start_program(name: str, arguments: list[str], log_file: Path, environ: Mapping[str, str]) -> Process:
+    """One of ours, its output appended to that file: from the nursery where there is one, else as it is installed."""
+    if nursery := warm():
+        return nursery.start(name, arguments, environ, stdout=log_file, stderr=log_file)
+    with log_file.open("ab") as log:
+        return subprocess.Popen([str(BIN / name), *arguments], stderr=log, stdout=log, env=environ)
+
+
+def run_program(
+    name: str, arguments: list[str], environ: Mapping[str, str], *, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One of ours to its end, in the same way."""
+    if nursery := warm():
+        return nursery.run(name, arguments, environ, stdin=stdin, timeout=COMMAND_SECONDS)
+    return subprocess.run(
+        [str(BIN / name), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=COMMAND_SECONDS,
+        env=environ,
+        input=stdin or "",
+    )
+
+
 class Machine:
     """`mcf-simulator` as a process, and its control socket. FiscalCounters and last invoice survive `kill` and `start`, unless
-    `lasting` is false: then its memory makes no fsyncs beside those of the daemon."""
+    `lasting` is false: then its memory makes no fsyncs beside those of the daemon. What it says is in `log`."""
 
     def __init__(self, folder: Path, nim: str = NIM, ifu: str = IFU, *options: str, lasting: bool = True) -> None:
         self.nim = nim
         self.link = folder / f"machine-{nim}"
         self._control = folder / f"control-{nim}"
-        self._command = [
-            str(BIN / "mcf-simulator"),
+        self.log = folder / f"machine-{nim}.log"
+        self._arguments = [
             *("--nim", nim, "--ifu", ifu, "--link", str(self.link)),
             *(("--state", str(folder / f"state-{nim}.json")) if lasting else ()),
             *("--control", str(self._control), "--baud", "0"),
             *options,
         ]
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Process | None = None
 
     def start(self, *options: str) -> Self:
-        self._process = subprocess.Popen([*self._command, *options], stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout
-        assert self._process.stdout.readline().startswith("ready"), "the simulator did not start"
+        self.log.write_text("")
+        self._process = start_program("mcf-simulator", [*self._arguments, *options], self.log, os.environ)
+        wait_for(self._has_spoken, "the simulator's start")
+        assert self.log.read_text().startswith("ready"), self.log.read_text()
         return self
+
+    def _has_spoken(self) -> bool:
+        assert self._process
+        return self.log.read_text().endswith("\n") or self._process.poll() is not None
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         if self._process is not None:
             self._process.send_signal(number)
             self._process.wait(timeout=PATIENCE)
-            if self._process.stdout:
-                self._process.stdout.close()
             self._process = None
 
     def kill(self) -> None:
@@ -126,21 +172,6 @@ class Machine:
         return bool(self.order("snapshot", log=False)["held"])
 
 
-class Process(Protocol):
-    """What a shop needs of the daemon's process."""
-
-    pid: int
-    returncode: int | None
-
-    def send_signal(self, number: int, /) -> None: ...
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float) -> int: ...
-
-
-Launch = Callable[[list[str], Path, Mapping[str, str]], Process]
-"""Starts `mcfd` with those arguments, its output in that log, in that environment."""
-
-
 class Shop:
     """`config` is merged into the written configuration, section by section, `per_machine` into every `[[machine]]`;
     `environ` goes to the daemon."""
@@ -161,8 +192,13 @@ class Shop:
         self.ledger = folder / "mcfd.sqlite3"
         self.log_file = folder / "mcfd.log"
         self.environ = {**os.environ, **(environ or {})}
+<<<<<<< HEAD
         self.command: tuple[str, ...] = (str(BIN / "mcfd"),)
         self.port = free_port()
+=======
+        self.command = INSTALLED
+        self.port = _free_port()
+>>>>>>> 8bd6656 (Tests start our programs from a process that has them imported: 0.16 s instead of 0.7 s for each daemon, 0.05 s for a command)
         self._config = config or {}
         self._per_machine = per_machine or {}
         self.more_config = ""
@@ -190,6 +226,8 @@ class Shop:
         self._process = self._launch(["run", "--config", str(self.config_file)], self.log_file, self.environ)
 
     def _run(self, arguments: list[str], log_file: Path, environ: Mapping[str, str]) -> Process:
+        if self.command == INSTALLED:
+            return start_program("mcfd", arguments, log_file, environ)
         with log_file.open("ab") as log:
             return subprocess.Popen([*self.command, *arguments], stderr=log, stdout=log, env=environ)
 
@@ -221,14 +259,11 @@ class Shop:
 
     def mcfd(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
         """One command of the command line on this shop's configuration."""
-        return subprocess.run(
-            [str(BIN / "mcfd"), *arguments, "--config", str(self.config_file)],
-            capture_output=True,
-            text=True,
-            check=check,
-            timeout=60,
-            env={**self.environ, "LC_ALL": "en_US.UTF-8"},
-        )
+        environ = {**self.environ, "LC_ALL": "en_US.UTF-8"}
+        done = run_program("mcfd", [*arguments, "--config", str(self.config_file)], environ)
+        if check:
+            done.check_returncode()
+        return done
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """Log lines of that event so far."""

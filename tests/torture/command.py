@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from support.crash.crashing import Nursery
+from support.nursery import Nursery
 from torture.kill_round import kill_round
 from torture.memory_round import Round
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from support.crash.crashing import Nursery
 from support.crash.lane import QUICK_LINE, AtCommit, Lane, insist
 from support.hostile import FAMILY, slow_down
+from support.nursery import Nursery
 
 STRETCH = 3.0
 Sale = tuple[dict[str, Any], str]

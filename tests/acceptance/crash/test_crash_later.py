@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.crash.crashing import Nursery
 from support.crash.lane import AtCommit, AtFrame, Lane, every_commit
+from support.nursery import Nursery
 from support.shop import NIM, invoice, wait_for
 
 

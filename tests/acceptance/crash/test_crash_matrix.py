@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.crash.crashing import Nursery
 from support.crash.lane import (
     ONE_ITEM,
     THREE_ITEMS,
@@ -19,6 +18,7 @@ from support.crash.lane import (
     every_commit,
     every_frame,
 )
+from support.nursery import Nursery
 
 LANES = 2
 Tried = Callable[[str, Sequence[Point], Callable[[Lane, Point], object]], int]

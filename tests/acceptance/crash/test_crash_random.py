@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from support.crash.crashing import Nursery
+from support.nursery import Nursery
 from torture.kill_round import kill_round
 from torture.memory_round import Round
 

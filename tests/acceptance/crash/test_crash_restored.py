@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.crash.crashing import Nursery
 from support.crash.lane import AtFrame, Lane
+from support.nursery import Nursery
 from support.shop import NIM, Shop, invoice, wait_for
 
 Put = Callable[[Lane, Path], None]

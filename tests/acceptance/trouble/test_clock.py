@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.crash.crashing import Nursery
+from support.crash.crashing import launch
+from support.nursery import Nursery
 from support.shop import Machine, Shop, invoice, wait_for
 
 from daemon.store.maintenance.verify import verify
@@ -45,10 +46,10 @@ class Box:
 
 @contextmanager
 def opened(folder: Path, nursery: Nursery, off: float, *, silent: bool = False) -> Iterator[Box]:
-    launch = partial(nursery.launch, crash=folder / "crash", clock=off)
+    wrong = partial(launch, nursery, crash=folder / "crash", clock=off)
     jumps = folder / "crash.clock"
     machines, sandbox = (Machine(folder, lasting=False),), {"sandbox": {"enabled": False}}
-    with Shop(folder, launch=launch, machines=machines, config=sandbox) as shop:
+    with Shop(folder, launch=wrong, machines=machines, config=sandbox) as shop:
         shop.machines[0].start()
         if silent:
             shop.machines[0].order("silence")

@@ -8,8 +8,8 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support.crash.crashing import Nursery
 from support.crash.lane import QUICK_LINE, Lane, insist
+from support.nursery import Nursery
 from support.shop import invoice
 
 INVOICES = 25

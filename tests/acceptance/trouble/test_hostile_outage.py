@@ -3,13 +3,12 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from support.crash.crashing import Nursery
+from support.nursery import Nursery
 from support.shop import Machine, Shop, invoice, wait_for
 
 IN_TIME = 20.0  # about a second on a quiet box; a busy one takes its time
@@ -38,8 +37,7 @@ OUTAGES = {
 @pytest.fixture
 def shop(tmp_path: Path, nursery: Nursery) -> Any:
     machines = tuple(Machine(tmp_path, nim) for nim in (*OUTAGES, CALM))
-    launch = partial(nursery.launch, crash=tmp_path / "crash")
-    with Shop(tmp_path, machines=machines, launch=launch, config={"sandbox": {"enabled": False}}) as shop:
+    with Shop(tmp_path, machines=machines, config={"sandbox": {"enabled": False}}) as shop:
         yield shop.start()
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support.crash.crashing import Nursery
 from support.crash.lane import Lane
+from support.nursery import Nursery
 from support.shop import NIM, wait_for
 
 TILLS = 200

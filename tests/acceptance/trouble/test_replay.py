@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from contextlib import contextmanager
 from typing import Any
 
-from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
+from support.shop import IFU, NIM, Machine, Shop, invoice
 
 FAULTS = "drop-reply@31h#2,flip-request@33h#2,nak@35h#1,drop-reply@38h#3"
 """A recording of a line without faults would show nothing."""
@@ -18,16 +17,11 @@ class Player(Machine):
 
     def __init__(self, folder, recording) -> None:
         super().__init__(folder)
-        command = [str(BIN / "mcf-simulator"), "--link", str(self.link), "--baud", "0", "--replay", str(recording)]
-        self._command = command
-        self.told = folder / "differences"
+        self._arguments = ["--link", str(self.link), "--baud", "0", "--replay", str(recording)]
 
-    def start(self, *options: str) -> Machine:
-        with self.told.open("w") as told:
-            self._process = subprocess.Popen([*self._command, *options], stdout=subprocess.PIPE, stderr=told, text=True)
-        assert self._process.stdout
-        assert self._process.stdout.readline().startswith("ready")
-        return self
+    def differences(self) -> str:
+        """All that it said after that it was ready."""
+        return "".join(self.log.read_text().splitlines(keepends=True)[1:])
 
 
 def sales() -> list[dict[str, Any]]:
@@ -95,6 +89,6 @@ def test_a_day_that_is_played_again_gives_the_same_ledger(tmp_path):
             shop.start()
             for now, then in zip(day(shop), told, strict=True):
                 assert now == then
-            assert player.told.read_text() == ""
+            assert player.differences() == ""
             shop.stop_daemon()
             shop.verify()

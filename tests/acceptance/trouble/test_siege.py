@@ -10,7 +10,7 @@ from siege.attacks import ATTACKS
 from siege.fortress import Fortress, standing
 from siege.till import Seen
 
-SECONDS = 1.5
+SECONDS = 0.4
 BOUND = 5.0
 """Seconds for one certification on a busy machine; every attack took more than that, or ended in an error, before it was mended."""
 

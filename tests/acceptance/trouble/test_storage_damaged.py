@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from support.crash.crashing import Nursery
 from support.crash.lane import Lane
+from support.nursery import Nursery
 from support.shop import invoice, wait_for
 
 PAGE = 4096
@@ -49,9 +49,8 @@ def test_a_second_daemon_is_refused_and_the_first_does_not_notice(tmp_path: Path
     """Also when it would be the only one that asks: the ledger is the first one's."""
     with Lane(tmp_path / "lane", nursery) as lane:
         log = tmp_path / "second.log"
-        second = nursery.launch(
-            ["run", "--config", str(lane.shop.config_file)], log, {"MCFD_SERVER_PORT": "0"}, crash=tmp_path / "crash"
-        )
+        environ = {**lane.shop.environ, "MCFD_SERVER_PORT": "0"}
+        second = nursery.start("mcfd", ["run", "--config", str(lane.shop.config_file)], environ, stdout=log, stderr=log)
         assert second.wait(20) == UNUSABLE
         assert str(lane.shop.pid) in log.read_text()
         assert lane.shop.certify(invoice("F-1")).status_code == 200

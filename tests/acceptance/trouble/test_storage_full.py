@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 from support.box.mounts import fill, read_only, small_disk
-from support.crash.crashing import Nursery
 from support.crash.lane import Lane
+from support.nursery import Nursery
 from support.shop import invoice, wait_for
 
 GiveOut = Callable[[Lane], Callable[[], object]]

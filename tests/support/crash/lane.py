@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 import httpx
-from support.crash.crashing import Nursery
+from support.crash.crashing import launch
+from support.nursery import Nursery
 from support.shop import PATIENCE, Machine, Shop, invoice, wait_for
 
 from daemon.store.maintenance.verify import verify
@@ -83,7 +84,7 @@ class Lane:
         folder.mkdir()
         self.machine = Machine(folder, lasting=False)
         self._crash = folder / "crash"
-        self._launch = partial(nursery.launch, crash=self._crash)
+        self._launch = partial(launch, nursery, crash=self._crash)
         self.shop = Shop(
             folder,
             machines=(self.machine,),

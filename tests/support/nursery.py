@@ -1,0 +1,249 @@
+"""Our programs, started fast: a process that has everything imported forks a child for each start. The child runs the same `main`
+as the installed command, on the same arguments and environment; what it saves is half a second of imports.
+
+    {"do":"start","program":NAME,"arguments":[…],"environ":{…},"cwd":PATH,"stdin":PATH,"stdout":PATH,"stderr":PATH,
+     "first":[MODULE, FUNCTION, {…}]|null}     →  {"pid":N}
+    {"do":"poll","pid":N}                      →  {"code":null|N}
+
+**first** is called in the child before `main`, for tests that put something around the program (`support.crash.crashing`).
+
+`warm()` is the one of this run of the tests. Outside of them (bench, siege, soak) there is none, and programs are started as a box does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+TESTS = Path(__file__).parents[1]
+POLL_SECONDS = 0.002
+PROGRAMS = {"mcfd": ("daemon.cli", "main"), "mcf-simulator": ("simulator.process.serve", "main")}
+First = tuple[str, str, dict[str, Any]]
+
+
+class Nursery:
+    """The test's side. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "support.nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+        )
+        self._turn = threading.Lock()
+
+    def order(self, do: str, **fields: Any) -> dict[str, Any]:
+        assert self._process.stdin
+        assert self._process.stdout
+        with self._turn:
+            self._process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
+            self._process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+            return answer
+
+    def start(
+        self,
+        program: str,
+        arguments: list[str],
+        environ: Mapping[str, str],
+        *,
+        stdout: Path,
+        stderr: Path,
+        stdin: Path | None = None,
+        first: First | None = None,
+    ) -> Child:
+        """Both outputs are appended to those files, which may be the same."""
+        fields = {
+            "arguments": arguments,
+            "environ": dict(environ),
+            "cwd": str(Path.cwd()),
+            "stdin": str(stdin or os.devnull),
+            "stdout": str(stdout),
+            "stderr": str(stderr),
+            "first": first,
+        }
+        return Child(self, self.order("start", program=program, **fields)["pid"])
+
+    def run(
+        self,
+        program: str,
+        arguments: list[str],
+        environ: Mapping[str, str],
+        *,
+        stdin: str | None = None,
+        timeout: float,
+    ) -> subprocess.CompletedProcess[str]:
+        """To its end, as `subprocess.run` with its output as text."""
+        with tempfile.TemporaryDirectory(prefix="mcfd-run-") as folder:
+            typed, stdout, stderr = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
+            for each in (typed, stdout, stderr):
+                each.write_text("")
+            typed.write_text(stdin or "")
+            child = self.start(program, arguments, environ, stdin=typed, stdout=stdout, stderr=stderr)
+            try:
+                code = child.wait(timeout)
+            finally:
+                child.send_signal(9)
+            return subprocess.CompletedProcess([program, *arguments], code, stdout.read_text(), stderr.read_text())
+
+    def close(self) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
+        self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Child:
+    """As much of `subprocess.Popen` as the tests use."""
+
+    def __init__(self, nursery: Nursery, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._nursery = nursery
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._nursery.order("poll", pid=self.pid)["code"]
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            time.sleep(POLL_SECONDS)
+        return code
+
+
+class _Warm:
+    wanted = False
+    nursery: Nursery | None = None
+    turn = threading.Lock()
+
+
+def keep_warm() -> None:
+    """From now on `warm()` is there, from its first use to the end of this process."""
+    _Warm.wanted = True
+
+
+def warm() -> Nursery | None:
+    with _Warm.turn:
+        if _Warm.wanted and _Warm.nursery is None:
+            _Warm.nursery = Nursery()
+            atexit.register(_Warm.nursery.close)
+        return _Warm.nursery
+
+
+# -- the nursery's own side -----------------------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    # Also what a daemon that is no longer root could not read in the developer's home.
+    for each in ("daemon", "simulator", "encodings"):
+        import_all(each)
+    from litestar import Litestar, get  # noqa: PLC0415
+
+    # Imports what is installed, at the first one.
+    Litestar([get("/")(_nothing)], openapi_config=None, logging_config=None)
+    for name in [name for name in sys.modules if name.startswith("daemon.cli")]:
+        del sys.modules[name]  # what it says, it says in the language of its environment, when it is imported
+    gc.freeze()
+    for line in sys.stdin:
+        order = json.loads(line)
+        answer = start(order) if order["do"] == "start" else poll(order["pid"])
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def import_all(package: str) -> None:
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if not module.name.endswith(("__main__", "mbcs", "oem", "cp65001")):  # the last three are of Windows
+            importlib.import_module(module.name)
+
+
+async def _nothing() -> None: ...
+
+
+def start(order: dict[str, Any]) -> dict[str, Any]:
+    pid = os.fork()
+    if pid == 0:
+        become(order)
+    return {"pid": pid}
+
+
+def poll(pid: int) -> dict[str, Any]:
+    with suppress(ChildProcessError):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        return {"code": os.waitstatus_to_exitcode(status) if ended else None}
+    return {"code": None}
+
+
+def become(order: dict[str, Any]) -> None:
+    """The program of that order, to its end: this never returns."""
+    code = 70
+    try:
+        os.dup2(os.open(order["stdin"], os.O_RDONLY), 0)
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(order[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), number)
+        os.closerange(3, 64)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  with nothing read ahead of it
+        os.environ.clear()
+        os.environ.update(order["environ"])
+        time.tzset()
+        os.chdir(order["cwd"])
+        sys.argv = [order["program"], *order["arguments"]]
+        if order["first"]:
+            module, name, arguments = order["first"]
+            getattr(importlib.import_module(module), name)(**arguments)
+        module, name = PROGRAMS[order["program"]]
+        code = exit_code(getattr(importlib.import_module(module), name))
+    except BaseException:  # noqa: BLE001  the child must not come back into the loop of `serve`
+        traceback.print_exc()
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def exit_code(main: Callable[[], int | None]) -> int:
+    """What `sys.exit(main())` would end with."""
+    try:
+        told: object = main()
+    except SystemExit as end:
+        told = end.code
+    if told is None or isinstance(told, int):
+        return int(told or 0)
+    sys.stderr.write(f"{told}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    serve()
