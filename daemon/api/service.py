@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from litestar import Litestar, Router
 from litestar.datastructures import State
+from litestar.types.internal_types import RouteHandlerMapItem
 
 from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
@@ -58,6 +59,16 @@ PAGE_ROUTES = (
 )
 
 
+class WholeRouter(Router):
+    """Litestar's keeps, for a second handler of a path, the answer to OPTIONS of the first, which names only the first's methods.
+    Without it among the handlers, it is made anew."""
+
+    @property
+    def route_handler_method_map(self) -> dict[str, RouteHandlerMapItem]:
+        found = super().route_handler_method_map
+        return {path: {name: each for name, each in by.items() if name != "OPTIONS"} for path, by in found.items()}
+
+
 def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -> Litestar:
     """The page that a box without a configuration shows; nothing of the API is there."""
     app = Litestar(
@@ -74,9 +85,9 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     """`Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
     app = Litestar(
         route_handlers=[
-            Router("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
-            Router("/", route_handlers=list(KEY_ROUTES), before_request=admit),
-            Router("/", route_handlers=list(OPEN_ROUTES)),
+            WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
+            WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
+            WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
             *([Router("/", route_handlers=list(PAGE_ROUTES))] if page else []),
         ],
         state=State({"deps": deps, "page": page}),

@@ -109,6 +109,10 @@ class Slot:
         self.standing = Standing.UNKNOWN
         self.cut: Callable[[], object] = lambda: None
 
+    @property
+    def has_left(self) -> bool:
+        return self._left
+
     def show(self, standing: Standing, now: float) -> None:
         """A valid key was shown on it."""
         if standing > self.standing and not self._left:

@@ -84,7 +84,7 @@ class Connection(HttpToolsProtocol):
         self._limits = limits
         self._cross_origin = cross_origin
         self.url = b""  # uvicorn's, until it knows one
-        self._slot = slot
+        self.slot = slot
         self._recognise = recognise
         self._ended = False
         self._thrown_away = 0
@@ -104,11 +104,11 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.transport = self._writes = WriteCoalescing(transport, self.loop)
-        self._slot.cut = transport.abort
+        self.slot.cut = transport.abort
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._slot.leave()
+        self.slot.leave()
         if self._held_back is not None:
             self._held_back.cancel()
 
@@ -246,8 +246,8 @@ class Connection(HttpToolsProtocol):
         now = self.loop.time()
         standing = self._recognise(cycle.scope)
         if standing is None:
-            return self._slot.pace(now)
-        self._slot.show(standing, now)
+            return self.slot.pace(now)
+        self.slot.show(standing, now)
         return 0.0
 
     def _hold_back(self, seconds: float, start: Callable[[], None]) -> None:
@@ -283,7 +283,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _is_unknown(self) -> bool:
-        return self._slot.standing is Standing.UNKNOWN
+        return self.slot.standing is Standing.UNKNOWN
 
     def resume_writing(self) -> None:
         self._drained_at = self.loop.time()

@@ -242,11 +242,15 @@ class _Server(uvicorn.Server):
         await self._deserted()
 
     async def _deserted(self) -> None:
-        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  these sets tell nobody
+        while self._connections() or self.server_state.tasks:  # noqa: ASYNC110  these sets tell nobody
             await asyncio.sleep(STOP_TICK)
 
     def _connections(self) -> list[Connection]:
-        return [connection for connection in self.server_state.connections if isinstance(connection, Connection)]
+        """Without those that uvloop has dropped at their very beginning and never told that they are lost: their place is free
+        already, and a stop would wait for them for ever."""
+        found = [connection for connection in self.server_state.connections if isinstance(connection, Connection)]
+        self.server_state.connections.difference_update(each for each in found if each.slot.has_left)
+        return [connection for connection in found if not connection.slot.has_left]
 
 
 def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:

@@ -103,7 +103,7 @@ async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: 
         assert "upstream" in reloaded.hup("reloaded")["taken_up"]
         third = close(shop)
         wait_for(lambda: third in z_numbers(arrived(headquarters), NIM), "a closure signed with the new key alone")
-        kept = [json.loads(attempt["body"]) for attempt in headquarters.attempts() if attempt["kept"]]
+        kept = arrived(headquarters)
         assert z_numbers(kept, NIM)[-3:] == [first, second, third]
         assert kept[-1]["data"]["key_id"] != kept[-3]["data"]["key_id"]
         assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
@@ -124,7 +124,8 @@ def statuses(headquarters: HttpHeadquarters) -> set[int]:
 
 
 def arrived(headquarters: HttpHeadquarters) -> list[dict[str, Any]]:
-    return [json.loads(attempt["body"]) for attempt in headquarters.attempts()]
+    """What it has kept; a try that it refused is another matter."""
+    return [json.loads(attempt["body"]) for attempt in headquarters.attempts() if attempt["kept"]]
 
 
 def test_the_log_speaks_as_loud_as_asked(reloaded: Reloaded) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 
 import httpx
@@ -285,3 +286,21 @@ async def test_a_stop_in_the_moment_of_a_new_connection(serve: Serve, monkeypatc
         await served.server.stop()
         assert await reader.read() == b""
     writer.close()
+
+
+async def test_a_connection_that_never_hears_of_its_end_holds_up_no_stop(serve: Serve) -> None:
+    """What uvloop leaves of a connection that breaks while it is taken: its place is free, and nobody tells it that it is lost."""
+    served = await serve()
+    async with connections(served, 1) as [(_, writer)]:
+        writer.write(LIVE[:10])
+        known = served.server._server.server_state.connections
+        await until(lambda: len(known) == 1)
+        (connection,) = known
+        known.remove(connection)
+        ghost = copy.copy(connection)
+        ghost.slot = copy.copy(connection.slot)
+        ghost.slot._left = True
+        known |= {connection, ghost}
+        async with asyncio.timeout(30):
+            await served.server.stop()
+    assert not known

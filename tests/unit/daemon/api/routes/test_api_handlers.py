@@ -299,9 +299,10 @@ async def test_a_test_key_works_on_the_sandbox(served: Served, usecases: UseCase
     assert usecases.modes == ["live", "test"]
 
 
-async def test_what_a_path_takes_may_be_asked(served: Served) -> None:
-    """OPTIONS is answered by the router, with the methods of the path, for a key of any role."""
+@pytest.mark.parametrize(("path", "methods"), [("reports/articles", "GET, OPTIONS"), ("cash", "GET, OPTIONS, POST")])
+async def test_what_a_path_takes_may_be_asked(served: Served, path: str, methods: str) -> None:
+    """OPTIONS is answered by the router, with all methods of the path, for a key of any role."""
     headers = {"Authorization": f"Bearer {LIVE_KEY}"}
-    answer = await served.client.request("OPTIONS", f"/v1/mcf/{NIM}/reports/articles", headers=headers)
+    answer = await served.client.request("OPTIONS", f"/v1/mcf/{NIM}/{path}", headers=headers)
     assert answer.status_code == 204
-    assert "GET" in answer.headers["allow"]
+    assert answer.headers["allow"] == methods
