@@ -78,7 +78,7 @@ def arm_commits(orders: Path) -> None:
 
 def shift_clock(seconds: float, orders: Path) -> None:
     """`time.time_ns` as the daemon sees it, with nobody to vouch for it; the monotonic clock stays what it is."""
-    from daemon.app import box_clock  # noqa: PLC0415
+    from daemon.app.upkeep import box_clock  # noqa: PLC0415
 
     async def nobody() -> bool:
         return False
