@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.command import CONFIG, NIM, Command
+from support.shop import Machine
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")
 
@@ -18,7 +19,7 @@ NOBODY = 65534
 FOLDERS = ("tls", "backups")
 BESIDE = (
     *("mcfd.sqlite3-wal", "mcfd.sqlite3-shm", "mcfd.sqlite3-journal", "mcfd.sqlite3.lock", "mcfd.sqlite3.part"),
-    *("copy.sqlite3", "copy.sqlite3.part"),
+    *("copy.sqlite3", "copy.sqlite3.part", "new.key", "ca.pem", "mcfd.sqlite3.high-water", "recordings"),
 )
 PLANTED = {
     "files of root's": (*((name, "etc") for name in FOLDERS), *((name, "etc/shadow") for name in BESIDE)),
@@ -83,6 +84,16 @@ COMMANDS = (
     ("backup", "--into", "var/backups"),
     ("restore", "--yes", "good.sqlite3"),
     ("upstream", "replay"),
+    ("upstream", "keygen", "var/new.key"),
+    ("tls", "export-ca", "var/ca.pem"),
+    ("users", "create", "awa", "--role", "seller", "--password-stdin"),
+    ("keys", "revoke", "1"),
+    ("machine", "list"),
+    ("machine", "settle"),
+    ("machine", "recording", "--save", "var/new.key"),
+    ("time", "show"),
+    ("report", "x"),
+    ("journal",),
     ("doctor",),
 )
 
@@ -105,6 +116,23 @@ def test_links_lead_nowhere(
                 link.symlink_to(mcfd.folder / target)
                 os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
         mcfd.run(*command)
+
+
+@pytest.mark.parametrize("target", ["etc/shadow", "etc/new"])
+def test_links_where_setup_writes(mcfd: Command, etc: Path, target: str) -> None:
+    """`sudo mcfd setup` makes ledger, authority and keys as the owner of their folder, its configuration in a folder that is root's alone."""
+    machine = Machine(mcfd.folder)
+    machine.start()
+    mcfd.config.unlink()
+    for name in ("mcfd.sqlite3", "mcfd.sqlite3-wal", "mcfd.sqlite3.lock", "mcfd.sqlite3.high-water", "tls"):
+        link = mcfd.ledger.parent / name
+        link.symlink_to(mcfd.folder / target)
+        os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    try:
+        where = ("--port", str(machine.link), "--ledger", str(mcfd.ledger))
+        mcfd.run("setup", "--yes", "--network", "https", *where)
+    finally:
+        machine.kill()
 
 
 def test_copies_on_a_stick_that_is_roots(mcfd: Command) -> None:

@@ -1,0 +1,169 @@
+"""Every command against who types it: what a person without a right to the box's files may do, and what root's and the daemon's user may."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from support.command import CONFIG, NIM, Command
+
+from daemon.cli import root
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+ANYONE, KEEPER = "anyone", "whoever may read the configuration"
+OWNER, STRANGER = 65534, 65533
+TABLE = {
+    ("setup", "--yes", "--port", "/nowhere"): KEEPER,
+    ("doctor",): KEEPER,
+    ("run",): KEEPER,
+    ("keys", "create", "--nim", NIM): KEEPER,
+    ("keys", "list"): KEEPER,
+    ("keys", "revoke", "1"): KEEPER,
+    ("users", "create", "awa", "--role", "seller", "--password-stdin"): KEEPER,
+    ("users", "disable", "awa"): KEEPER,
+    ("users", "list"): KEEPER,
+    ("users", "passwd", "awa", "--password-stdin"): KEEPER,
+    ("audit",): KEEPER,
+    ("machine", "info"): KEEPER,
+    ("machine", "list"): KEEPER,
+    ("machine", "ports"): ANYONE,
+    ("machine", "probe", "/nowhere", "--yes"): KEEPER,
+    ("machine", "recording"): KEEPER,
+    ("machine", "settle"): KEEPER,
+    ("time", "accept"): KEEPER,
+    ("time", "repair"): KEEPER,
+    ("time", "show"): KEEPER,
+    ("report", "a"): KEEPER,
+    ("report", "x"): KEEPER,
+    ("report", "z"): KEEPER,
+    ("journal",): KEEPER,
+    ("logs", "--file", "/dev/null"): ANYONE,
+    ("verify",): KEEPER,
+    ("backup", "copy.sqlite3"): KEEPER,
+    ("restore", "--yes", "copy.sqlite3"): KEEPER,
+    ("upstream", "keygen", "own/new.key"): ANYONE,
+    ("upstream", "replay"): KEEPER,
+    ("upstream", "status"): KEEPER,
+    ("upstream", "test"): KEEPER,
+    ("webhook", "test"): KEEPER,
+    ("tls", "export-ca"): KEEPER,
+    ("tls", "init"): KEEPER,
+    ("tls", "show"): KEEPER,
+    ("config", "check"): KEEPER,
+    ("config", "doc"): ANYONE,
+    ("version",): ANYONE,
+}
+# Everything is loaded before the user changes: that one may not be able to read the tree that is tested.
+AS = """
+import importlib, json, os, pkgutil, sys
+import daemon, bridge, simulator
+for package in (daemon, bridge):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+from daemon.cli import main
+user, folder, commands = json.loads(sys.argv[1])
+os.chdir(folder)
+found = []
+for command in commands:
+    out, inside = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setgroups([]); os.setgid(user); os.setuid(user)
+        os.dup2(inside, 1); os.dup2(os.open("/dev/null", os.O_RDWR), 2); os.dup2(2, 0)
+        sys.argv = ["mcfd", *command]
+        code = main()
+        sys.stdout.flush()
+        os._exit(code)
+    os.close(inside)
+    said = open(out, "rb").read().decode(errors="replace")
+    found.append((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def mcfd() -> Iterator[Command]:
+    """As the package lays it out: configuration for root and the daemon's group, ledger the daemon's, a key and a person in it."""
+    with tempfile.TemporaryDirectory(prefix="mcfd-test-", dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for inside, owner, mode in (("etc", 0, 0o750), ("var", OWNER, 0o750), ("own", STRANGER, 0o700)):
+            (folder / inside).mkdir(mode=mode)
+            os.chown(folder / inside, owner, STRANGER if owner == STRANGER else OWNER)
+        mcfd = Command(folder, CONFIG.replace('"mcfd.sqlite3"', f'"{folder}/var/mcfd.sqlite3"'))
+        mcfd.config = mcfd.config.rename(folder / "etc/mcfd.toml")
+        mcfd.config.chmod(0o640)
+        os.chown(mcfd.config, 0, OWNER)
+        mcfd.ledger = folder / "var/mcfd.sqlite3"
+        mcfd.ok("keys", "create", "--nim", NIM)
+        yield mcfd
+
+
+def typed(mcfd: Command, user: int, commands: list[tuple[str, ...]]) -> list[tuple[int, str]]:
+    """Exit code and stdout of each, typed by that user."""
+    words = json.dumps([user, str(mcfd.folder), commands])
+    done = subprocess.run(
+        [sys.executable, "-c", AS, words], env=mcfd.environ(), capture_output=True, text=True, check=True, timeout=120
+    )
+    return [(code, said) for code, said in json.loads(done.stdout.splitlines()[-1])]
+
+
+def test_the_table_names_every_command() -> None:
+    """And nothing that is not there: a new command gets its line here."""
+    assert {tuple(word for word in path) for path in _paths(root)} == {_path(command) for command in TABLE}
+
+
+def test_a_stranger_learns_nothing_and_changes_nothing(mcfd: Command) -> None:
+    """Somebody with a shell on the box who is neither root nor the daemon: what needs the box's files is refused without a word of them,
+    and not a byte of them changes; the rest works."""
+    before = {path: path.read_bytes() for path in mcfd.folder.rglob("*") if path.is_file()}
+    for command, (code, said) in zip(TABLE, typed(mcfd, STRANGER, list(TABLE)), strict=True):
+        if TABLE[command] == ANYONE:
+            assert code == 0, command
+        else:
+            assert code != 0, command
+            assert "ak_live_" not in said, command
+            assert NIM not in said, command
+    assert {path: path.read_bytes() for path in before} == before
+    assert {path.name for path in mcfd.folder.rglob("*") if path.is_file()} - {path.name for path in before} == {
+        "new.key"
+    }
+
+
+@pytest.mark.parametrize("user", [0, OWNER], ids=["root", "the daemon's user"])
+def test_who_keeps_the_box_may(mcfd: Command, user: int) -> None:
+    """What both type works for both, and the audit log says which of them it was."""
+    commands: list[tuple[str, ...]] = [
+        *(("config", "check"), ("keys", "list"), ("users", "list"), ("keys", "create", "--nim", NIM)),
+        *(("tls", "init"), ("verify",), ("audit", "--json")),
+    ]
+    found = typed(mcfd, user, commands)
+    assert [code for code, _ in found] == [0] * len(commands), found
+    assert found[3][1].startswith("ak_live_")
+    newest = [entry for entry in json.loads(found[-1][1])["entries"] if entry["action"] == "key.created"][-1]
+    assert newest["actor"].startswith("shell:root" if user == 0 else "shell:nobody"), newest
+
+
+def _paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if not isinstance(command, click.Group):
+        yield path
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        assert inner is not None
+        yield from _paths(inner, (*path, name))
+
+
+def _path(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that name the command."""
+    return max((path for path in _paths(root) if words[: len(path)] == path), key=len)
