@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, any_, literal
+from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, Table, any_, func, literal, select
+from sqlalchemy import column as sql_column
+from sqlalchemy import values as sql_values
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
@@ -24,6 +26,20 @@ def among(connection: Connection, column: ColumnElement[Any], values: Sequence[A
     if is_sqlite(connection):
         return column.in_(values)
     return column == any_(literal(list(values), ARRAY(column.type)))
+
+
+def with_keys(
+    connection: Connection, key: tuple[Column[Any], Column[Any]], values: Sequence[tuple[Any, Any]], column: Column[Any]
+) -> Select[Any]:
+    """The key and `column` of each row that has one of these keys; by the key's index, however many rows there are."""
+    wanted: FromClause
+    if is_sqlite(connection):
+        named = [sql_column(name, part.type) for name, part in zip("ab", key, strict=True)]
+        wanted = sql_values(*named, name="wanted").data(list(values)).cte("wanted")
+    else:
+        arrays = [literal([value[n] for value in values], ARRAY(part.type)) for n, part in enumerate(key)]
+        wanted = func.unnest(*arrays).table_valued("a", "b").render_derived(name="wanted")
+    return select(*key, column).where(key[0] == wanted.c.a, key[1] == wanted.c.b)
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:

@@ -18,7 +18,7 @@ from headquarters.core.held import Held
 from headquarters.core.reception import Received
 from headquarters.store import tables
 from headquarters.store.books import Book, Key, keep_books, lock_books, numbered_closures, read_held, settle_gaps
-from headquarters.store.bulk import among, insert_all, insert_new
+from headquarters.store.bulk import insert_all, insert_new, with_keys
 from headquarters.store.database import Database
 from headquarters.store.evidence import keep_fork
 from headquarters.store.findings import Found, keep_found
@@ -93,10 +93,10 @@ class _Taking:
 
     def _look(self, books: dict[Key, Book]) -> None:
         """Loads which of them are known, and the closures beside those that do not simply come next."""
-        ids = [received.held.id for received in self._batch]
+        wanted_ids = [(received.machine, received.held.id) for received in self._batch]
         table = tables.closure.c
-        query = select(table.machine, table.id, table.held).where(among(self._connection, table.id, ids))
-        for machine, id_, held in self._connection.execute(query):
+        known = with_keys(self._connection, (table.machine, table.id), wanted_ids, table.held)
+        for machine, id_, held in self._connection.execute(known):
             self._known[machine, id_] = read_held(held).digest
         wanted: dict[Key, set[int]] = {}
         for received in self._batch:

@@ -12,6 +12,7 @@ import time
 
 import httpx
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
@@ -23,6 +24,7 @@ from headquarters.store.store import Store
 
 NIM = "EL02000015-1"
 MONTH = "2025-12"
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 PASSWORD = "un mot de passe"  # noqa: S105  # of a test
 
 
@@ -77,6 +79,7 @@ def open_page(hq, browser):
         context = browser.new_context(locale=locale, base_url=hq.base, accept_downloads=True, **options)
         opened.append(context)
         page = context.new_page()
+        page.trouble = trouble
         page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: None if request.url.startswith(hq.base) else trouble.append(request.url))
         page.goto("/")
@@ -120,6 +123,23 @@ def test_english_on_a_phone(open_page):
     assert page.evaluate(f"{wide}.map(e => e.outerHTML.slice(0, 80))") == []
     page.click("text=fr")
     expect(page.locator("h1")).to_have_text("Totaux – décembre 2025")
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_everybody_can_use_it(hq, open_page, width):
+    """Each screen in French on a phone and in English on a desk: WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen."""
+    page = open_page("Awa", locale="fr-BF" if width == 360 else "en-GB", viewport={"width": width, "height": 800})
+    closure = hq.store.figures.lines()[0]
+    screens = ("", "totals", "findings", "boxes", "exports", "people", "shops/EL02000015")
+    for screen in (*screens, f"closures/{closure.machine}/{closure.id}", "no-such-page"):
+        page.goto(f"/ui/{screen}?month={MONTH}" if screen in ("", "totals") else f"/ui/{screen}")
+        found = Axe().run(page, options={"runOnly": WCAG})
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found.response["violations"]] == [], (
+            screen
+        )
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), screen
+    # What is not there is answered with 404, which a browser says on its console too.
+    page.trouble.clear()
 
 
 def test_a_finding_is_seen_and_solved(hq, open_page):

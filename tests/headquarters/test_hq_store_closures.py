@@ -17,6 +17,7 @@ from headquarters.core.reception import Message, receive
 from headquarters.store import tables
 from headquarters.store.closures import Outcome, StaleRing
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
+from headquarters.store.presences import Word
 from headquarters.store.register import Ring
 from headquarters.store.store import Store
 
@@ -250,6 +251,34 @@ def test_two_instances_with_closures_of_one_shop(store, box):
     assert errors == []
     assert store.figures.count() == 40
     assert open_findings(store) == []
+
+
+def test_no_look_reads_every_closure(store, box):
+    """Whatever is asked of the closures while some are kept, and while a box speaks, goes by an index: ten million are no slower."""
+    closures = [box.close() for _ in range(6)]
+    batch = [received(box, closure, store) for closure in (closures[0], closures[2], closures[5])]
+    asked = []
+
+    def note(connection, cursor, statement, parameters, *rest):
+        if "closure" in statement and statement.lstrip().startswith("SELECT"):
+            asked.append((statement, parameters))
+
+    event.listen(store.database.engine, "before_cursor_execute", note)
+    store.closures.take(batch, now=NOW)
+    presence = box.presence(at=NOW)
+    store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=NOW)
+    event.remove(store.database.engine, "before_cursor_execute", note)
+    assert len(asked) > 3
+    is_sqlite = store.database.is_sqlite
+    with store.database.read() as connection:
+        if not is_sqlite:
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        for statement, parameters in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN {'QUERY PLAN ' * is_sqlite}{statement}", parameters).fetchall()
+            lines = [str(row[-1]) for row in plan]
+            assert not [
+                line for line in lines if line.strip(" ->").startswith(("SCAN closure", "Seq Scan on closure"))
+            ], lines
 
 
 def test_position_never_goes_back(store):

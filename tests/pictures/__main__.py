@@ -9,6 +9,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from pictures import headquarters
 from support.browser import Person, chromium, create_user
 from support.shop import Shop, invoice
 
@@ -70,6 +71,7 @@ def main() -> None:
         for width, scheme in views if everything else ((1440, "light"), (360, "dark")):
             name = f"{width}-{scheme}" if everything else {1440: "desk", 360: "phone"}[width]
             shoot(Person(browser, shop, viewport={"width": width, "height": 800}), folder, scheme, name)
+        headquarters.shoot(browser, Path(place) / "hq", folder, everything)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""Headquarters' page as an accountant sees it: every screen on a desk (light) and on a phone (dark)."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from support.hq.paper_box import DAY, EVENING, PaperBox
+from support.hq.running import RunningHq
+from support.hq.store import received
+
+from headquarters.store.presences import Word
+from headquarters.store.store import Store
+
+PASSWORD = "un mot de passe"  # noqa: S105  # of a picture
+SHOPS = (
+    ("EL02000015-1", "Ouaga Centre", "Centre"),
+    ("EL02000016-1", "Ouaga 2000", "Centre"),
+    ("EL02000017-1", "Bobo Marché", "Ouest"),
+    ("EL02000018-1", "Banfora", "Ouest"),
+    ("EL02000019-1", "Koudougou", "Centre-Ouest"),
+)
+DAYS = 24
+MONTH = "2025-12"
+SCREENS = {
+    "calendar": f"/ui/?month={MONTH}",
+    "totals": f"/ui/totals?month={MONTH}",
+    "shop": f"/ui/shops/EL02000015?month={MONTH}",
+    "findings": "/ui/findings",
+    "boxes": "/ui/boxes",
+    "exports": "/ui/exports",
+    "people": "/ui/people",
+}
+SHOWN = ("calendar", "findings")
+"""What docs/headquarters.md shows."""
+VIEWS = (("desk", 1440, "light"), ("phone", 360, "dark"))
+
+
+def fill(store: Store) -> str:
+    """Most of a month of five shops; what is missing and wrong in it. The path of one closure."""
+    path = ""
+    now = time.time_ns() // 1_000_000
+    for index, (nim, label, region) in enumerate(SHOPS):
+        box = PaperBox(nim)
+        store.register.add(nim, box.key.public, now=1, label=label, region=region)
+        for day in range(DAYS):
+            strange = {"unexplained": 1} if (index, day) == (3, 9) else {}
+            closure = box.close(sales=20 + (day * 7 + index * 11) % 45, at=EVENING - 5 * DAY + day * DAY, **strange)
+            if (index, day) not in ((0, 11), (0, 12), (4, 20)):
+                store.closures.take([received(box, closure, store)], now=now)
+                path = path or f"/ui/closures/{nim.partition('-')[0]}/{closure.report_id}"
+        if index != 2:
+            presence = box.presence(at=now, tax_days=6 if index == 1 else 0)
+            store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=now)
+    return path
+
+
+def shoot(browser: Any, place: Path, folder: Path, everything: bool) -> None:
+    hq = RunningHq(place, f"sqlite:///{place}/hq.sqlite3")
+    store = Store(hq.url)
+    store.open()
+    screens = {**SCREENS, "closure": fill(store)}
+    store.close()
+    hq.start()
+    try:
+        hq.cli("users", "create", "Awa", "--role", "admin", "--password-stdin", stdin=PASSWORD + "\n")
+        for name, width, scheme in VIEWS:
+            context = browser.new_context(
+                base_url=hq.base, locale="fr-BF", color_scheme=scheme, viewport={"width": width, "height": 800}
+            )
+            page = context.new_page()
+            page.goto("/ui/")
+            page.fill("input[name=name]", "Awa")
+            page.fill("input[name=password]", PASSWORD)
+            page.click("[data-testid=login]")
+            page.wait_for_url("**/ui/")
+            for screen, path in screens.items():
+                if not everything and screen not in SHOWN:
+                    continue
+                page.goto(path)
+                page.screenshot(path=str(folder / f"hq-{screen}-{name}.png"), full_page=True)
+            context.close()
+    finally:
+        hq.stop()
