@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
+from support.hq.paper_box import PaperBox
+from support.receivers.nats_server import free_port
+from support.shop import wait_for
 from support.tools import need
 
 TREE = Path(__file__).parents[2]
@@ -56,3 +63,35 @@ def test_its_command_works(unpacked, tmp_path):
     assert run(unpacked, code, "keys", "create", "--role", "reader", "--config", str(file)).startswith("hq_")
     assert (unpacked / "etc/mcfd-hq/hq.toml.example").read_bytes() == (TREE / "config/hq.toml").read_bytes()
     assert (unpacked / "usr/lib/systemd/system/mcfd-hq.service.d/10-job.conf").exists()
+
+
+def test_it_runs_on_postgresql(unpacked, tmp_path, cluster):
+    """The package's own program with Debian's PostgreSQL: tables made, ready, a closure taken with a receipt, ended by SIGTERM."""
+    box, url = PaperBox(), cluster.database()
+    file = tmp_path / "hq.toml"
+    file.write_text(
+        f'[server]\nport = {free_port()}\n[storage]\nurl = "{url}"\nregister_copy = "{tmp_path}/register.json"\n'
+    )
+    main = "from headquarters.cli import main; main()"
+    run(unpacked, main, "boxes", "add", box.nim, "--public-key", box.key.public, "--config", str(file))
+    code = f"import sys; sys.path.insert(0, {str(unpacked / 'usr/lib/mcfd-hq')!r}); {main}"
+    base = f"http://127.0.0.1:{re.search(r'port = ([0-9]+)', file.read_text())[1]}"
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen([PYTHON, "-ISB", "-c", code, "run", "--config", str(file)], stdout=log, stderr=log)
+    try:
+        wait_for(lambda: is_ready(base), "headquarters is ready")
+        headers, body = box.sent(box.close())
+        answer = httpx.post(f"{base}/closures", headers=headers, content=body, trust_env=False, timeout=30)
+        assert (answer.status_code, answer.json()["id"]) == (200, headers["webhook-id"])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        cluster.drop(url)
+
+
+def is_ready(base):
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"{base}/health/ready", trust_env=False, timeout=5).status_code == 200
+    return False

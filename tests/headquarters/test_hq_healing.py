@@ -1,0 +1,206 @@
+"""Headquarters' database lost, or put back to an earlier day: complete again with nobody typing anything, on both databases, over both ways in."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+
+import psycopg
+import pytest
+from support.hq.paper_box import PaperBox
+from support.hq.running import RunningHq
+from support.hq.store import KINDS
+from support.receivers.headquarters import until
+from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
+
+from exchange.keys import PrivateKey
+from exchange.nkey import decode_seed
+
+EARLY, LATE = 10, 20
+
+
+class SqliteFile:
+    def __init__(self, directory) -> None:
+        self.file, self.copy = directory / "hq.sqlite3", directory / "backup"
+        self.url = f"sqlite:///{self.file}"
+
+    def keep(self) -> None:
+        shutil.copy(self.file, self.copy)
+
+    def lose(self) -> None:
+        for file in self.file.parent.glob("hq.sqlite3*"):
+            file.unlink()
+
+    def put_back(self) -> None:
+        self.lose()
+        shutil.copy(self.copy, self.file)
+
+    def rows(self, query):
+        if not self.file.exists():
+            return []
+        connection = sqlite3.connect(f"file:{self.file}?mode=ro", uri=True)
+        try:
+            return connection.execute(query).fetchall()
+        except sqlite3.OperationalError:  # it is being made
+            return []
+        finally:
+            connection.close()
+
+
+class PostgresDatabase:
+    def __init__(self, cluster) -> None:
+        self.cluster, self.url = cluster, cluster.database()
+        self.name = self.url.partition("?")[0].rpartition("/")[2]
+
+    def _tell(self, *orders) -> None:
+        with psycopg.connect(self.cluster.dsn("postgres"), autocommit=True) as connection:
+            for order in orders:
+                connection.execute(order)
+
+    def keep(self) -> None:
+        self._tell(f"CREATE DATABASE {self.name}_copy TEMPLATE {self.name}")
+
+    def lose(self) -> None:
+        self._tell(f"DROP DATABASE {self.name} WITH (FORCE)", f"CREATE DATABASE {self.name}")
+
+    def put_back(self) -> None:
+        self._tell(
+            f"DROP DATABASE {self.name} WITH (FORCE)",
+            f"CREATE DATABASE {self.name} TEMPLATE {self.name}_copy",
+            f"DROP DATABASE {self.name}_copy",
+        )
+
+    def rows(self, query):
+        try:
+            with psycopg.connect(self.url) as connection:
+                return connection.execute(query).fetchall()
+        except psycopg.errors.UndefinedTable:
+            return []
+
+
+@pytest.fixture(params=KINDS)
+def database(request, tmp_path):
+    if request.param == "sqlite":
+        yield SqliteFile(tmp_path)
+        return
+    made = PostgresDatabase(request.getfixturevalue("cluster"))
+    yield made
+    made.cluster.drop(made.url)
+
+
+class OverHttps:
+    """Two shops that send by HTTPS, and again what their presence is asked for."""
+
+    def __init__(self, directory, database) -> None:
+        self.hq = RunningHq(directory / "hq", database.url)
+        self.boxes = [PaperBox(NIM), PaperBox(OTHER)]
+
+    async def up(self) -> None:
+        """Nothing but headquarters itself."""
+
+    async def send(self, *sent) -> None:
+        for box, closure in sent:
+            assert self.hq.post("/closures", box.sent(closure)).status_code in (200, 409)
+
+    async def speak(self) -> None:
+        for box in self.boxes:
+            answer = self.hq.post("/presence", box.sent_presence(box.presence()))
+            for wanted in answer.json()["replay"]:
+                await self.send(*((box, one) for one in box.closures if one.z_number >= wanted["from_z"]))
+
+    async def down(self) -> None:
+        self.hq.kill()
+
+
+class OverNats:
+    """The same by JetStream, with the keys and files as shipped; nobody is asked, the stream is read again."""
+
+    def __init__(self, directory, database) -> None:
+        self.nats = NatsSite(directory / "nats")
+        self.server = NatsServer(self.nats)
+        section = (
+            f'[nats]\nurl = "{self.server.url}"\ncredentials_file = "{self.nats.reader}"\n'
+            f'tls_ca = "{self.nats.authority.path}"\n'
+        )
+        self.hq = RunningHq(directory / "hq", database.url, section)
+        files = {NIM: self.nats.shop, OTHER: self.nats.other_shop}
+        self.boxes = [
+            PaperBox(nim, PrivateKey(decode_seed(file.read_text().strip())), seed=nim) for nim, file in files.items()
+        ]
+
+    async def up(self) -> None:
+        await self.server.up()
+        client = await self.nats.connect(self.server.url)
+        for file in ("closures-one.json", "presence-one.json"):
+            await add_stream(client, file)
+        await client.close()
+        self.clients = {
+            NIM: await self.nats.connect(self.server.url, self.nats.shop),
+            OTHER: await self.nats.connect(self.server.url, self.nats.other_shop),
+        }
+
+    async def send(self, *sent) -> None:
+        for box, closure in sent:
+            headers, body = box.sent(closure)
+            headers["Nats-Msg-Id"] = closure.report_id
+            await self.clients[box.nim].jetstream().publish(f"mcf.{box.nim}.closure", body, headers=headers)
+
+    async def speak(self) -> None:
+        """Its stream has everything: headquarters need not hear of anybody."""
+
+    async def down(self) -> None:
+        for client in self.clients.values():
+            await client.close()
+        self.hq.kill()
+        self.server.kill()
+
+
+@pytest.fixture(params=[OverHttps, OverNats])
+async def site(request, tmp_path, database):
+    made = request.param(tmp_path, database)
+    await made.up()
+    made.hq.start()
+    for box in made.boxes:
+        made.hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)
+    yield made
+    await made.down()
+
+
+async def holds(site, database, most):
+    """Within the time that a test has: every Z of both shops up to that one."""
+    expected = [(nim, z) for nim in (NIM, OTHER) for z in range(1, most + 1)]
+
+    async def complete():
+        if database.rows("SELECT nim, z FROM closure ORDER BY nim, z") == expected:
+            return True
+        await site.speak()
+        return False
+
+    await until(complete, deadline=60, every=0.2)
+
+
+@pytest.mark.parametrize("loss", ["dropped", "put back"])
+async def test_complete_again(site, database, loss, record_property):
+    """The database is lost, or is that of a week ago: boxes and keys come back from the register's copy, closures from the stream, or over HTTPS
+    from the boxes, which are asked in the answer to their presence. No finding is left."""
+    await site.send(*((box, box.close()) for _ in range(EARLY) for box in site.boxes))
+    await holds(site, database, EARLY)
+    copy = site.hq.config.parent / "register.json"
+    await until(lambda: copy.exists() and all(box.key.public in copy.read_text() for box in site.boxes), deadline=60)
+    site.hq.stop()
+    if loss == "put back":
+        database.keep()
+        site.hq.start()
+        await site.send(*((box, box.close()) for _ in range(LATE - EARLY) for box in site.boxes))
+        await holds(site, database, LATE)
+        site.hq.stop()
+        database.put_back()
+    else:
+        database.lose()
+    began = time.monotonic()
+    site.hq.start()
+    await holds(site, database, LATE if loss == "put back" else EARLY)
+    record_property("seconds", round(time.monotonic() - began, 2))
+    await site.speak()
+    assert database.rows("SELECT kind FROM finding WHERE solved_at IS NULL") == []
