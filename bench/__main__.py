@@ -35,6 +35,7 @@ class Run:
         return {
             "1 2 3": lines.latency,
             "4": self._backlog,
+            "4b": self._idle,
             "5": self._together,
             "6": self._syncs,
             "7": throughput.throughput,
@@ -47,6 +48,9 @@ class Run:
 
     def _backlog(self) -> Iterator[Row]:
         yield lines.backlog()
+
+    def _idle(self) -> Iterator[Row]:
+        yield lines.idle()
 
     def _together(self) -> Iterator[Row]:
         row, steps = lines.together()

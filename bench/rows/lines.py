@@ -86,6 +86,28 @@ def backlog(count: int = 60) -> Row:
     )
 
 
+def idle(count: int = 60) -> Row:
+    """Row 4b: one till, one invoice after the other, and every fsync takes 20 ms longer: the intent's is hidden behind the line (decision 29), the
+    outcome's is not. What mcfd itself takes beside the line is in it."""
+    with running(1, *PACED, disk=SLOW_SYNC_MS) as bench:
+        till = Till(bench.till())
+        times, lines = _one_by_one(bench, till, bodies(1, series="I"), count)
+        till.close()
+    beside = median(times) - median(lines)
+    return Row(
+        "4b",
+        beside * 1000 / SLOW_SYNC_MS,
+        f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} certifications",
+        {
+            "certify_ms": median(times) * 1000,
+            "line_ms": median(lines) * 1000,
+            "beside_ms": beside * 1000,
+            "sync_delay_ms": SLOW_SYNC_MS,
+            "count": count,
+        },
+    )
+
+
 def together(seconds: float = 8.0, alone_seconds: float = 3.0) -> tuple[Row, list[tuple[int, float]]]:
     """Row 5, and the throughput of 1, 2, 4 and 8 machines for the plot. Invoices of one item, the hardest for us."""
     with running(TOGETHER, *PACED) as bench:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import CreditExceedsOriginal
+from daemon.core.errors import CreditExceedsOriginal, MachineAttention
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.usecases.reports.journal import credits_of
 from simulator.line.session import Session
@@ -106,3 +107,29 @@ async def test_a_machine_that_does_not_tell_its_suffix_has_the_configured_one(tm
         assert shop.worker.book.nim == SECOND
         with pytest.raises(DuplicateInvoice):
             await shop.certify("A", 1000)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_an_older_ledger_asks_before_it_believes_another_activation(tmp_path: Path, reset: bool) -> None:
+    """A copy from before a sale, put back after the machine was activated anew: its counters tell nothing of that sale any more, so
+    an operator is asked, once; then the new activation goes on in the same book."""
+    ledger, saved = tmp_path / "ledger", tmp_path / "saved"
+    async with MemoryShop(ledger) as shop:
+        await shop.connected()
+        backup(ledger, saved, at=1)
+        await shop.certify("A", 1000)
+    activated(shop.session, reset=reset)
+    restore(saved, ledger, at=2)
+    async with MemoryShop(ledger, on=shop.session) as shop:
+        await shop.until(lambda: shop.worker.attention, "a question")
+        with pytest.raises(MachineAttention):
+            await shop.certify("B", 2000)
+        case = await shop.store.decisions.case(shop.worker.book)
+        await shop.store.decisions.carry_out(case, "adopt", reason="on paper", at=3)
+        await shop.until(lambda: not shop.worker.attention and shop.worker.book.nim == SECOND, "service")
+        await shop.connected()
+        await shop.certify("B", 2000)
+    async with MemoryShop(ledger, on=shop.session) as shop:
+        await shop.connected()
+        assert not shop.worker.attention
+    assert verify(ledger).problems == ()

@@ -75,10 +75,18 @@ def _options(draw: random.Random) -> Options:
 
 
 def _tills(draw: random.Random, length: float) -> list[Event]:
+    """All through the day, or most of them in two rushes."""
     count = draw.randint(5, 16)
-    sales = [_sale(draw, each, draw.uniform(0.0, length)) for each in range(count)]
+    rushes = [draw.uniform(0.0, length) for _ in range(draw.choice((0, 0, 2)))]
+    sales = [_sale(draw, each, _moment(draw, length, rushes)) for each in range(count)]
     twins = [_twin(draw, sale) for sale in sales if draw.random() < 0.15]
     return [*sales, *twins, *(_closing(draw, each, length) for each in range(draw.choice((0, 1, 1, 2))))]
+
+
+def _moment(draw: random.Random, length: float, rushes: Sequence[float]) -> float:
+    if rushes and draw.random() < 0.8:
+        return draw.choice(rushes) + draw.uniform(0.0, 0.6)
+    return draw.uniform(0.0, length)
 
 
 def _sale(draw: random.Random, each: int, at: float) -> Event:

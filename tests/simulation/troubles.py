@@ -112,7 +112,9 @@ class Troubles:
     async def foreign(self, kind: str, total: int) -> None:
         """Another program is at the machine."""
         self.world.blame("somebody else's invoice")
-        self.world.is_unsure_of_foreign |= not self.world.has_met
+        is_alike = kind != "FA" and self.world.script.options.fvc_local
+        # Before a new ledger has met its machine they are where it begins; and where exports move TC alone, one may be taken for the other.
+        self.world.is_unsure_of_foreign |= is_alike or not self.world.has_met
         self.world.foreign += kind in ("FV", "FA") or not self.world.script.options.fvc_local
         self.world.session.machine.certify_foreign(invoice_type=kind, total=total)
 

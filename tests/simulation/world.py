@@ -137,6 +137,14 @@ class World:
                 async with asyncio.timeout(None if left == float("inf") else left):
                     await self._changed.wait()
 
+    async def started(self) -> Life:
+        """A life of the daemon with its machine in service."""
+        await self._start()
+        life = self.serving()
+        while not life.worker.connected:
+            await asyncio.sleep(0.1)
+        return life
+
     async def _start(self) -> None:
         life = self.life = Life(self)
         self.starts += 1

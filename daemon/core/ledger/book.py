@@ -42,6 +42,8 @@ class BookState(msgspec.Struct, frozen=True):
     epoch: int = 1
     z_asked: bool = False
     """Nobody remembers the last Z number: none is given until somebody says it (decision 30)."""
+    is_restored: bool = False
+    """Put back from a backup, and not compared with the machine yet."""
     accepted_to: int = 0
     """Up to here an operator has confirmed a clock (ms)."""
     time_repairs: int = 0

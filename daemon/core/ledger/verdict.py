@@ -131,6 +131,14 @@ def vanished(state: MachineState) -> str:
     )
 
 
+def activated_since(known: FiscalCounters, state: MachineState) -> str:
+    """What is wrong when an older copy of the ledger meets a machine that was activated anew after the copy was made."""
+    return (
+        "an older copy of this ledger was put back, and the machine has been activated anew since that copy was made: what it certified "
+        f"in between is in no ledger; adopt: the ledger knows {_text(known)}, the machine says {_text(state.counters)} and {_last(state)}"
+    )
+
+
 def went_down(known: FiscalCounters, now: FiscalCounters) -> bool:
     """No counter of one machine ever does (protocol 3)."""
     return now.tc < known.tc or now.fvc < known.fvc or now.frc < known.frc

@@ -16,7 +16,7 @@ from daemon.core.errors import MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import BookState
-from daemon.core.ledger.verdict import Disputed, NotCertified, Verdict, behind, judge, vanished, went_down
+from daemon.core.ledger.verdict import Disputed, NotCertified, Verdict, activated_since, behind, judge, vanished, went_down
 from daemon.core.machine.nim import present_nim
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.usecases.certification.announce import announce
@@ -53,6 +53,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
             await _write(worker, record, verdict)
     if not worker.attention:
         await _take_activation(worker, state)
+    if not worker.attention:
         await _take_over(worker, state, settled=bool(unfinished))
     await _keep_evidence(worker, state)
     worker.attempts.met_machine = worker.attempts.met_machine or not worker.attention
@@ -153,10 +154,15 @@ async def _take_taxpayer(worker: MachineWorker, state: MachineState) -> None:
 
 
 async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
-    """Another activation counter: the same book goes on, in a new epoch."""
+    """Another activation counter: the same book goes on, in a new epoch; after an older ledger was put back an operator is asked first."""
     book = worker.book
     nim = present_nim(state.nim, worker.configured_nim, book.nim)
-    if nim != book.nim:
+    if nim == book.nim:
+        return
+    if (await worker.ledger.state(book)).is_restored:
+        await _attend(worker, activated_since(worker.known, state))
+        worker.take_state(await worker.ledger.state(book))
+    else:
         log.warning("machine.activated", nim=nim, mode=book.mode, before=book.nim)
         worker.book = await worker.ledger.begin_epoch(book, state, nim, at=worker.now())
         worker.take_state(await worker.ledger.state(worker.book))
@@ -169,9 +175,7 @@ async def _take_over(worker: MachineWorker, state: MachineState, *, settled: boo
     stored = await worker.ledger.state(worker.book)
     moved = (state.counters.fvc - worker.known.fvc) + (state.counters.frc - worker.known.frc)
     if found := await _disagreement(worker, stored, state):
-        found = _with_incident(worker, found)
-        log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=found)
-        await worker.ledger.set_attention(worker.book, found, at=worker.now())
+        await _attend(worker, found)
     else:
         unexplained = moved if stored.known is not None else 0
         if unexplained:
@@ -179,6 +183,12 @@ async def _take_over(worker: MachineWorker, state: MachineState, *, settled: boo
         await worker.ledger.reconcile(worker.book, state, unexplained=unexplained, at=worker.now())
         log.info("machine.reconciled", nim=worker.book.nim, mode=worker.book.mode, settled=settled)
     worker.take_state(await worker.ledger.state(worker.book))
+
+
+async def _attend(worker: MachineWorker, found: str) -> None:
+    found = _with_incident(worker, found)
+    log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=found)
+    await worker.ledger.set_attention(worker.book, found, at=worker.now())
 
 
 async def _disagreement(worker: MachineWorker, stored: BookState, state: MachineState) -> str:

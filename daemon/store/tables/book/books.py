@@ -47,7 +47,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     if row is None:
         raise NotFound(f"the ledger has no book for {book.nim} ({book.mode})")
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
-    epoch, z_asked, accepted_to, repairs, begun_at = rest
+    epoch, z_asked, accepted_to, repairs, restored_at, begun_at = rest
     return BookState(
         book=book,
         known=counters_of(tc, fvc, frc),
@@ -61,6 +61,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
         z_number=z_number,
         epoch=epoch,
         z_asked=bool(z_asked),
+        is_restored=bool(restored_at),
         accepted_to=accepted_to,
         time_repairs=repairs,
     )
