@@ -61,6 +61,13 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     """Free, in MB."""
     config: Text = ""
     """Digest of the configuration: 8 hex digits."""
+    asks: bool = False
+    """A ledger was put back where nothing remembers the last Z number: none is made before somebody says it."""
+
+    @property
+    def wants_last_z(self) -> bool:
+        """Also a ledger that has made no Z yet: it may stand in the place of one that is lost."""
+        return self.asks or not self.z
 
 
 class Wanted(Shape, frozen=True):
@@ -74,6 +81,8 @@ class Answer(Shape, frozen=True):
     """To a presence; an empty one, or none at all, asks for nothing."""
 
     replay: tuple[Wanted, ...] = ()
+    last_z: Count | msgspec.UnsetType = msgspec.UNSET
+    """The last Z number that headquarters has heard of in this book, for a box that wants to know it."""
 
 
 MOST_ANSWER_BYTES = 4096

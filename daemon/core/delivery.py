@@ -38,6 +38,8 @@ class Standing(msgspec.Struct, frozen=True):
     head: bytes
     counters: FiscalCounters | None
     certified_at: int
+    z_asked: bool = False
+    """Nobody here remembers the last Z number."""
 
 
 class Outgoing(msgspec.Struct, frozen=True):

@@ -104,6 +104,10 @@ class OperatorDecisions(LedgerAccess):
         says that there was none since."""
         await self._write(partial(numbers.skip_to, book=book, given=z_number, known_from="operator"))
 
+    async def hear_last_z(self, book: Book, z_number: int) -> bool:
+        """The same from upstream, which says it unasked; whether it was wanted here."""
+        return await self._write(partial(numbers.hear, book=book, given=z_number))
+
 
 def _note(
     connection: sqlite3.Connection,

@@ -22,7 +22,7 @@ class Standings(LedgerAccess):
 
 def _standing(connection: sqlite3.Connection, book: Book) -> Standing:
     lineage = read_lineage(connection)
-    z_number, z_head, seq, head, tc, fvc, frc, certified_at = connection.execute(
+    z_number, z_head, seq, head, tc, fvc, frc, certified_at, z_asked = connection.execute(
         _SQL["standing"], (book.id,)
     ).fetchone()
     return Standing(
@@ -34,4 +34,5 @@ def _standing(connection: sqlite3.Connection, book: Book) -> Standing:
         head=head,
         counters=counters_of(tc, fvc, frc),
         certified_at=certified_at,
+        z_asked=bool(z_asked),
     )

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import tzinfo
 
 import structlog
+from msgspec import UNSET
 
 from exchange.errors import BadEvent
 from exchange.presence import MOST_BYTES, Answer, Wanted, read_presence
@@ -146,7 +147,10 @@ class Reception:
         quiet = -1 if self.is_behind and message.via == "nats" else QUIET_MILLIS
         wanted = await self._words.add((Word(presence, message.body, quiet), ring.revision))
         self.counted["presence"] += 1
-        return Answer(tuple(wanted))
+        if not presence.wants_last_z:
+            return Answer(replay=tuple(wanted))
+        last_z = await self._threads.run(self._store.presences.last_z, machine_of(presence.nim), presence.mode)
+        return Answer(replay=tuple(wanted), last_z=last_z or UNSET)
 
     async def _has_newer_keys(self, than: Ring) -> bool:
         """Reads them when there are. Every transaction checks that the keys it was looked at with are those of now, so that who

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, or_, select, update
@@ -69,6 +70,16 @@ class Presences:
             _settle(connection, books, fresh, now, newest_version)
             return _wanted(connection, words, now)
 
+    def last_z(self, machine: str, mode: str) -> int:
+        """The last Z number that was heard of: received, or said by the box; 0 for none."""
+        book, word = tables.book.c, tables.presence.c
+        of_book = select(book.max_z, book.told_z).where(book.machine == machine, book.mode == mode)
+        with self._database.read() as connection:
+            held = connection.execute(of_book).first() or (0, 0)
+            body = connection.execute(select(word.body).where(word.machine == machine)).scalar()
+        told = msgspec.json.decode(body, type=Presence) if body else None
+        return max(*held, told.z if told is not None and told.mode == mode else 0)
+
     def last_words(self, machines: list[str] | None = None) -> dict[str, LastWord]:
         table = tables.presence
         query = select(table.c.machine, table.c.received_at, table.c.body)
@@ -87,7 +98,9 @@ def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word
     comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer."""
     table = tables.presence.c
     machines = sorted({word.machine for word in words})
-    query = select(table.machine, table.at, table.received_at).where(among(connection, table.machine, machines))
+    query = select(table.machine, table.at, table.received_at, table.body).where(
+        among(connection, table.machine, machines)
+    )
     held = {row.machine: row for row in connection.execute(query)}
 
     def is_newer(word: Word) -> bool:
@@ -97,11 +110,19 @@ def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word
     fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
     last = {word.machine: word for word in fresh}
     rows = [
-        {"machine": machine, "at": word.at, "received_at": now, "body": word.content}
+        {"machine": machine, "at": word.at, "received_at": now, "body": _kept(word, held.get(machine))}
         for machine, word in sorted(last.items())
     ]
     write_all(connection, tables.presence, rows, replaced=("at", "received_at", "body"))
     return list({word.book: word for word in fresh}.values())
+
+
+def _kept(word: Word, before: Any) -> bytes:
+    """While a box asks for its last Z number, what it said before it lost it is the only thing that knows."""
+    if before is None or not word.presence.wants_last_z:
+        return word.content
+    said: bytes = before.body
+    return said if msgspec.json.decode(said, type=Presence).z > word.presence.z else word.content
 
 
 def _settle(connection: Connection, books: dict[Key, Book], words: Sequence[Word], now: int, newest: str) -> None:

@@ -248,6 +248,19 @@ def test_presence_is_answered_with_what_is_missing(hq, box):
     assert found(hq, box) == []
 
 
+def test_a_box_that_lost_its_last_z_hears_it(hq, box):
+    """Z 1 to 3 were received, Z 5 was told: whoever comes without any, or asks, hears 5, also the second time; who has its own hears nothing."""
+    for closure in [box.close() for _ in range(3)]:
+        hq.post("/closures", box.sent(closure))
+    now = time.time_ns() // 1_000_000
+    told = hq.post("/presence", box.sent_presence(box.presence(at=now - 3000, z=5, waiting=2)))
+    assert "last_z" not in told.json()
+    for at, changes in ((now - 2000, {"z": 0}), (now - 1000, {"z": 2, "asks": True}), (now, {"z": 0})):
+        lost = box.presence(at=at, ledger="3f2b7c1e-0000-4000-8000-000000000001", seq=0, **changes)
+        assert hq.post("/presence", box.sent_presence(lost)).json()["last_z"] == 5
+    assert "last_z" not in hq.post("/presence", box.sent_presence(box.presence(at=now + 1000, z=6))).json()
+
+
 def test_presence_shows_trouble_and_its_end(hq, box):
     """Tax server, clock and a ledger that was put back are told by presence; what passes is solved by the next one."""
     now = time.time_ns() // 1_000_000

@@ -51,7 +51,7 @@ MISTAKES = (
         "        pass\n",
     ),
     Mistake(
-        0,
+        415,
         "a stop forgets what is in doubt (fault 1)",
         "daemon.usecases.worker.attempts",
         '        """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            _tell(live)\n',
@@ -100,7 +100,7 @@ MISTAKES = (
         "    if given >= 0:\n        return state\n    skip_to",
     ),
     Mistake(
-        0,
+        828,
         "the heartbeat does not take over what somebody else did (fault 7)",
         "daemon.usecases.line_events",
         "not worker.attempts.ending and state.counters != worker.known",
@@ -172,14 +172,14 @@ MISTAKES = (
         "",
     ),
     Mistake(
-        0,
+        565,
         "an end that could not be stored is dropped",
         ATTEMPT,
         '        job.worker.spawn(_end_later(job, state, reason), "end attempt")\n',
         "",
     ),
     Mistake(
-        0,
+        502,
         "what the machine agreed to in HT mode is not written down",
         ENTER,
         "            await worker.ledger.amend(worker.book, live.id, agreed)\n",
@@ -264,7 +264,7 @@ MISTAKES = (
         "        if told is not None:\n",
     ),
     Mistake(
-        0,
+        1619,
         "an export that moves TC alone is taken for what somebody else did",
         VERDICT,
         "    return max(0, sold + credited - is_counted)\n",

@@ -141,7 +141,7 @@ class World:
         """A life of the daemon with its machine in service."""
         await self._start()
         life = self.serving()
-        while not life.worker.connected:
+        while not life.worker.connected:  # noqa: ASYNC110  it costs nothing here
             await asyncio.sleep(0.1)
         return life
 

@@ -74,6 +74,7 @@ class PresenceWords:
             tax_days=_tax_days(worker),
             disk=self._free_mb(),
             config=self._configuration(),
+            asks=standing.z_asked,
         )
 
     def _free_mb(self) -> int:

@@ -42,6 +42,7 @@ async def replicating(runtime: Runtime) -> AsyncIterator[Replication]:
 class Replication:
     def __init__(self, runtime: Runtime) -> None:
         self._outbox = runtime.store.outbox
+        self._runtime = runtime
         self._words = PresenceWords(runtime)
         self._receiver: Receiver | None = None
         self._replicator: Replicator[Outgoing] | None = None
@@ -99,7 +100,7 @@ class Replication:
         if upstream.presence:
             modes: frozenset[Mode] = frozenset({"live", "test"}) if upstream.include_sandbox else frozenset({"live"})
             words = partial(self._words.words, receiver.key_id)
-            self._begin(Announcer(receiver, words, self._resend, modes=modes).run(), "presence")
+            self._begin(Announcer(receiver, words, self._resend, modes=modes, learn_z=self._learn_z).run(), "presence")
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
@@ -109,6 +110,12 @@ class Replication:
         if self._replicator is not None:
             self._replicator.wake(nim, mode)
         return count
+
+    async def _learn_z(self, nim: str, last_z: int) -> None:
+        """Decision 30: a number that headquarters has is not given again by a ledger that does not remember it."""
+        for worker in self._runtime.workers:
+            if worker.book.mode == "live" and worker.book.nim == nim:
+                await self._runtime.store.decisions.hear_last_z(worker.book, last_z)
 
 
 def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Replicator[Outgoing]:

@@ -13,6 +13,7 @@ import structlog
 
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
+from daemon.core.machine.nim import short_nim
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, mark_path, merged, read_marks, write_marks
 from daemon.store.sqlite.queries import load
@@ -98,6 +99,19 @@ def skip_to(connection: sqlite3.Connection, book: Book, given: int, *, known_fro
         log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=given)
         entries.append(connection, book, Gap(state.z_number + 1, given, known_from), state.last_at)
     connection.execute(_SQL["skip"], (max(given, state.z_number), book.id))
+
+
+def hear(connection: sqlite3.Connection, book: Book, given: int) -> bool:
+    """Headquarters says the last Z. Whether that was wanted: where nothing here remembers it, or where a book that has made no Z yet is the only one
+    of its machine (another taxpayer's begins with Z 1 by right)."""
+    state = books.book_state(connection, book)
+    of_machine = [
+        one for one in books.all_books(connection) if (one.mode, short_nim(one.nim)) == (book.mode, short_nim(book.nim))
+    ]
+    is_wanted = state.z_asked or (not state.z_number and len(of_machine) == 1)
+    if is_wanted:
+        skip_to(connection, book, given, known_from="upstream")
+    return is_wanted
 
 
 def ask_for_z(connection: sqlite3.Connection, book: Book) -> None:

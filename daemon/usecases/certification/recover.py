@@ -16,7 +16,16 @@ from daemon.core.errors import MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import BookState
-from daemon.core.ledger.verdict import Disputed, NotCertified, Verdict, activated_since, behind, judge, vanished, went_down
+from daemon.core.ledger.verdict import (
+    Disputed,
+    NotCertified,
+    Verdict,
+    activated_since,
+    behind,
+    judge,
+    vanished,
+    went_down,
+)
 from daemon.core.machine.nim import present_nim
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.usecases.certification.announce import announce

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import structlog
+from msgspec import UNSET
 
 from daemon.core.ledger.attempt import Mode
 from exchange.cancellation import heed_cancellation
@@ -43,6 +44,14 @@ Resend = Callable[[str, Mode, int], Awaitable[int]]
 """Everything of a book from that Z on waits again; how many."""
 
 
+LearnZ = Callable[[str, int], Awaitable[None]]
+"""Headquarters says the last Z of a live book."""
+
+
+async def _learn_nothing(nim: str, last_z: int) -> None:
+    del nim, last_z
+
+
 class Announcer:
     """`run` until cancelled."""
 
@@ -53,6 +62,7 @@ class Announcer:
         resend: Resend,
         *,
         modes: frozenset[Mode],
+        learn_z: LearnZ = _learn_nothing,
         every: float = EVERY_SECONDS,
         dice: Callable[[], float] = _dice,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -60,6 +70,7 @@ class Announcer:
         self._listener = listener
         self._words = words
         self._resend = resend
+        self._learn_z = learn_z
         self._modes = modes
         self._every = every
         self._dice = dice
@@ -81,6 +92,8 @@ class Announcer:
             answer = await self._listener.announce(word.content, nim=word.nim)
             heed_cancellation()
             self._note(answer is not None)
+            if answer is not None and answer.last_z is not UNSET:
+                await self._learn_z(word.nim, answer.last_z)
             for wanted in answer.replay if answer else ():
                 await self._answer(word.nim, wanted)
 

@@ -16,7 +16,10 @@ from support.receivers.nats_server import NIM, SECOND
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.replication import Replication
 from daemon.app.runtime import build
+from daemon.core.errors import ZNumberUnknown
 from daemon.settings import load
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify as verify_ledger
 from daemon.upstream.kinds import open_receiver
 from daemon.usecases.delivery import presence as timing
 from exchange.keys import verifying_key
@@ -174,6 +177,46 @@ async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
     sent = [json.loads(attempt["body"])["data"]["z_number"] for attempt in web.attempts()]
     assert sorted(sent) == [1, 2, 3, 3, 4, 4]
     assert {word["body"].count(NIM) or word["body"].count(SECOND) for word in await presences(web)} == {1}
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+async def test_headquarters_says_the_last_z(settings, web, monkeypatch, tmp_path, is_restored):
+    """On a new disk, with a backup from before Z 9 or with nothing: the first word upstream brings the number back, a Z of another ledger is not
+    given again, and once the box knows its own it believes nobody else's."""
+    monkeypatch.setattr(timing, "FIRST_WITHIN", 0.0)
+    if is_restored:
+        async with build(settings) as runtime:
+            await (await Till.of(runtime.store, NIM)).close()
+        backup(settings.storage.path, tmp_path / "saved", at=1)
+        for file in tmp_path.glob("ledger.sqlite3*"):
+            file.unlink()
+        restore(tmp_path / "saved", settings.storage.path, at=2)
+    async with build(settings) as runtime:
+        till = await Till.of(runtime.store, NIM)
+        if is_restored:
+            with pytest.raises(ZNumberUnknown):
+                await till.close()
+        await want(web, {"replay": [], "last_z": 9}, {"replay": []}, {"replay": [], "last_z": 30})
+        replication = Replication(runtime)
+        for heard in (2, 4):
+            await replication.take(settings)()
+            await until_async(presences, web, heard)
+            await replication.stop()
+            if heard == 2:
+                assert (await till.close()).z_number == 10
+        assert (await till.close()).z_number == 11
+        asked = [read_presence(word["body"].encode()) for word in await presences(web)]
+        assert [(word.asks, word.z) for word in asked if word.nim == NIM] == [
+            (is_restored, int(is_restored)),
+            (False, 10),
+        ]
+    assert verify_ledger(settings.storage.path).problems == ()
+
+
+async def until_async(presences, web, count):
+    async with asyncio.timeout(60):
+        while len(await presences(web)) < count:  # noqa: ASYNC110  another process is asked
+            await asyncio.sleep(0.05)
 
 
 async def test_it_can_be_turned_off(settings, web, monkeypatch):
