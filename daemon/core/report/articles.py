@@ -11,12 +11,16 @@ from dataclasses import dataclass
 import msgspec
 
 from daemon.core.clock import millis_text
+from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import Invoice, Item
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
+from daemon.language import Text
 
 REBATE = "RRR"
+MOST = 20_000
+"""Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
 
 
 class ArticleTotal(msgspec.Struct, frozen=True):
@@ -51,7 +55,7 @@ class _Sums:
 
 
 class Articles:
-    """Adds up one certification after the other; holds no more than one entry for each article."""
+    """Adds up one certification after the other; holds one entry for each article, `MOST` at the most, and raises InvalidRequest beyond."""
 
     def __init__(self) -> None:
         self.certs_count = 0
@@ -66,6 +70,10 @@ class Articles:
 
     def _add(self, invoice: Invoice, item: Item) -> None:
         sums = self._sums.setdefault((item.name, item.code, item.group), _Sums())
+        if len(self._sums) > MOST:
+            raise InvalidRequest(
+                [FieldError("from", Text("more than {most} different articles were sold since then", most=MOST))]
+            )
         if not invoice.is_credit:
             sums.sold += item.quantity
             sums.amount_sold += item.amount_ttc

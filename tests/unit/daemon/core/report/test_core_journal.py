@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, record
 
+from daemon.core.errors import InvalidRequest
+from daemon.core.report import articles as sums
 from daemon.core.report.articles import Articles
 from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record
 from daemon.core.report.journal_csv import COLUMNS, csv_header, csv_lines, csv_row
@@ -161,6 +163,16 @@ def test_credit_notes_give_back(nature, returned):
     (rice,) = told["articles"]
     assert (rice["quantity_sold"], rice["quantity_returned"]) == (1, returned)
     assert (rice["amount_sold"], rice["amount_returned"], rice["amount"]) == (15000, 4000, 11000)
+
+
+def test_a_report_holds_so_many_articles_and_no_more(monkeypatch):
+    """A sandbox can sell a new article in each line for ever: one report is refused in words before it fills the box's memory."""
+    monkeypatch.setattr(sums, "MOST", 3)
+    found = Articles()
+    found.add([record(body(*(item(name=f"A{number}", amountTtc=10) for number in range(3))))])
+    assert len(found.report(BOOK, 0, AT).articles) == 3
+    with pytest.raises(InvalidRequest, match="from: more than 3 different articles"):
+        found.add([record(body(item(name="A3", amountTtc=10)))])
 
 
 def test_only_certifications_are_sales():
