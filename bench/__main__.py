@@ -17,7 +17,7 @@ from bench.figures import Row, shown
 from bench.goals import GOALS
 from bench.large import daemon_rows
 from bench.results import finish
-from bench.rows import disk, lines, page, reports, throughput, upstream
+from bench.rows import disk, lines, page, recorder, reports, throughput, upstream
 from bench.shop.shops import folder
 
 SIZES = (10_000, 31_000, 100_000, 365_000)
@@ -44,6 +44,7 @@ class Run:
             "11": lambda: iter(disk.bytes_kept()),
             "13": upstream.upstream,
             "14": page.page,
+            "15": recorder.recorder,
         }
 
     def _backlog(self) -> Iterator[Row]:

@@ -9,14 +9,15 @@ from contextlib import ExitStack, contextmanager
 
 from support.receivers.headquarters import HttpHeadquarters
 
-from bench.figures import Row, milliseconds, ratio
+from bench.figures import Row
+from bench.rows.pairs import WARM_UP, compare
 from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, Bench, folder, running
 from bench.shop.till import Till
 
 CERTIFICATIONS = 150
 CLOSINGS = 80
-WARM_UP = 6
+SIDES = ("dead", "alive")
 RETRY_MAX = 1.0
 """Seconds; a shop has minutes. Here the one without headquarters tries again all the time."""
 
@@ -25,8 +26,8 @@ def upstream() -> Iterator[Row]:
     with ExitStack() as stack:
         alive, headquarters = stack.enter_context(_shop(gone=False))
         dead, _ = stack.enter_context(_shop(gone=True))
-        yield _compare("13a", [_certifying(dead), _certifying(alive)], CERTIFICATIONS)
-        yield _compare("13b", [_closing(dead), _closing(alive)], CLOSINGS)
+        yield compare("13a", [_certifying(dead), _certifying(alive)], SIDES, CERTIFICATIONS)
+        yield compare("13b", [_closing(dead), _closing(alive)], SIDES, CLOSINGS)
         _wait_for_all(headquarters)
 
 
@@ -61,20 +62,6 @@ def _closing(bench: Bench) -> Iterator[float]:
     till = Till(bench.closing())
     while True:
         yield till.post(b"{}")
-
-
-def _compare(row: str, pair: list[Iterator[float]], count: int) -> Row:
-    times: list[list[float]] = [[], []]
-    for turn in range(count + WARM_UP):
-        for side in (0, 1) if turn % 2 else (1, 0):
-            took = next(pair[side])
-            if turn >= WARM_UP:
-                times[side].append(took)
-    dead, alive = times
-    middle = [milliseconds(sorted(side)[len(side) // 2]) for side in times]
-    return Row(
-        row, ratio(dead, alive), f"{middle[0]} / {middle[1]}, {count} of each", {"dead_s": dead, "alive_s": alive}
-    )
 
 
 def _wait_for_all(headquarters: HttpHeadquarters) -> None:

@@ -89,14 +89,16 @@ def running(
     disk: float | None = None,
     ledger: Path | None = None,
     known: int = 0,
+    per_machine: Mapping[str, Any] | None = None,
 ) -> Iterator[Bench]:
     """`options` are the simulators'; `disk`: milliseconds that every fsync takes longer (0 only counts them); `known`: sales
-    that `ledger` holds already.
+    that `ledger` holds already; `per_machine`: settings of every machine.
 
     The configuration is the default one, aggregation delay included. It ends with `mcfd verify` on the ledger."""
     with folder() as path:
         lines = tuple(Machine(path, nim(number), IFU, *options, lasting=False) for number in range(1, machines + 1))
-        with Shop(path, machines=lines, config={"reports": {"aggregation_delay": 2.0}, **(config or {})}) as shop:
+        settings = {"reports": {"aggregation_delay": 2.0}, **(config or {})}
+        with Shop(path, machines=lines, config=settings, per_machine=per_machine) as shop:
             bench = Bench(shop, path / "syncs")
             if disk is not None:
                 shop.command = (sys.executable, "-m", "bench.shop.slow_disk", str(bench.syncs), str(disk))
