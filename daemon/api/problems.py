@@ -190,7 +190,7 @@ def _members(error: Exception, nim: str, language: Language) -> dict[str, object
         case errors.InvalidRequest():
             return {"errors": _told(error, language)}
         case DuplicateInvoice(record=Record() as record):
-            return {"certification": receipt(record, nim)}
+            return {"certification": receipt(record, nim, language)}
         case errors.CreditExceedsOriginal():
             return {"original_ttc": error.original_ttc, "credited_ttc": error.credited_ttc}
         case _:

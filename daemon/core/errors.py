@@ -29,6 +29,7 @@ import re
 import msgspec
 
 from daemon.language import Text
+from daemon.language.stored import stored
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -125,7 +126,7 @@ class MachineAttention(MachineError):
 
     def __init__(self, found: str) -> None:
         self.found = found
-        super().__init__(found)
+        super().__init__(stored(found))
 
 
 class PrinterFailed(McfdError):

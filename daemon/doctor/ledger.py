@@ -15,6 +15,7 @@ from daemon.core.report.journal import Page
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.line import User, daemon_user
 from daemon.language import tr
+from daemon.language.stored import stored
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store import Store
@@ -126,7 +127,12 @@ async def _look_in_book(store: Store, book: Book, now: int) -> list[Finding]:
     state = await store.ledger.state(book)
     if state.attention:
         found.append(
-            fail("attention", state.attention, tr("sudo mcfd machine settle {nim}", nim=book.nim), nim=book.nim)
+            fail(
+                "attention",
+                tr(stored(state.attention)),
+                tr("sudo mcfd machine settle {nim}", nim=book.nim),
+                nim=book.nim,
+            )
         )
     found.append(await _last_outcome(store, book, now))
     return found

@@ -20,6 +20,7 @@ from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.service import MachineHealth, Service
 from daemon.language import tr
+from daemon.language.stored import stored
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
@@ -208,7 +209,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int) -> Iterator
 def _judge_health(health: MachineHealth) -> Iterator[Finding]:
     nim = health.nim
     if health.attention:
-        yield fail("machine", health.attention, tr("sudo mcfd machine settle {nim}", nim=nim), nim=nim)
+        yield fail("machine", tr(stored(health.attention)), tr("sudo mcfd machine settle {nim}", nim=nim), nim=nim)
     elif health.connected:
         yield ok("machine", tr("answers the daemon; {waiting} waiting", waiting=health.waiting), nim=nim)
     elif other := WRONG_MACHINE.search(health.last_error):
@@ -221,7 +222,7 @@ def _judge_health(health: MachineHealth) -> Iterator[Finding]:
     else:
         yield fail(
             "machine",
-            tr("does not answer the daemon: {why}", why=health.last_error),
+            tr("does not answer the daemon: {why}", why=stored(health.last_error)),
             tr("machine switched on? cable in at both ends? otherwise unplug and plug in again, then mcfd doctor"),
             nim=nim,
         )

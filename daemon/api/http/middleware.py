@@ -62,7 +62,7 @@ class OuterMiddleware:
             if finish.status:
                 raise
             nim = scope.get("path_params", {}).get("nim", "")
-            await problem_answer(error, own_id, nim, _language(scope))(scope, receive, finish)
+            await problem_answer(error, own_id, nim, language_of(scope))(scope, receive, finish)
 
     def _is_ours(self, host: bytes) -> bool:
         """Any IP address is: a foreign page reaches this box by a name of its own (DNS rebinding), never by a number."""
@@ -116,7 +116,7 @@ def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> No
     )
 
 
-def _language(scope: Scope) -> Language:
+def language_of(scope: Scope) -> Language:
     """Of the people behind the client, as it says."""
     asked = next((value for name, value in scope["headers"] if name == b"accept-language"), b"")
     return preferred(asked.decode("latin-1"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
+from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 AMBER_DAYS, RED_DAYS = 5, 7
@@ -63,7 +62,6 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     return "ready", say("ready"), ""
 
 
-def _told(reason: Any, visit: Visit) -> str:
-    """In the person's language where it was written as a text."""
-    told = reason.told(visit.language) if hasattr(reason, "told") else str(reason)
-    return without_paths(told)
+def _told(reason: str, visit: Visit) -> str:
+    """In the person's language, also where it was stored in English."""
+    return without_paths(stored(reason).told(visit.language))

@@ -85,7 +85,12 @@ def parse(raw: bytes) -> dict[str, Any]:
         value = _DECODER.decode(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
         raise InvalidJson(
-            Text("{msg} at line {lineno} column {colno}", msg=error.msg, lineno=error.lineno, colno=error.colno)
+            Text(
+                "{msg} at line {lineno} column {colno}",
+                msg=_SAID.get(error.msg, error.msg),
+                lineno=error.lineno,
+                colno=error.colno,
+            )
         ) from None
     except RecursionError:
         raise InvalidJson(_TOO_DEEP) from None
@@ -108,6 +113,23 @@ def _check_values(text: str) -> None:
         raise TooLarge(_TOO_MANY)
 
 
+_SAID = {
+    str(text): text
+    for text in (
+        Text("Expecting value"),
+        Text("Expecting ',' delimiter"),
+        Text("Expecting ':' delimiter"),
+        Text("Expecting property name enclosed in double quotes"),
+        Text("Illegal trailing comma before end of object"),
+        Text("Illegal trailing comma before end of array"),
+        Text("Unterminated string starting at"),
+        Text("Invalid control character at"),
+        Text("Invalid \\escape"),
+        Text("Invalid \\uXXXX escape"),
+        Text("Extra data"),
+    )
+}
+"""What the standard library's scanner says, so that it can be told in another language."""
 _TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DEPTH)
 _TOO_MANY = Text("the body holds more than {count} values")(count=MAX_VALUES)
 

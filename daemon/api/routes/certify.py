@@ -8,6 +8,7 @@ from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import CERTIFYING, STRICT, Doc
 from daemon.api.document.shapes import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE, CertifyBody, CreditNoteBody
 from daemon.api.http.answers import Answer, encoded
+from daemon.api.http.middleware import language_of
 from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.core.errors import CreditExceedsOriginal
@@ -19,7 +20,7 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     worker = request.auth.worker
     raw, body = await read_json(request.scope["headers"], request.receive)
     done = await certify(worker, body, call_of(request, raw), credit=credit)
-    return encoded(receipt(done.value, worker.book.nim), replayed=done.replayed)
+    return encoded(receipt(done.value, worker.book.nim, language_of(request.scope)), replayed=done.replayed)
 
 
 @post(

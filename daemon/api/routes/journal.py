@@ -13,6 +13,7 @@ from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import CODE, RANGE, Doc, Media, Parameter
 from daemon.api.http.answers import Answer, Reply, encoded
+from daemon.api.http.middleware import language_of
 from daemon.api.http.stream import Stream
 from daemon.api.refusals import RoleNotAllowed, TooManyRequests
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
@@ -93,7 +94,7 @@ async def certifications(request: ApiRequest) -> Reply:
         page = msgspec.structs.replace(page, start=max(page.start, since))
     lines = _lines(form, query.get("dialect", ""), deps_of(request).timezone)
     if form == "json":
-        return encoded(await journal.read_page(worker, page))
+        return encoded(await journal.read_page(worker, page, language_of(request.scope)))
     deps = deps_of(request)
     name = f'attachment; filename="journal-{worker.book.nim}.{form}"'
     return Stream(
@@ -120,7 +121,7 @@ The receipt as it was given, the request, and the Z closure that it is in (`zNum
     ),
 )
 async def certification(request: ApiRequest) -> Answer:
-    record = await journal.read_record(request.auth.worker, request.path_params["code"])
+    record = await journal.read_record(request.auth.worker, request.path_params["code"], language_of(request.scope))
     if record.z_number is not None and not may(request.auth.key.role, "report"):
         raise RoleNotAllowed(request.auth.key.role, "report")
     return encoded(record)

@@ -173,7 +173,7 @@ def _carries_tax(fields: Fields) -> bool:
 def _tell(fields: Fields, index: int, mode: PriceMode, asked: _Asked, *, fold: bool) -> tuple[_Told, tuple[Warn, ...]]:
     told: _Told | Fold = _plain(mode, asked)
     if _carries_tax(fields):
-        told = Fold("this machine has no VAT on it in HT mode") if fold else _separate(fields, mode, asked)
+        told = Fold(Text("this machine has no VAT on it in HT mode")) if fold else _separate(fields, mode, asked)
     why = ""
     if isinstance(told, Fold):
         why = told.reason
@@ -187,7 +187,7 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
     """With its specific tax beside it, if that holds."""
     price, quantity, amount, rate = asked
     if price is None:
-        return Fold("unitPrice is not given")
+        return Fold(Text("unitPrice is not given"))
     tax = specific_tax.judge(
         fields.values.get("specificTax"),
         fields.values.get("specificTaxRate"),
@@ -202,7 +202,7 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
         return _Told(round_half_up(amount), price, quantity, tax)
     line = without_vat(round_half_up(amount), rate)
     if line <= tax.tax:
-        return Fold("it leaves nothing for the goods themselves")
+        return Fold(Text("it leaves nothing for the goods themselves"))
     price, pieces = _fit(line - tax.tax, price, quantity)
     if pieces != quantity:
         tax = SpecificTax(tax.tax, tax.tax * 100)
@@ -244,10 +244,16 @@ def _fit(line: int, price: int | None, quantity: int) -> tuple[int, int]:
 def _warnings(index: int, asked: _Asked, told: _Told, fold: str) -> Iterator[Warn]:
     amount = round_half_up(asked.amount)
     if amount != asked.amount:
-        message = f"the specific tax is folded into the price and amountTtc rounded to {amount}: {fold}"
-        yield Warn("AMOUNT_ROUNDED", message, index)
+        message = Text(
+            "the specific tax is folded into the price and amountTtc rounded to {amount}: {fold}",
+            amount=amount,
+            fold=fold,
+        )
+        yield Warn("AMOUNT_ROUNDED", str(message), index)
     elif fold:
-        yield Warn("SPECIFIC_TAX_FOLDED", f"the specific tax is folded into the price: {fold}", index)
+        yield Warn(
+            "SPECIFIC_TAX_FOLDED", str(Text("the specific tax is folded into the price: {fold}", fold=fold)), index
+        )
     if told.quantity != asked.quantity:
-        message = "no price with 2 decimals gives the amount at this quantity: certified as one piece"
-        yield Warn("QUANTITY_AS_ONE", message, index)
+        message = Text("no price with 2 decimals gives the amount at this quantity: certified as one piece")
+        yield Warn("QUANTITY_AS_ONE", str(message), index)

@@ -70,7 +70,11 @@ def adjust_payments(
     payments = tuple(Payment(p.method, amount) for p, amount in zip(paid, amounts, strict=True))
     if all(p.amount == amount for p, amount in zip(paid, amounts, strict=True)):
         return payments, ()
-    return payments, (Warn("PAYMENT_ADJUSTED", f"the largest payment is adjusted to the total {due.total}"),)
+    return payments, (_adjusted(due.total),)
+
+
+def _adjusted(total: int) -> Warn:
+    return Warn("PAYMENT_ADJUSTED", str(Text("the largest payment is adjusted to the total {total}", total=total)))
 
 
 def _text(amount: int | Fraction) -> str:

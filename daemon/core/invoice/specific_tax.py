@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from daemon.core import money
 from daemon.core.invoice.taxes import WHOLE
+from daemon.language import Text, sentence
 
 PRODUCT = 100_000
 """One franc in units of price × quantity: hundredths times thousandths."""
@@ -55,24 +56,24 @@ def judge(
 ) -> SpecificTax | Fold:
     """`product` is unitPrice × quantity in hundred-thousandths of a franc, `vat` in hundredths of a percent."""
     if tax is None or rate is None:
-        return Fold("specificTax and specificTaxRate must both be given")
+        return Fold(Text("specificTax and specificTaxRate must both be given"))
     try:
         exact_tax, exact_rate = _read("specificTax", tax), _read("specificTaxRate", rate)
     except ValueError as error:
-        return Fold(str(error))
+        return Fold(sentence(error))
     if not isinstance(amount, int) or not isinstance(exact_tax, int):
-        return Fold("amountTtc and specificTax must be whole numbers")
+        return Fold(Text("amountTtc and specificTax must be whole numbers"))
     if exact_rate * quantity != exact_tax * _QUANTITY:
-        return Fold("specificTaxRate × quantity is not specificTax")
+        return Fold(Text("specificTaxRate × quantity is not specificTax"))
     if amount * PRODUCT * WHOLE != product * WHOLE + exact_tax * PRODUCT * (WHOLE + vat):
-        return Fold("amountTtc is not unitPrice × quantity + specificTax × (1 + taxRate / 100)")
+        return Fold(Text("amountTtc is not unitPrice × quantity + specificTax × (1 + taxRate / 100)"))
     return _priced(exact_tax, exact_rate * _PRICE)
 
 
 def _priced(tax: int, per_unit: int | Fraction) -> SpecificTax | Fold:
     """The machine takes 2 decimals; what service.md calls a match may have more (0.125 on 8 units is 1)."""
     if per_unit != int(per_unit):
-        return Fold("specificTaxRate has more than 2 decimals")
+        return Fold(Text("specificTaxRate has more than 2 decimals"))
     return SpecificTax(tax, int(per_unit))
 
 

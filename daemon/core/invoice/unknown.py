@@ -50,7 +50,7 @@ MOST_COMPARED: Final = 20
 """Of which so many are compared letter by letter, which takes time."""
 CODE: Final = "UNKNOWN_FIELD"
 IS_UNKNOWN: Final = "is not a known field"
-MORE: Final = "there are more fields that are not known"
+MORE: Final = str(Text("there are more fields that are not known"))
 LONGEST_NAME: Final = 40
 
 

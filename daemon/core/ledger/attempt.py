@@ -20,7 +20,7 @@ Mode = Literal["live", "test"]
 # disputed   it cannot be known; an operator settles it
 AttemptState = Literal["begun", "certified", "refused", "abandoned", "disputed"]
 
-NOT_SENT = "not sent"
+NOT_SENT = str(Text("not sent"))
 
 
 class Attempt(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ import msgspec
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
+from daemon.language import Text
 
 
 class NotCertified(msgspec.Struct, frozen=True):
@@ -95,9 +96,14 @@ def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
 
 
 def _evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> str:
-    return (
-        f"invoice {attempt.number!r} ({attempt.type}, {attempt.total_ttc} XOF) has no known outcome: "
-        f"the ledger knows {_text(known)}, the machine says {_text(state.counters)} and {_last(state)}"
+    return Text(
+        "invoice {number!r} ({type}, {total} XOF) has no known outcome: the ledger knows {known}, the machine says {counters} and {last}",
+        number=attempt.number,
+        type=attempt.type,
+        total=attempt.total_ttc,
+        known=_text(known),
+        counters=_text(state.counters),
+        last=_last(state),
     )
 
 
@@ -107,15 +113,26 @@ def behind(known: FiscalCounters, last_number: str, state: MachineState) -> str:
     More transactions alone are explained: the machine writes daily reports of its own (protocol 4).
     """
     now = state.counters
-    ours = f"the ledger knows {_text(known)} and {_named(last_number)} as the last invoice"
-    theirs = f"the machine says {_text(now)} and {_last(state)}"
+    ours = Text(
+        "the ledger knows {counters} and {number} as the last invoice",
+        counters=_text(known),
+        number=_named(last_number),
+    )
+    theirs = Text("the machine says {counters} and {last}", counters=_text(now), last=_last(state))
     if went_down(known, now):
-        return f"the machine's counters went down, so it is another or a reset machine: {ours}, {theirs}"
+        return Text(
+            "the machine's counters went down, so it is another or a reset machine: {ours}; {theirs}",
+            ours=ours,
+            theirs=theirs,
+        )
     foreign = now.fvc - known.fvc + now.frc - known.frc
     if foreign:
-        return (
-            f"the machine has certified {foreign} invoice(s) this ledger does not know "
-            f"(a restored backup, or another program on the machine): {ours}, {theirs}"
+        return Text(
+            "the machine has certified {foreign} invoice(s) this ledger does not know (a restored backup, or another program on the "
+            "machine): {ours}; {theirs}",
+            foreign=foreign,
+            ours=ours,
+            theirs=theirs,
         )
     return ""
 
@@ -125,9 +142,11 @@ def vanished(state: MachineState) -> str:
     there is nothing the ledger could lack."""
     if state.last is None and not state.counters.fvc and not state.counters.frc:
         return ""
-    return (
-        "this ledger is empty, but a ledger has worked with this machine here before: put that one back, or its newest backup "
-        f"(mcfd restore); if both are lost, adopt: the machine says {_text(state.counters)} and {_last(state)}"
+    return Text(
+        "this ledger is empty, but a ledger has worked with this machine here before: put that one back, or its newest backup (mcfd "
+        "restore); if both are lost, adopt: the machine says {counters} and {last}",
+        counters=_text(state.counters),
+        last=_last(state),
     )
 
 
@@ -151,9 +170,11 @@ def _text(counters: FiscalCounters) -> str:
 def _last(state: MachineState) -> str:
     last = state.last
     if last is None:
-        return "no last invoice"
-    return f"{last.number!r} ({last.type}, {last.total} XOF) as its last invoice"
+        return Text("no last invoice")
+    return Text(
+        "{number!r} ({type}, {total} XOF) as its last invoice", number=last.number, type=last.type, total=last.total
+    )
 
 
 def _named(number: str) -> str:
-    return repr(number) if number else "none"
+    return repr(number) if number else Text("none")

@@ -8,6 +8,7 @@ from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice, Payment, Warn
 from daemon.core.invoice.taxes import WHOLE, without_vat
 from daemon.core.machine.state import Subtotal
+from daemon.language import Text
 
 _FRANC = 1
 
@@ -75,7 +76,9 @@ def _line_by_line(invoice: Invoice, group: str) -> tuple[int, int, int]:
 
 
 def _adjusted(total: int) -> Warn:
-    return Warn("PAYMENT_ADJUSTED", f"the largest payment is adjusted to the machine's total {total}")
+    return Warn(
+        "PAYMENT_ADJUSTED", str(Text("the largest payment is adjusted to the machine's total {total}", total=total))
+    )
 
 
 def _adjust(payments: tuple[Payment, ...], difference: int) -> tuple[Payment, ...]:

@@ -16,6 +16,8 @@ from daemon.core.invoice.invoice import Customer, Invoice, Item
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.report.receipt import Receipt, receipt
+from daemon.language import Language
+from daemon.language.stored import retold
 
 Exact = Decimal
 """Goes out as a number of JSON."""
@@ -138,20 +140,20 @@ class JournalPage(msgspec.Struct, frozen=True):
     certifications: tuple[JournalEntry, ...]
 
 
-def journal_entry(record: Record, z_number: int) -> JournalEntry:
-    """`z_number` is 0 while the period of the record is open."""
-    return JournalEntry(**_common(record, z_number))
+def journal_entry(record: Record, z_number: int, language: Language = "en") -> JournalEntry:
+    """`z_number` is 0 while the period of the record is open; `language` is that of the reason."""
+    return JournalEntry(**_common(record, z_number, language))
 
 
-def journal_record(record: Record, z_number: int, nim: str) -> JournalRecord:
+def journal_record(record: Record, z_number: int, nim: str, language: Language = "en") -> JournalRecord:
     return JournalRecord(
-        **_common(record, z_number),
-        receipt=receipt(record, nim) if record.state == "certified" else None,
+        **_common(record, z_number, language),
+        receipt=receipt(record, nim, language) if record.state == "certified" else None,
         request=certify_request(record.invoice),
     )
 
 
-def _common(record: Record, z_number: int) -> dict[str, Any]:
+def _common(record: Record, z_number: int, language: Language) -> dict[str, Any]:
     counters = record.counters
     return {
         "seq": record.seq or None,
@@ -168,16 +170,16 @@ def _common(record: Record, z_number: int) -> dict[str, Any]:
         "frc": None if counters is None else counters.frc,
         "z_number": z_number or None,
         "credit_note_ref": record.invoice.reference,
-        "reason": told_reason(record),
+        "reason": told_reason(record, language),
         "line_ms": record.line_ms,
         "duration_ms": record.duration_ms,
         "request_id": record.request_id,
     }
 
 
-def told_reason(record: Record) -> str:
+def told_reason(record: Record, language: Language = "en") -> str:
     """Why it was not certified. A refusal is in the machine's own words; what a lost line left may name the port."""
-    return record.reason if record.state == "refused" else without_paths(record.reason)
+    return record.reason if record.state == "refused" else retold(without_paths(record.reason), language)
 
 
 def certify_request(invoice: Invoice) -> CertifyRequest:

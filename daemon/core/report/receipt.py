@@ -15,6 +15,8 @@ from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import field_of
 from daemon.core.ledger.attempt import Record
 from daemon.core.machine.nim import short_nim
+from daemon.language import Language
+from daemon.language.stored import retold
 
 
 class TaxDetail(msgspec.Struct, frozen=True):
@@ -69,8 +71,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     duration_ms: int
 
 
-def receipt(record: Record, nim: str) -> Receipt:
-    """Of a certified record; `nim` is that of the path (decision 9)."""
+def receipt(record: Record, nim: str, language: Language = "en") -> Receipt:
+    """Of a certified record; `nim` is that of the path (decision 9), `language` that of the warnings' messages."""
     counters = record.counters
     if record.state != "certified" or counters is None:
         raise ValueError(f"an attempt in state {record.state} has no receipt")
@@ -91,7 +93,7 @@ def receipt(record: Record, nim: str) -> Receipt:
         frc=counters.frc,
         specific_tax=record.invoice.specific_tax,
         psvb=_withholding(record.invoice.psvb),
-        warnings=adjustments(record.invoice.warnings),
+        warnings=adjustments(record.invoice.warnings, language),
         certified_at=millis_text(record.ended_at),
         duration_ms=record.duration_ms,
     )
@@ -105,7 +107,8 @@ def _withholding(psvb: Psvb | None) -> Withholding | None:
     return None if psvb is None else Withholding(psvb.group, psvb.base, percent(psvb.rate), psvb.amount)
 
 
-def adjustments(warnings: Iterable[Warn]) -> tuple[Adjustment, ...]:
+def adjustments(warnings: Iterable[Warn], language: Language = "en") -> tuple[Adjustment, ...]:
     return tuple(
-        Adjustment(warn.code, warn.message, None if warn.item < 0 else warn.item, field_of(warn)) for warn in warnings
+        Adjustment(warn.code, retold(warn.message, language), None if warn.item < 0 else warn.item, field_of(warn))
+        for warn in warnings
     )

@@ -7,6 +7,7 @@ import msgspec
 from daemon.core.errors import CreditExceedsOriginal
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.machine.nim import named_machine, original_fvc
+from daemon.language import Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NO_SINGLE_ORIGINAL = "RRR"
@@ -31,5 +32,8 @@ async def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
 
 
 def _unchecked(invoice: Invoice) -> Invoice:
-    text = f"{invoice.reference} is not an invoice of this ledger; the sum of its credit notes is not checked"
-    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", text)))
+    text = Text(
+        "{reference} is not an invoice of this ledger; the sum of its credit notes is not checked",
+        reference=invoice.reference,
+    )
+    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", str(text))))

@@ -28,6 +28,7 @@ from daemon.core.ledger.verdict import (
 )
 from daemon.core.machine.nim import present_nim
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
+from daemon.language import Text
 from daemon.usecases.certification.announce import announce
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.aggregate import tick
@@ -81,7 +82,7 @@ async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, atte
         await _settle(worker, machine, attempt_id, refusal)
     except (MachineError, StorageError) as error:
         log.warning("recover.put_off", nim=worker.book.nim, cause=str(error))
-        worker.drop(machine, f"the outcome of an invoice could not be settled: {error}")
+        worker.drop(machine, Text("the outcome of an invoice could not be settled: {error}", error=error))
         return
     worker.schedule_tick(lambda: tick(worker))
 
@@ -140,7 +141,7 @@ async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusa
     elif refusal:
         ended = await worker.ledger.end(worker.book, record.id, "refused", refusal, at=now)
     else:
-        reason = "the machine did not certify it" if verdict.sent else NOT_SENT
+        reason = str(Text("the machine did not certify it")) if verdict.sent else NOT_SENT
         ended = await worker.ledger.end(worker.book, record.id, "abandoned", reason, at=now)
     worker.attempts.settle([record])
     announce(worker, ended)
@@ -148,7 +149,7 @@ async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusa
 
 def _without_code(invoice: Invoice) -> Invoice:
     """Certified it is, and its number is used; where the answer to 38h is lost and C1h tells no code, only the tax server has it."""
-    warn = Warn("CODE_NOT_TOLD", "the machine certified this invoice and does not tell its code any more")
+    warn = Warn("CODE_NOT_TOLD", str(Text("the machine certified this invoice and does not tell its code any more")))
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
@@ -218,4 +219,4 @@ async def _keep_evidence(worker: MachineWorker, state: MachineState) -> None:
 def _with_incident(worker: MachineWorker, found: str) -> str:
     """Where what moved on the line before it is kept, for whoever has to decide."""
     incident = worker.note_odd("attention")
-    return f"{found} (recording: incident {incident})" if incident else found
+    return str(Text("{found} (recording: incident {incident})", found=found, incident=incident) if incident else found)

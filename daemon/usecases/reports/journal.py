@@ -11,7 +11,7 @@ import msgspec
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import JournalEntry, JournalPage, JournalRecord, Page, journal_entry, journal_record
-from daemon.language import Text
+from daemon.language import Language, Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -25,14 +25,14 @@ Dated = tuple[Record, int]
 """A record and its Z number, 0 while its period is open."""
 
 
-async def read_page(worker: MachineWorker, page: Page) -> JournalPage:
+async def read_page(worker: MachineWorker, page: Page, language: Language = "en") -> JournalPage:
     """Newest first; `next` is the `before_seq` of the page after this one. Its records are read a batch at a time: an invoice of a
     thousand items is a thousand times as large in memory as what the page tells of it."""
     entries: list[JournalEntry] = []
     last_seq = 0
     async for records in _batches(worker, page):
         for part in _slices(await _dated(worker, records)):
-            entries += [journal_entry(record, z_number) for record, z_number in part]
+            entries += [journal_entry(record, z_number, language) for record, z_number in part]
             await make_way(worker)
         last_seq = records[-1].seq
     more = len(entries) == page.limit and last_seq > 1
@@ -62,10 +62,10 @@ async def find(worker: MachineWorker, code: str) -> Record:
     return record
 
 
-async def read_record(worker: MachineWorker, code: str) -> JournalRecord:
+async def read_record(worker: MachineWorker, code: str, language: Language = "en") -> JournalRecord:
     record = await find(worker, code)
     (z_number,) = await worker.journal.periods(worker.book, [record])
-    return journal_record(record, z_number, worker.book.nim)
+    return journal_record(record, z_number, worker.book.nim, language)
 
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:

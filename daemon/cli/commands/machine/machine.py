@@ -20,6 +20,7 @@ from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.doctor.service import MachineHealth, Service, ask
 from daemon.language import tr
+from daemon.language.stored import stored
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings, load
 
@@ -61,7 +62,7 @@ def list_machines(config: Path | None, as_json: bool) -> None:
     print_table(("NIM", tr("PORT"), tr("STATE"), "Z", "TC", "FVC", "FRC", tr("LAST INVOICE")), rows)
     for state in known.values():
         if state.attention:
-            say(f"\n{state.book.nim}: {state.attention}\n  → mcfd machine settle {state.book.nim}")
+            say(f"\n{state.book.nim}: {tr(stored(state.attention))}\n  → mcfd machine settle {state.book.nim}")
 
 
 @command.command(
@@ -222,7 +223,7 @@ def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
     days, drift = health.tax_server_days, health.clock_drift
     return [
         ("NIM", health.nim),
-        (tr("STATE"), tr("ready") if health.connected else health.last_error),
+        (tr("STATE"), tr("ready") if health.connected else tr(stored(health.last_error))),
         (tr("WAITING"), health.waiting),
         (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
         (tr("TAX SERVER"), "–" if days is None else tr("last contact {days} days ago", days=days)),
@@ -293,7 +294,7 @@ def _ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
         (tr("COUNTERS"), _counted(state.known)),
         (tr("LAST INVOICE"), state.last_number or "–"),
         ("Z", state.z_number),
-        *([(tr("ATTENTION"), state.attention)] if state.attention else []),
+        *([(tr("ATTENTION"), tr(stored(state.attention)))] if state.attention else []),
     ]
 
 

@@ -22,6 +22,7 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
 from daemon.language import Text, tr
+from daemon.language.stored import stored
 from daemon.machines.port_reading import PortReading
 from daemon.settings import Machine, Settings, load
 
@@ -108,7 +109,7 @@ async def _ask_machine(machine: Machine) -> Evidence | None:
 
 def _show(case: Case, settings: Settings) -> None:
     zone = settings.reports.zone
-    say(tr("{nim}: {found}", nim=case.state.book.nim, found=case.state.attention))
+    say(tr("{nim}: {found}", nim=case.state.book.nim, found=stored(case.state.attention)))
     if attempt := case.attempt:
         began = moment(attempt.begun_at, zone)
         say(

@@ -19,7 +19,7 @@ from daemon.cli.shared import (
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.report.journal import Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
-from daemon.language import Text, tr
+from daemon.language import Text, ambient, tr
 from daemon.settings import load
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def command(
             record.total_ttc,
             tr(STATES[record.state]),
             z_number or "",
-            record.code or told_reason(record),
+            record.code or told_reason(record, ambient()),
         )
         for record, z_number in found
     ]
