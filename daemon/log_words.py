@@ -15,6 +15,8 @@ EVENTS: Final = {
     "start.refused": Text("the start was refused"),
     "reloaded": Text("the configuration was read again"),
     "reload.refused": Text("the new configuration was refused; the old one goes on"),
+    "reload.put_off": Text("a part of the new configuration waits until the disk takes something again"),
+    "reload.finished": Text("the rest of the new configuration is in force"),
     "reload.needs_restart": Text("some of the new configuration counts after a restart only"),
     "request": Text("request"),
     "request.failed": Text("mcfd failed at a request"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import structlog
 
 from daemon import logs, notify
 from daemon.api.http.server import BadCertificate
+from daemon.core.errors import StorageError
 from daemon.settings import Settings, SettingsError, changes, check_files, load, secret_path
 from daemon.upstream.options import BadOptions
 
@@ -22,6 +24,9 @@ log = structlog.get_logger(__name__)
 BringIntoForce: TypeAlias = Callable[[], Awaitable[None]]
 Take: TypeAlias = Callable[[Settings], BringIntoForce]
 """Looks at new settings, raises (`REFUSALS`) if it cannot work with them, and changes nothing before it is called back."""
+
+FINISH_EVERY = 5.0
+"""Seconds between two tries of a part that could not be brought into force, as one that writes while the disk is full."""
 
 REFUSALS = (SettingsError, BadOptions, BadCertificate)
 
@@ -42,10 +47,20 @@ class Reloader:
         self._parts = parts
         for part in parts:
             part.made_from = fingerprint(settings, part.sections)
+        self._unfinished: list[ReloadedPart] = []
+
+    @property
+    def is_unfinished(self) -> bool:
+        return bool(self._unfinished)
 
     async def run(self, asked: asyncio.Event) -> None:
         while True:
-            await asked.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FINISH_EVERY if self.is_unfinished else None):
+                    await asked.wait()
+            if not asked.is_set():
+                await self.finish()
+                continue
             asked.clear()
             notify.reloading()
             try:
@@ -65,26 +80,50 @@ class Reloader:
             return
         self._settings = found.in_force
         logs.set_level(found.in_force.logs.level)
-        taken = [part for part, bring_into_force in steps if await _came_into_force(part, bring_into_force)]
-        for part in taken:
-            part.made_from = fingerprint(found.in_force, part.sections)
+        self._unfinished = []
+        taken = [part for part, bring_into_force in steps if await self._came_into_force(part, bring_into_force)]
         log.info("reloaded", changed=found.reloaded, taken_up=[part.sections[-1] for part in taken if part.sections])
         if found.restart:
             log.warning("reload.needs_restart", keys=found.restart)
+
+    async def finish(self) -> None:
+        """What a reload has left over is tried again with the settings that are in force."""
+        left, self._unfinished = self._unfinished, []
+        for part in left:
+            try:
+                step = part.take(self._settings)
+            except REFUSALS as error:  # a file that it names has changed since
+                log.error("reload.refused", reason=str(error))  # noqa: TRY400  one line, not a traceback
+                continue
+            await self._came_into_force(part, step, is_again=True)
+        if not self.is_unfinished:
+            log.info("reload.finished")
+
+    async def _came_into_force(
+        self, part: ReloadedPart, bring_into_force: BringIntoForce, *, is_again: bool = False
+    ) -> bool:
+        """A part that fails keeps no other from its turn. What the disk did not take is tried on and on; a mistake of ours at the next
+        reload, whether or not anything has changed by then."""
+        part.made_from = b""
+        try:
+            await bring_into_force()
+        except StorageError as error:
+            self._unfinished.append(part)
+            if not is_again:
+                log.error("reload.put_off", part=_name(part), reason=str(error))  # noqa: TRY400  one line, not a traceback
+            return False
+        except Exception:
+            log.exception("reload.part_failed", part=_name(part))
+            return False
+        part.made_from = fingerprint(self._settings, part.sections)
+        return True
 
     def _concerned(self, part: ReloadedPart, settings: Settings) -> bool:
         return not part.sections or part.made_from != fingerprint(settings, part.sections)
 
 
-async def _came_into_force(part: ReloadedPart, bring_into_force: BringIntoForce) -> bool:
-    """A part that fails, as one that writes while the disk is full, keeps no other from its turn, and is tried again at the next
-    reload."""
-    try:
-        await bring_into_force()
-    except Exception:
-        log.exception("reload.part_failed", part=part.sections[-1] if part.sections else "")
-        return False
-    return True
+def _name(part: ReloadedPart) -> str:
+    return part.sections[-1] if part.sections else ""
 
 
 def fingerprint(settings: Settings, sections: tuple[str, ...]) -> bytes:

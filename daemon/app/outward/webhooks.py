@@ -39,7 +39,8 @@ class Sender:
 async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
     webhooks = Webhooks(runtime)
     runtime.event_bus.listeners.append(webhooks.on_event)
-    await webhooks.take(runtime.settings)()
+    with contextlib.suppress(StorageError):  # it is told, and done at the next reload or start
+        await webhooks.take(runtime.settings)()
     try:
         yield webhooks
     finally:
@@ -74,19 +75,21 @@ class Webhooks:
             await self.stop()
             self.lanes = tuple(webhook.lane for webhook in settings.webhook)
             self._store.send_to(settings.lanes(), settings.live_only())
-            await self._resettle(settings)
-            for webhook, receiver in zip(settings.webhook, receivers, strict=True):
-                self._start(webhook, receiver)
+            try:
+                await self._resettle(settings)
+            finally:  # a disk that takes nothing at the moment keeps no sender from starting
+                for webhook, receiver in zip(settings.webhook, receivers, strict=True):
+                    self._start(webhook, receiver)
 
         return into_force
 
     async def _resettle(self, settings: Settings) -> None:
-        """A disk that takes nothing at the moment keeps no sender from starting: what was left is done at the next reload or start."""
+        """StorageError when the disk takes nothing at the moment: it is told, and what was left is done later."""
         try:
             done = await self._store.retention.resettle({webhook.lane: webhook.url for webhook in settings.webhook})
         except StorageError as error:
             log.error("webhook.not_resettled", reason=str(error))  # noqa: TRY400  one line, not a traceback
-            return
+            raise
         if done.moved:
             log.info("webhook.renamed", events=done.moved)
         if done.gone:

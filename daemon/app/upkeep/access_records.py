@@ -54,6 +54,14 @@ async def write_uses(deps: ApiDeps, store: Store) -> None:
 
 
 async def note_configuration(store: Store, settings: Settings) -> None:
+    """At a start, which a disk that takes nothing does not stop."""
+    try:
+        await _note_configuration(store, settings)
+    except StorageError as error:
+        log.warning("configuration.not_noted", cause=str(error))
+
+
+async def _note_configuration(store: Store, settings: Settings) -> None:
     """An entry of the audit log when it is another one than the last time, with the sections that differ."""
     now = {name: _digest(getattr(settings, name)) for name in settings.__struct_fields__ if name != "file"}
     text = json.dumps(now, sort_keys=True)
@@ -62,13 +70,9 @@ async def note_configuration(store: Store, settings: Settings) -> None:
         return
     known = json.loads(before or "{}")
     changed = [name for name, digest in now.items() if known.get(name) != digest]
-    try:
-        await store.audit.note(
-            "configuration.changed", "mcfd.toml", at=now_millis(), by=DAEMON, detail={"sections": ", ".join(changed)}
-        )
-        await store.retention.write_fact(CONFIGURATION, text)
-    except StorageError as error:
-        log.warning("configuration.not_noted", cause=str(error))
+    sections = {"sections": ", ".join(changed)}
+    await store.audit.note("configuration.changed", "mcfd.toml", at=now_millis(), by=DAEMON, detail=sections)
+    await store.retention.write_fact(CONFIGURATION, text)
 
 
 def noting_configuration(store: Store) -> Take:
@@ -76,7 +80,7 @@ def noting_configuration(store: Store) -> Take:
 
     def take(settings: Settings) -> BringIntoForce:
         async def into_force() -> None:
-            await note_configuration(store, settings)
+            await _note_configuration(store, settings)
 
         return into_force
 

@@ -1,6 +1,8 @@
 """A disk that is full, read-only, or takes nothing more: noticed before the machine is asked, and well again without a restart."""
 
+import os
 import resource
+import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -80,6 +82,21 @@ def test_a_read_only_disk_is_noticed_before_the_machine_is_asked(lane: Lane) -> 
 
 def full_to_the_last_byte(lane: Lane) -> Callable[[], object]:
     return fill(lane.shop.ledger.parent).unlink
+
+
+def test_a_reload_on_a_full_disk_is_finished_once_there_is_room(lane: Lane) -> None:
+    """SIGHUP while the ledger takes nothing: what is new is in force at once, and what has to be written for it is written later, with nobody asking again."""
+    file = lane.shop.config_file
+    file.write_text(file.read_text() + '\n[logs]\nlevel = "debug"\n')
+    go_on = full_to_the_last_byte(lane)
+    before = len(lane.shop.events("reloaded"))
+    os.kill(lane.shop.pid, signal.SIGHUP)
+    wait_for(lambda: lane.shop.events("reload.put_off"), "a part that has to wait", patience=60)
+    assert len(lane.shop.events("reloaded")) == before + 1
+    go_on()
+    wait_for(lambda: lane.shop.events("reload.finished"), "the rest of the reload", patience=60)
+    assert "configuration.changed" in lane.shop.mcfd("audit", "--json").stdout
+    well_again(lane, "F-1")
 
 
 def no_file_may_grow(lane: Lane) -> Callable[[], object]:
