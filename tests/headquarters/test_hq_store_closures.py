@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 
 import msgspec
@@ -17,6 +18,7 @@ from headquarters.core.reception import Message, receive
 from headquarters.store import tables
 from headquarters.store.closures import Outcome, StaleRing
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
+from headquarters.store.migrations import first
 from headquarters.store.presences import Word
 from headquarters.store.register import Ring
 from headquarters.store.store import Store
@@ -38,6 +40,19 @@ def test_migrations_make_the_tables(store):
     store.open()
     with store.database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
+
+
+def test_the_first_version_never_changes():
+    """What has been made on somebody's server stays as it was made; a change is a migration of its own. (Pinned.)"""
+    described = [
+        (
+            table.name,
+            [(c.name, str(c.type), c.nullable, c.primary_key) for c in table.columns],
+            sorted(i.name for i in table.indexes),
+        )
+        for table in first.metadata.sorted_tables
+    ]
+    assert hashlib.sha256(repr(sorted(described)).encode()).hexdigest()[:16] == "27717931d5d1d987"
 
 
 def test_two_instances_migrate_at_once(new_url):

@@ -1,9 +1,11 @@
 """The tables of the first version. Written here once, for the migration and for `tables.py`; from its release on it never changes (a test
 holds it): what comes later is a migration of its own, and an addition in `tables.py`.
 
-Times are milliseconds since 1970, amounts whole XOF."""
+Times are milliseconds since 1970, amounts whole XOF; columns are NOT NULL unless they are written out."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -18,127 +20,118 @@ from sqlalchemy import (
     Text,
     text,
 )
+from sqlalchemy.types import TypeEngine
 
 metadata = MetaData()
 
-Table(
-    "meta",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
 
+def _of(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
+
+
+def _texts(*names: str) -> list[Column[Any]]:
+    return _of(Text, *names)
+
+
+def _numbers(*names: str) -> list[Column[Any]]:
+    return _of(BigInteger, *names)
+
+
+def _named(name: str) -> Column[str]:
+    return Column(name, Text, primary_key=True)
+
+
+Table("meta", metadata, _named("name"), *_texts("value"))
+
+# closes_at: minute of the day, set by a person; None: learnt. usual_at, learnt: minutes after 04:00. usual_days, learnt: bit 0 is Monday.
 Table(
     "box",
     metadata,
-    Column("machine", Text, primary_key=True),
-    Column("nim", Text, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("region", Text, nullable=False),
-    Column("closes_at", Integer),  # minute of the day, set by a person; None: learnt
-    Column("usual_at", Integer),  # learnt: minutes after 04:00
-    Column("usual_days", Integer, nullable=False),  # learnt: bit 0 is Monday
-    Column("added_at", BigInteger, nullable=False),
+    _named("machine"),
+    *_texts("nim", "label", "region"),
+    Column("closes_at", Integer),
+    Column("usual_at", Integer),
+    *_of(Integer, "usual_days"),
+    *_numbers("added_at"),
     Index("box_region", "region", "machine"),
 )
 
+# line: whpk_… or whsec_…, as `exchange.keys.verifying_key` reads it
 Table(
     "box_key",
     metadata,
-    Column("machine", Text, nullable=False),
-    Column("key_id", Text, nullable=False),
-    Column("line", Text, nullable=False),  # whpk_… or whsec_…, as `exchange.keys.verifying_key` reads it
-    Column("added_at", BigInteger, nullable=False),
+    *_texts("machine", "key_id", "line"),
+    *_numbers("added_at"),
     Column("revoked_at", BigInteger),
     PrimaryKeyConstraint("machine", "key_id"),
 )
 
+# held: closures of it in the table, fewer than max_z when some are missing. told_z: the box says it has closed that one. last: the Held of
+# max_z, made at closed_at.
 Table(
     "book",
     metadata,
-    Column("machine", Text, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("max_z", BigInteger, nullable=False),
-    Column("held", BigInteger, nullable=False),  # closures of it in the table; fewer than max_z when some are missing
-    Column("told_z", BigInteger, nullable=False),  # the box says it has closed that one
-    Column("last", LargeBinary),  # the Held of max_z
-    Column("closed_at", BigInteger, nullable=False),  # when max_z was made
-    Column("received_at", BigInteger, nullable=False),
-    Column("asked_at", BigInteger, nullable=False),
+    *_texts("machine", "mode"),
+    *_numbers("max_z", "held", "told_z"),
+    Column("last", LargeBinary),
+    *_numbers("closed_at", "received_at", "asked_at"),
     PrimaryKeyConstraint("machine", "mode"),
 )
 
+# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.held.Held`. The key is not the id alone: nobody
+# takes another shop's id first.
 Table(
     "closure",
     metadata,
-    Column("machine", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("nim", Text, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("ledger_id", Text, nullable=False),
-    Column("epoch", BigInteger, nullable=False),
-    Column("z", BigInteger, nullable=False),
-    Column("day", Text, nullable=False),
-    Column("period_start", BigInteger, nullable=False),
-    Column("period_end", BigInteger, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("received_at", BigInteger, nullable=False),
-    Column("certs", BigInteger, nullable=False),
-    Column("ttc", BigInteger, nullable=False),
-    Column("ht", BigInteger, nullable=False),
-    Column("tva", BigInteger, nullable=False),
-    Column("groups", LargeBinary, nullable=False),  # MessagePack: [[group, ht, tva, ttc], …]
-    Column("payments", LargeBinary, nullable=False),  # MessagePack: [[label, amount], …]
-    Column("held", LargeBinary, nullable=False),  # MessagePack of `core.held.Held`
+    *_texts("machine", "id", "nim", "mode", "ledger_id"),
+    *_numbers("epoch", "z"),
+    *_texts("day"),
+    *_numbers("period_start", "period_end", "created_at", "received_at", "certs", "ttc", "ht", "tva"),
+    *_of(LargeBinary, "groups", "payments", "held"),
     Column("previous_id", Text),
     Column("proven", Boolean),
-    Column("key_id", Text, nullable=False),
-    Column("via", Text, nullable=False),
+    *_texts("key_id", "via"),
     Column("stream_seq", BigInteger),
-    PrimaryKeyConstraint("machine", "id"),  # not the id alone: nobody takes another shop's id first
+    PrimaryKeyConstraint("machine", "id"),
     Index("closure_z", "machine", "mode", "ledger_id", "epoch", "z", unique=True),
     Index("closure_number", "machine", "mode", "z"),
     Index("closure_day", "mode", "day", "machine"),
 )
 
+# The headers are JSON.
 Table(
     "message",
     metadata,
-    Column("machine", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("headers", Text, nullable=False),  # JSON
-    Column("body", LargeBinary, nullable=False),
+    *_texts("machine", "id", "headers"),
+    *_of(LargeBinary, "body"),
     PrimaryKeyConstraint("machine", "id"),
 )
 
+# at: by the box's clock. body: JSON as it came.
 Table(
     "presence",
     metadata,
-    Column("machine", Text, primary_key=True),
-    Column("at", BigInteger, nullable=False),  # by the box's clock
-    Column("received_at", BigInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False),  # JSON as it came
+    _named("machine"),
+    *_numbers("at", "received_at"),
+    *_of(LargeBinary, "body"),
     Index("presence_received", "received_at"),
 )
 
+# facts: JSON. solved_by: empty for by itself. told: 0 nobody yet, 1 that it is there, 2 that it is solved. claimed_until: an instance is
+# telling it.
 Table(
     "finding",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("kind", Text, nullable=False),
-    Column("machine", Text, nullable=False),
-    Column("nim", Text, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("facts", Text, nullable=False),  # JSON
-    Column("found_at", BigInteger, nullable=False),
+    *_texts("kind", "machine", "nim", "mode", "key", "facts"),
+    *_numbers("found_at"),
     Column("seen_at", BigInteger),
     Column("seen_by", Text),
     Column("solved_at", BigInteger),
-    Column("solved_by", Text),  # empty: by itself
+    Column("solved_by", Text),
     Column("note", Text),
-    Column("told", Integer, nullable=False),  # 0: nobody yet, 1: that it is there, 2: that it is solved
-    Column("claimed_until", BigInteger, nullable=False),  # an instance is telling it
+    *_of(Integer, "told"),
+    *_numbers("claimed_until"),
     Index(
         "finding_open",
         *("machine", "mode", "kind", "key"),
@@ -153,61 +146,41 @@ Table(
 Table(
     "refused",
     metadata,
-    Column("day", Text, nullable=False),
-    Column("via", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("count", BigInteger, nullable=False),
+    *_texts("day", "via", "reason"),
+    *_numbers("count"),
     PrimaryKeyConstraint("day", "via", "reason"),
 )
 
+# nim: as it says; only of a fork it is proven. digest: the same message again is the same evidence.
 Table(
     "evidence",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("at", BigInteger, nullable=False),
-    Column("via", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("nim", Text, nullable=False),  # as it says; only of a fork it is proven
-    Column("detail", Text, nullable=False),
-    Column("headers", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("digest", Text, nullable=False, unique=True),  # the same message again is the same evidence
+    *_numbers("at"),
+    *_texts("via", "reason", "nim", "detail", "headers"),
+    *_of(LargeBinary, "body"),
+    Column("digest", Text, nullable=False, unique=True),
     Index("evidence_reason", "reason", "id"),
 )
 
-Table(
-    "position",
-    metadata,
-    Column("stream", Text, primary_key=True),
-    Column("seq", BigInteger, nullable=False),
-)
+Table("position", metadata, _named("stream"), *_numbers("seq"))
 
 Table(
     "person",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("password", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("disabled", Boolean, nullable=False),
-    Column("added_at", BigInteger, nullable=False),
+    _named("name"),
+    *_texts("password", "role"),
+    *_of(Boolean, "disabled"),
+    *_numbers("added_at"),
 )
 
-Table(
-    "session",
-    metadata,
-    Column("hash", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("begun_at", BigInteger, nullable=False),
-    Column("used_at", BigInteger, nullable=False),
-)
+Table("session", metadata, _named("hash"), *_texts("name"), *_numbers("begun_at", "used_at"))
 
 Table(
     "api_key",
     metadata,
-    Column("hash", Text, primary_key=True),
-    Column("id", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("added_at", BigInteger, nullable=False),
+    _named("hash"),
+    *_texts("id", "role", "label"),
+    *_numbers("added_at"),
     Column("revoked_at", BigInteger),
 )
