@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ HEAD = "0002"
 MIGRATIONS = Path(__file__).with_name("migrations")
 POOL = 6
 BUSY_SECONDS = 20
+WAL_AGAIN_SECONDS = 0.02
 MIGRATING = 8_490_001
 """The advisory lock: two instances that start at once migrate one after the other."""
 
@@ -116,7 +119,8 @@ def _sqlite(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def settle(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -16000"):
+        _use_wal(connection)
+        for pragma in ("synchronous = FULL", "foreign_keys = ON", "cache_size = -16000"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -126,6 +130,20 @@ def _sqlite(url: URL) -> Engine:
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for another connection that does the same in a new file at that moment; so we do."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(WAL_AGAIN_SECONDS)
+        else:
+            return
 
 
 def _postgresql(url: URL) -> Engine:
