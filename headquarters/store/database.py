@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,7 +118,7 @@ def _sqlite(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def settle(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself
-        _use_wal(connection)
+        _use_wal(connection, engine.dialect.loaded_dbapi.OperationalError)
         for pragma in ("synchronous = FULL", "foreign_keys = ON", "cache_size = -16000"):
             connection.execute(f"PRAGMA {pragma}")
 
@@ -132,13 +131,13 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def _use_wal(connection: Any, locked: type[Exception]) -> None:
     """SQLite does not wait for another connection that does the same in a new file at that moment; so we do."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
+        except locked:
             if time.monotonic() > deadline:
                 raise
             time.sleep(WAL_AGAIN_SECONDS)
