@@ -8,7 +8,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege simulate torture soak deb lock clean venv texts repository release image
+.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege simulate torture soak deb lock clean venv texts repository release image footprint edges
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -90,6 +90,14 @@ rooms: $(STAMP)
 # make repository DIR=/media/stick KEY=release-key.asc [URL=…]: dist/*.deb, signed, for apt
 repository: $(RUN_STAMP)
 	@$(BIN)/python packaging/repository.py "$(DIR)" --key "$(KEY)" $(if $(URL),--url "$(URL)")
+
+# What the package takes in each Debian, booted (docs/install.md); as root, with .ci/packages.
+footprint: $(STAMP) $(CATALOGUES)
+	@PYTHONPATH=tests $(BIN)/python -m bench.footprint $(ARGS)
+
+# The edges that were considered, on the same attacks (docs/architecture.md); haproxy and granian where they are installed.
+edges: $(STAMP) $(CATALOGUES)
+	@$(BIN)/python -m siege.edges $(ARGS)
 
 # A container image of mcfd on a simulated machine, for developers of tills; as root, with mmdebstrap and buildah.
 image: deb

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import resource
 import shutil
@@ -49,8 +50,8 @@ class Fortress:
 
 
 @contextlib.contextmanager
-def standing(*, tls: bool, baud: int = 115_200) -> Iterator[Fortress]:
-    """It ends with `mcfd verify`."""
+def standing(*, tls: bool, baud: int = 115_200, command: tuple[str, ...] = ()) -> Iterator[Fortress]:
+    """It ends with `mcfd verify`; `command` starts the daemon, else `mcfd`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
     manager = Manager(folder / "notify")
@@ -62,6 +63,8 @@ def standing(*, tls: bool, baud: int = 115_200) -> Iterator[Fortress]:
             if tls:
                 _make_authority(shop)
             machine.start()
+            if command:
+                shop.command = command
             shop.start_daemon()
             _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
@@ -72,6 +75,14 @@ def standing(*, tls: bool, baud: int = 115_200) -> Iterator[Fortress]:
     finally:
         manager.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def put_first(fortress: Fortress) -> None:
+    """On a box with other work: till, daemon and simulator run before it, as if they were alone; attackers do not (they get the usual rest)."""
+    machines = [each.pid for each in fortress.shop.machines]
+    for pid in (os.getpid(), fortress.shop.pid, *machines):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setscheduler(int(task.name), os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def descriptors() -> int:

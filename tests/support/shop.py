@@ -138,6 +138,11 @@ class Machine:
             self._process.wait(timeout=PATIENCE)
             self._process = None
 
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
     def kill(self) -> None:
         """As pulled out: the port is gone, before another machine's gets its number."""
         self.link.unlink(missing_ok=True)
