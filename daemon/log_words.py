@@ -25,7 +25,7 @@ EVENTS: Final = {
     "login.failed": Text("somebody gave a wrong name or password"),
     "login.held_back": Text("too many wrong passwords from one address"),
     "certification": Text("certification"),
-    "closure": Text("Z closure"),
+    "closure.created": Text("Z closure"),
     "closure.gap": Text("a Z closure is missing from the machine's count"),
     "line.up": Text("the machine answers"),
     "line.down": Text("the machine is gone"),
@@ -40,6 +40,7 @@ EVENTS: Final = {
     "certification.found": Text("a certification whose answer was lost was found on the machine"),
     "certification.not_stored": Text("a certification could not be written down"),
     "clock.drift": Text("the box's clock is off"),
+    "clock.source": Text("the box's clock is not to be relied on; the time comes from elsewhere"),
     "clock.synchronised": Text("the box's clock was set"),
     "taxserver.alert": Text("no contact to the tax server for more than 7 days"),
     "printer.failed": Text("a document was not printed"),
@@ -68,7 +69,9 @@ def level(event: Mapping[str, Any], language: Language) -> str:
 
 
 def values(event: Mapping[str, Any]) -> str:
-    return "  ".join(f"{key}={_value(value)}" for key, value in event.items() if key not in SHOWN_FIRST)
+    return "  ".join(
+        f"{key}={_value(value)}" for key, value in event.items() if key not in SHOWN_FIRST and value is not None
+    )
 
 
 def _value(value: object) -> str:

@@ -38,8 +38,8 @@ WITHHELD = "[withheld]"
 SECRETS = re.compile(r"(?P<kind>ak_(?:live|test)_|whsec_|whsk_)[A-Za-z0-9+/=_-]+|(?P<scheme>[Bb]earer\s+)[^\s\"',\\]+")
 
 RECENT: deque[Mapping[str, Any]] = deque(maxlen=500)
-"""The newest events, for the page, as they went out but for their secrets; the access lines, which are most of all, are not among them."""
-NOT_RECENT = frozenset({"request"})
+"""The newest events, for the page, as they went out but for their secrets; what is most of all and stands elsewhere is not among them."""
+NOT_RECENT = frozenset({("request", "info"), ("certification", "info")})
 
 _threshold = LEVELS["info"]
 
@@ -144,7 +144,7 @@ def _enrich(*, eyes: bool) -> list[Processor]:
 
 
 def _remember(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    if event["event"] not in NOT_RECENT:
+    if (event["event"], event["level"]) not in NOT_RECENT:
         kept = {name: withhold_text(None, "", value) for name, value in event.items() if name != "exc_info"}
         RECENT.append({**kept, "at": time.time()})
     return event

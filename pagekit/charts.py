@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from pagekit.formats import NARROW, number
+
 WIDTH, HEIGHT, FOOT = 720, 160, 18
+
+
+def money_cell(amount: int) -> Markup:
+    """Money in a table; where there is little room, the style leaves its unit out."""
+    return Markup(f'{number(amount)}<span class="unit">{NARROW}F{NARROW}CFA</span>')  # noqa: S704  a number
 
 
 def bars(values: Sequence[tuple[str, int, str]], label: str) -> Markup:

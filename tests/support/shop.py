@@ -278,6 +278,10 @@ class Shop:
             self._keys[nim, mode] = self.with_store(lambda store: store.api_keys.create(nim, mode, "till", at=1))
         return self._keys[nim, mode]
 
+    def use_key(self, key: str, mode: Mode = "live", nim: str = NIM) -> None:
+        """That one from now on."""
+        self._keys[nim, mode] = key
+
     def headers(self, mode: Mode = "live", nim: str = NIM, key: str = "") -> dict[str, str]:
         headers = {"Authorization": f"Bearer {self.key(mode, nim)}"}
         return {**headers, "Idempotency-Key": key} if key else headers

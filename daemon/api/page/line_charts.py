@@ -10,6 +10,7 @@ from daemon.api.page.visit import Visit
 
 SLOT_MS: Final = 600_000
 DAY_MS: Final = 86_400_000
+EDGE: Final = 4
 NAMED_HOURS: Final = 3
 """Between two names under the bars."""
 
@@ -27,9 +28,15 @@ def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list
         known.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
     ]
     return [
-        (visit.say("Exchanges, ten minutes a bar"), [_moved(visit, slot) for slot in quiet]),
-        (visit.say("Time on the line of a certification, ms"), [_timed(visit, slot) for slot in quiet]),
+        (visit.say("Exchanges, ten minutes a bar"), _inside([_moved(visit, slot) for slot in quiet])),
+        (visit.say("Time on the line of a certification, ms"), _inside([_timed(visit, slot) for slot in quiet])),
     ]
+
+
+def _inside(bars: list[Bar]) -> list[Bar]:
+    """A name under the first or last bars would stand half outside."""
+    edge = {*range(EDGE), *range(len(bars) - EDGE, len(bars))}
+    return [("" if at in edge else name, value, words) for at, (name, value, words) in enumerate(bars)]
 
 
 def _moved(visit: Visit, slot: LineSlot) -> Bar:

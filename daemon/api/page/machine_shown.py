@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from daemon.api.page.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
@@ -54,7 +55,7 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     if worker.book.mode == "live" and worker.book.nim in visit.deps.disabled:
         return "off", say("switched off"), ""
     if worker.attention:
-        return "attention", say("needs a decision"), _told(worker.attention, visit)
+        return "attention", say("needs a decision"), in_plain_words(worker.attention, visit.language)
     if not worker.connected:
         return "offline", say("does not answer"), _told(worker.offline_reason, visit)
     if worker.waiting:

@@ -272,7 +272,7 @@ def redirect(path: str, *headers: Header) -> Reply:
 def environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("daemon.api.page"), PackageLoader("pagekit")])
     made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
-    made.filters |= {"number": formats.number, "money": formats.money}
+    made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
     made.globals |= {"bars": charts.bars}
     return made
 

@@ -66,6 +66,10 @@ def test_from_an_empty_box_to_a_certified_test_invoice(browser, empty_box: Empty
     expect(page.get_by_text(NIM, exact=True)).to_be_visible(timeout=PATIENCE_MS)
     assert "code=" not in page.url
     usable(tech)
+    page.get_by_text("Elle n'est pas dans la liste").click()
+    page.fill("[name=place]", "tcp://127.0.0.1:9")
+    page.get_by_role("button", name="Chercher encore").click()
+    expect(page.get_by_text("Autres ports (1)")).to_be_visible(timeout=PATIENCE_MS)
     with tech.context.expect_page() as opened:
         page.get_by_role("link", name="L'examiner de près").click()
     expect(opened.value.get_by_test_id("probe-row").first).to_contain_text(re.compile("."), timeout=60_000)

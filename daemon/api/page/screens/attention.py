@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from daemon.api.http.answers import Reply
+from daemon.api.page.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.decision import Case, Decision, Obstacle
@@ -30,7 +31,9 @@ async def attention(visit: Visit) -> Reply:
     waiting = [worker for worker in visit.deps.workers.all() if worker.attention]
     cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in waiting]
     done = visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else ""
-    return shown(visit, "attention.html", cases=cases, meanings=MEANINGS, obstacles=OBSTACLES, done=done)
+    return shown(
+        visit, "attention.html", cases=cases, meanings=MEANINGS, obstacles=OBSTACLES, done=done, plain=in_plain_words
+    )
 
 
 @screen("/ui/attention", "administer", change=True)

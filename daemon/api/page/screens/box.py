@@ -9,6 +9,7 @@ from litestar import get
 
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.http.stream import Stream
+from daemon.api.page.deeds import DEEDS
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
 from daemon.api.page.line_charts import line_charts
@@ -47,6 +48,7 @@ async def box(visit: Visit) -> Reply:
         entries=await visit.page.audit.newest(limit=ENTRIES),
         **_jobs(visit),
         roles=ROLES,
+        deeds=DEEDS,
         version=visit.deps.version,
         has_authority=bool(visit.page.authority()),
         parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,

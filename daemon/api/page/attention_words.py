@@ -1,0 +1,42 @@
+"""What was found at a machine in attention, for whoever stands in the shop.
+
+The ledger keeps the finding as it was made, in English, with all counters (`core.ledger.verdict`); the screen says what it means first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from daemon.language import Language, Text, tell
+
+PLAIN: Final = (
+    (
+        "has no known outcome",
+        Text("An invoice went to the machine and the answer was lost: it is not known whether it was certified."),
+    ),
+    (
+        "the machine's counters went down",
+        Text("The machine has counted less than the ledger knows: it is another machine, or it was reset."),
+    ),
+    (
+        "this ledger does not know",
+        Text(
+            "The machine has certified invoices that this ledger does not know: another program used it, or an older copy of the "
+            "ledger was put back."
+        ),
+    ),
+    (
+        "this ledger is empty",
+        Text(
+            "This ledger is empty, but another one has worked with this machine: put that one back, or its newest copy (mcfd restore)."
+        ),
+    ),
+)
+"""A part of the finding, and what it means."""
+
+
+def in_plain_words(found: str, language: Language) -> str:
+    """The finding itself where it is none that is known."""
+    for part, meaning in PLAIN:
+        if part in found:
+            return meaning.told(language)
+    return str(tell(found, language))

@@ -1,0 +1,35 @@
+"""What a machine in attention is told about in plain words."""
+
+from __future__ import annotations
+
+from support.core_samples import record
+
+from daemon.api.page.attention_words import PLAIN, in_plain_words
+from daemon.core.ledger.verdict import Disputed, behind, judge, vanished
+from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
+from daemon.language import LANGUAGES
+
+KNOWN = FiscalCounters(10, 8, 1)
+
+
+def machine(tc: int, fvc: int, frc: int) -> MachineState:
+    last = LastInvoice("FV-0", "OLDCODE", "20260105095959", "FV", 700)
+    return MachineState("EL02000015-1", "00084440Y", "20260105100005", FiscalCounters(tc, fvc, frc), {}, last)
+
+
+def test_every_finding_of_the_ledger_has_plain_words() -> None:
+    """A lost answer, counters that went down, somebody else's invoices, an empty ledger: each its own sentence, in each language, without
+    a counter in it; what is none of these is told as it was found."""
+    doubt = judge(record(state="begun", counters=None, code="", base=KNOWN), KNOWN, machine(14, 11, 1))
+    assert isinstance(doubt, Disputed)
+    findings = (
+        doubt.found,
+        behind(KNOWN, "FV-9", machine(3, 2, 0)),
+        behind(KNOWN, "FV-9", machine(14, 11, 1)),
+        vanished(machine(14, 11, 1)),
+    )
+    for language in LANGUAGES:
+        told = [in_plain_words(f"{found} (recording: incident 1)", language) for found in findings]
+        assert told == [meaning.told(language) for _, meaning in PLAIN]
+        assert "TC" not in "".join(told)
+    assert in_plain_words("something else", "fr") == "something else"
