@@ -77,6 +77,8 @@ class Watch:
         day = overdue_day(habit, silent.closed_at, self._zone, now) if habit else None
         if day is None:
             return None
+        if not silent.closed_at and not silent.heard_at:
+            return Fact("late", "", {"what": "never", "day": day})
         return Fact("late", "", {"since": _since(silent.closed_at), "silent": _since(silent.heard_at), "day": day})
 
     async def tell(self, now: int | None = None) -> None:

@@ -301,3 +301,20 @@ def test_a_key_that_is_revoked_in_a_running_headquarters(hq):
     assert hq.tried("keys", "revoke", hashlib.sha256(key.encode()).hexdigest()[:12]).returncode == 0
     assert hq.get("/v1/findings", key).status_code == 401
     assert ids
+
+
+def test_a_box_with_a_new_ledger(hq, box):
+    """Its ledger was lost: Z 1 of the new one is refused as a fork, whoever looks after the chain accepts it at the command line, and the running
+    headquarters takes it."""
+    assert hq.post("/closures", box.sent(box.close())).status_code == 200
+    new = PaperBox(box.nim, key=box.key, seed=f"{box.nim} after the loss")
+    first = new.sent(new.close(5))
+    refused = hq.post("/closures", first)
+    assert (refused.status_code, refused.json()["code"]) == (422, "FORK")
+    assert hq.post("/presence", new.sent_presence(new.presence())).status_code == 200
+    assert {kind for kind, *_ in found(hq, box)} == {"fork"}
+    assert hq.tried("boxes", "accept", "EL99999999-1").returncode == 2
+    assert hq.cli("boxes", "accept", box.nim) == new.ledger
+    assert hq.post("/closures", first).status_code == 200
+    assert held(hq, box) == [1, 1]
+    assert found(hq, box) == []

@@ -6,12 +6,15 @@ import asyncio
 import base64
 import json
 import os
+import re
 
 import pytest
 from standardwebhooks import Webhook
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
+from headquarters.core import wording
+from headquarters.core.finding import KINDS
 from headquarters.findings.tell import MailTeller, WebhookTeller
 from headquarters.findings.watch import LEASE_MILLIS, Pace, Watch
 
@@ -114,3 +117,20 @@ async def test_mail(store, gap):
     assert "Z 2 manque" in text
     assert "To: compta@chaine.example" in text
     gap()
+
+
+def test_each_finding_in_both_languages():
+    """Both languages have a sentence for the same findings, with the same values in it, and a name for each kind."""
+    values = {
+        language: {name: set(re.findall(r"{(\w+)}", text)) for name, text in sentences.items()}
+        for language, sentences in wording._SENTENCES.items()
+    }
+    assert values["fr"] == values["en"]
+    assert (
+        {name.partition(".")[0] for name in values["en"]}
+        == set(KINDS)
+        == set(wording.KIND["fr"])
+        == set(wording.KIND["en"])
+    )
+    gone = {"first": 3, "last": 4, "what": "gone"}
+    assert "3 to 4 have never come" in wording.sentence("gap", gone, "en")
