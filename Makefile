@@ -8,7 +8,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege simulate torture soak deb lock clean venv texts repository release image footprint edges
+.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege simulate torture soak mutate flaky deb lock clean venv texts repository release image footprint edges
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -76,6 +76,14 @@ simulate: $(STAMP) $(CATALOGUES)
 
 soak: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
+
+# Small mistakes, each tried against the tests that touch its line (docs/testing.md); NAMED=1: those that got away once
+mutate: $(STAMP) $(CATALOGUES)
+	@PYTHONPATH=tests $(BIN)/python -m mutate $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(NAMED),--named)
+
+# The suite in random order on a loaded machine, again and again (docs/testing.md)
+flaky: $(STAMP) $(CATALOGUES)
+	@PYTHONPATH=tests $(BIN)/python -m flaky $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(BUSY),--busy $(BUSY)) -- $(ARGS)
 
 deb: $(RUN_STAMP)
 	@$(BIN)/python packaging/build_deb.py

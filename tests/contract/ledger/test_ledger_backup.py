@@ -182,3 +182,22 @@ def test_a_ledger_left_by_a_crash_is_set_aside_whole(path: Path, copy: Path) -> 
     assert done.aside is not None
     assert query(done.aside, "SELECT value FROM meta WHERE name = 'only'") == [("in the wal",)]
     assert query(path, "SELECT value FROM meta WHERE name = 'only'") == []
+
+
+def test_what_no_checkpoint_could_bring_in_is_set_aside_with_its_file(path: Path, copy: Path) -> None:
+    """Another program is reading the ledger, so its WAL cannot be emptied: it is kept beside the file that it belongs to."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    with (
+        contextlib.closing(sqlite3.connect(path, isolation_level=None)) as crashed,
+        contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader,
+    ):
+        crashed.execute("PRAGMA journal_mode = WAL")
+        crashed.execute("INSERT INTO meta VALUES ('first', 'before the reader')")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM meta").fetchall()
+        crashed.execute("INSERT INTO meta VALUES ('only', 'in the wal')")
+        done = restore(copy, path, at=START)
+        assert done.aside is not None
+        assert query(done.aside, "SELECT value FROM meta WHERE name = 'only'") == [("in the wal",)]
+        assert query(path, "SELECT value FROM meta WHERE name = 'only'") == []

@@ -155,3 +155,17 @@ async def test_verify_beside_a_working_daemon(tmp_path: Path) -> None:
         await till.close()
         assert verify(path) == Findings((), books=1, records=20, closures=1)
         assert till.at > START
+
+
+async def test_a_period_that_begins_with_a_credit_note_is_sound(tmp_path: Path) -> None:
+    """The first FVC of a period is that of its first sale, also where a credit note came before it."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await till.close()
+        await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))
+        await till.sell()
+        await till.close()
+        await till.certify(invoice("C-2", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))
+    assert verify(path).problems == ()

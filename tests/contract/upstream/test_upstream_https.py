@@ -311,3 +311,17 @@ class TestCertificates:
             await receiver.aclose()
             await headquarters.close()
         assert headquarters.attempts() == []
+
+
+async def test_proxies_of_the_environment_are_not_obeyed(headquarters, monkeypatch):
+    """Closures go where the configuration says, whatever the variables of a shell or a unit say of proxies and certificates."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv(name.lower(), "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    receiver = open_receiver("https", headquarters.options)
+    try:
+        assert await send(receiver, make_outgoing()) == Delivered()
+    finally:
+        await receiver.aclose()

@@ -431,6 +431,22 @@ async def test_a_cancellation_that_the_library_drops(headquarters, monkeypatch, 
     assert await send(headquarters.options) == [Delivered()]
 
 
+async def test_a_connection_whose_end_fails_is_closed_all_the_same(headquarters, monkeypatch):
+    """What is left to be sent cannot be any more: nats-py stops half-way there, and the socket is closed by us."""
+    receiver = open_receiver("nats", headquarters.options)
+    client = await receiver._connected()
+    transport = client._transport
+
+    async def broken():
+        raise ConnectionResetError("the line is gone")
+
+    monkeypatch.setattr(transport, "drain", broken)
+    client._pending, client._pending_data_size = [b"PING\r\n"], 6
+    assert not transport._io_writer.is_closing()
+    await receiver.aclose()
+    assert transport._io_writer.is_closing()
+
+
 async def test_three_servers_lose_one(tmp_path, ledger):
     """Of three servers the stream's leader is killed between publishes: sending goes on, and nothing is lost."""
     site = NatsSite(tmp_path / "nats")

@@ -143,7 +143,7 @@ def unpacked(package: Path) -> Path:
 def other_version(package: Path, version: str, change: Callable[[Path], None] = lambda _: None) -> Path:
     """`package` under another version number, with `change` made to its unpacked tree."""
     root = scratch() / f"tree-{version}-{os.getpid()}"
-    subprocess.run(["dpkg-deb", "--raw-extract", package, root], check=True)
+    subprocess.run(["cp", "-a", "--reflink=auto", unpacked(package), root], check=True)
     for path in (root / "DEBIAN/control", next((root / LIB).glob("mcfd-*.dist-info")) / "METADATA"):
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(f"Version: {version}\n" if line.startswith("Version: ") else line for line in lines))
@@ -155,4 +155,5 @@ def other_version(package: Path, version: str, change: Callable[[Path], None] = 
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    shutil.rmtree(root)
     return target

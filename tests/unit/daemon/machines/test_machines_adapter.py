@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 
 import pytest
@@ -172,3 +173,23 @@ async def test_a_nim_without_its_suffix_is_the_same_machine(session: Session, ma
     """Some firmware leaves out the activation counter (protocol 3)."""
     session.machine.change(short_nim=True)
     assert (await machine.state()).nim == NIM.partition("-")[0]
+
+
+@pytest.mark.parametrize(("kind", "is_ours"), [("FT", False), ("FA", False), ("FV", True), ("", True), ("VENTE", True)])
+async def test_a_certification_of_another_type_is_not_taken_for_ours(
+    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, kind: str, is_ours: bool
+) -> None:
+    """38h with our number and the type of another invoice is nonsense; a word of the machine's own, or none, says nothing."""
+    own = await entered(machine)
+    real = Machine.close_invoice
+
+    async def close_invoice(self: Machine, *arguments: object, **named: object) -> object:
+        closed = await real(self, *arguments, **named)
+        return dataclasses.replace(closed, type=kind)
+
+    monkeypatch.setattr(Machine, "close_invoice", close_invoice)
+    if is_ours:
+        assert (await machine.certify(own, 15000, FiscalCounters(0, 0, 0))).counters.tc == 1
+        return
+    with pytest.raises(MachineNonsense, match=kind):
+        await machine.certify(own, 15000, FiscalCounters(0, 0, 0))

@@ -306,3 +306,33 @@ async def test_what_a_path_takes_may_be_asked(served: Served, path: str, methods
     answer = await served.client.request("OPTIONS", f"/v1/mcf/{NIM}/{path}", headers=headers)
     assert answer.status_code == 204
     assert answer.headers["allow"] == methods
+
+
+async def test_a_z_s_fingerprint_is_of_its_body_too(served: Served, usecases: UseCases) -> None:
+    """The same key with another body is another request, also where the body says nothing."""
+    for body in (b"", b"{}", b'{"a":1}', b'{"a":1}'):
+        headers = {"idempotency-key": "k 1", "content-type": "application/json"}
+        await served.post("reports/z", content=body, headers=headers)
+    prints = [told[0].fingerprint for name, told in usecases.calls if name == "close_period"]
+    assert len(prints) == 4
+    assert len({*prints}) == 3
+
+
+async def test_a_key_has_two_reports_by_article_at_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third is told to come back; once one has ended there is room again."""
+    begun, may_end = asyncio.Semaphore(0), asyncio.Event()
+
+    async def report(*_: object) -> dict[str, str]:
+        begun.release()
+        await may_end.wait()
+        return {}
+
+    monkeypatch.setattr("daemon.api.routes.articles.articles_report", report)
+    two = [asyncio.ensure_future(served.get("reports/articles")) for _ in range(2)]
+    for _ in two:
+        await begun.acquire()
+    refused = await served.get("reports/articles")
+    assert (refused.status_code, refused.json()["code"]) == (429, "TOO_MANY_REQUESTS")
+    may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*two)] == [200, 200]
+    assert (await served.get("reports/articles")).status_code == 200

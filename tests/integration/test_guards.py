@@ -1,0 +1,80 @@
+"""What a small mistake in the order of things would undo, each of which no test saw once (tests/mutate/named.toml)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.memory_shop import MemoryShop
+
+from daemon.core.errors import LineLost, MachineError
+from daemon.store.ledger import Ledger
+
+LAST = 6
+"""38h of an invoice with one item, counted from C3h."""
+
+
+async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk stays full for longer than one more try: the attempt's end is stored once there is room, and the next sale is certified
+    without a restart."""
+    monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_RETRY", 0.01)
+    tries = 0
+    real = Ledger.end
+
+    async def end(store: Ledger, *arguments: Any, **named: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        return await real(store, *arguments, **named)
+
+    monkeypatch.setattr(Ledger, "end", end)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("nonsense@33#1")
+        sale = asyncio.ensure_future(shop.certify("A"))
+        await shop.held_at(3)
+        await shop.intents(1)
+        await shop.disk(writable=False)
+        shop.resume()
+        with pytest.raises(MachineError):
+            await sale
+        await shop.until(lambda: tries >= 4, "the fourth try to store the end")
+        await shop.disk(writable=True)
+        assert (await shop.certify("B")).value.state == "certified"
+        assert not await shop.store.ledger.unfinished(shop.worker.book)
+
+
+async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path) -> None:
+    """A book in attention with an attempt that has no end yet, after a restart: the attempt is as it was until somebody has decided,
+    although the machine could tell what became of it."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A"))
+        await shop.held_at(LAST, "after")
+        shop.session.unplug(asyncio.get_running_loop().time(), 3600)
+        shop.port.pump()
+        await shop.until(lambda: not shop.worker.connected, "the outage")
+        await shop.worker.close(0)
+        with pytest.raises(LineLost):
+            await sale
+        await shop.store.ledger.set_attention(shop.worker.book, "somebody has to look", at=shop.worker.now())
+    shop.session.resume()
+    shop.session.plug()
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        assert "somebody has to look" in shop.worker.attention
+        assert [record.number for record in await shop.store.ledger.unfinished(shop.worker.book)] == ["A"]
+
+
+async def test_the_last_sale_before_a_stop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is put off until the answers are out is done at the stop, however soon it comes: the event of the last sale is not lost."""
+    monkeypatch.setattr("daemon.usecases.worker.machine_worker.ANSWERS_FIRST", 3600.0)
+    told: list[str] = []
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.worker.on_event = lambda event: told.append(event.type)
+        await shop.certify("A")
+        assert told == []
+        await shop.worker.close(10.0)
+        assert told == ["cert.issued"]
