@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -99,6 +101,11 @@ def complain(message: str) -> None:
 def warn(message: object) -> None:
     """For people, beside what a script reads from stdout."""
     complain(str(message))
+
+
+def coloured(text: str, colour: str) -> str:
+    """At a terminal, unless NO_COLOR is set (no-color.org)."""
+    return click.style(text, fg=colour) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
 def say(message: object) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from daemon.cli.ledger import existing, now
+from daemon.cli.progress import Progress
 from daemon.cli.shared import Failure, say, warn
 from daemon.core.clock import millis_text
 from daemon.language import ambient, tell, tr
@@ -22,7 +23,7 @@ from daemon.owner import SCRATCH, as_owner, by_owner, for_owner
 from daemon.settings import Settings, read_secret
 
 if TYPE_CHECKING:
-    from daemon.store.maintenance.backup import Progress, Restored
+    from daemon.store.maintenance.backup import Restored
     from daemon.store.maintenance.verify import Findings
     from daemon.whole_box.age import Opened
 
@@ -129,8 +130,8 @@ def restore_box(
         at, ledger = now(), settings.storage.path
         with as_owner(ledger.parent):
             ledger.parent.mkdir(parents=True, exist_ok=True)
-        with for_owner(scratch / LEDGER, ledger.parent) as copy, as_owner(ledger.parent):
-            restored = restore(copy, ledger, at=at, last_z=last_z)
+        with for_owner(scratch / LEDGER, ledger.parent) as copy, as_owner(ledger.parent), Progress() as progress:
+            restored = restore(copy, ledger, at=at, last_z=last_z, progress=progress)
         stamp = millis_text(at).replace(":", "").replace(".", "")
         try:
             return settings, restored, put_back(scratch, settings, place, stamp=stamp)

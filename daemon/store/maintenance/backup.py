@@ -55,7 +55,9 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
     return findings
 
 
-def restore(source: Path, target: Path, *, at: int, last_z: int | None = None) -> Restored:
+def restore(
+    source: Path, target: Path, *, at: int, last_z: int | None = None, progress: Progress = lambda _, __: None
+) -> Restored:
     """Puts a backup in the place of the ledger, which is kept aside. Every book is marked to be compared with its machine
     before its counters are believed, and goes on after the Z numbers that were given since; where nothing here remembers them, a live book
     asks for them unless `last_z`, the number of the last Z on paper, says it. LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
@@ -64,8 +66,8 @@ def restore(source: Path, target: Path, *, at: int, last_z: int | None = None) -
         with _in_the_making(target) as copy:
             with _told(source), closing(open_file(source, "rw")) as saved:
                 saved.execute("PRAGMA query_only = ON")
-                _copy(saved, copy, lambda connection: _prepare(connection, at))
-            findings = _verified(copy, source)
+                _copy(saved, copy, lambda connection: _prepare(connection, at), progress)
+            findings = _verified(copy, source, progress)
             if not remember(target) or last_z is not None:
                 _ask_for_z(copy, last_z)
             _sync(copy)  # before anything of the present ledger is touched
@@ -108,7 +110,7 @@ def _copy(
 
 
 def _verified(copy: Path, source: Path, progress: Progress = lambda _, __: None) -> Findings:
-    findings = verify(copy, lambda records: progress(records, 0))
+    findings = verify(copy, progress)
     if not findings.clean:
         raise LedgerUnusable(f"{source} is not sound: " + "; ".join(findings.problems[:3]))
     return findings

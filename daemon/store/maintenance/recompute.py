@@ -36,6 +36,11 @@ _FIGURES = (
 )
 
 
+def count_records(connection: sqlite3.Connection) -> int:
+    """Of all books, as far as their heads go."""
+    return int(connection.execute(_SQL["count"]).fetchone()[0])
+
+
 class BookRecomputation:
     """`run` tells every problem to `note`; afterwards `records` and `z_number` say how far the book goes."""
 

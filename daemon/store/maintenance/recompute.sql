@@ -12,3 +12,6 @@ SELECT last_seq, last_at, head, z_number FROM book WHERE id = ?;
 
 -- name: half_ended
 SELECT count(*) FROM certification WHERE book_id = ? AND seq IS NULL AND state NOT IN ('begun', 'disputed');
+
+-- name: count
+SELECT coalesce(sum(last_seq), 0) FROM book;

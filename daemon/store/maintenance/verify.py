@@ -17,7 +17,7 @@ import msgspec
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Book
 from daemon.store.maintenance.health import examine
-from daemon.store.maintenance.recompute import BookRecomputation
+from daemon.store.maintenance.recompute import BookRecomputation, count_records
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.migrations import is_current, migrations
@@ -28,7 +28,8 @@ OLDER = "{path}: the ledger is of an older version; start mcfd once to bring it 
 MOST = 100
 """Findings told; one damaged page can spoil a thousand records."""
 
-Progress = Callable[[int], None]
+Progress = Callable[[int, int], None]
+"""How many records are done, of how many."""
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -56,8 +57,8 @@ def examine_shape(path: Path) -> None:
         raise LedgerUnusable(f"{path}: {storage_error(error) or error} ({error})") from error
 
 
-def verify(path: Path, progress: Progress = lambda _: None) -> Findings:
-    """`progress` is told the number of records done now and then. LedgerUnusable when the file is no ledger of this version."""
+def verify(path: Path, progress: Progress = lambda _, __: None) -> Findings:
+    """`progress` is told now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version."""
     try:
         with closing(open_file(path, "rw")) as connection:
             connection.execute("PRAGMA query_only = ON")
@@ -78,8 +79,10 @@ def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
             note(problem)
         if entry := broken_entry(connection):
             note(f"audit log: entry {entry.id} ({entry.action}) does not follow from the one before it")
+        total = count_records(connection)
         for book in all_books(connection):
-            recomputation = BookRecomputation(connection, book, partial(_note_book, note, book), progress)
+            tell = partial(_tell, progress, records, total)
+            recomputation = BookRecomputation(connection, book, partial(_note_book, note, book), tell)
             books += 1
             recomputation.run()
             records += recomputation.records
@@ -87,6 +90,10 @@ def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
     except (sqlite3.DatabaseError, LedgerUnusable, msgspec.MsgspecError) as error:
         note(f"the file cannot be read to its end: {error}")
     return Findings(tuple(problems), books, records, closures)
+
+
+def _tell(progress: Progress, before: int, total: int, done: int) -> None:
+    progress(before + done, total)
 
 
 def _file_problems(connection: sqlite3.Connection) -> Iterator[str]:

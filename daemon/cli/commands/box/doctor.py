@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from daemon.cli.shared import FOUND_WRONG, config_option, examples, json_option, print_json, say
+from daemon.cli.shared import FOUND_WRONG, coloured, config_option, examples, json_option, print_json, say
 from daemon.language import tr
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ def command(config: Path | None, as_json: bool) -> int:
     return 0 if well else FOUND_WRONG
 
 
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
 def _show(found: Sequence[Finding]) -> None:
     from daemon.doctor.wording import NAMES
 
@@ -44,6 +47,7 @@ def _show(found: Sequence[Finding]) -> None:
     for finding in found:
         name = f"{tr(NAMES[finding.check])} {finding.nim}".rstrip()
         told = tr("{name}: {found}", name=name, found=finding.found)
-        say(f"{marks[finding.state]:<{width}}  {told}")
+        mark = coloured(f"{marks[finding.state]:<{width}}", COLOURS[finding.state])
+        say(f"{mark}  {told}")
         if finding.todo:
             say(f"{'':<{width}}  → {finding.todo}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.ledger import existing, figures, now, whoever_types, with_ledger
+from daemon.cli.progress import Progress
 from daemon.cli.shared import (
     Failure,
     config_option,
@@ -15,7 +16,6 @@ from daemon.cli.shared import (
     print_json,
     progress_option,
     say,
-    tell_progress,
 )
 from daemon.cli.whole_box import back_up_box, sealing, tell_left_out
 from daemon.core.audit import Actor
@@ -27,7 +27,6 @@ from daemon.settings import Settings, load
 
 if TYPE_CHECKING:
     from daemon.store import Store
-    from daemon.store.maintenance.backup import Progress
     from daemon.store.maintenance.verify import Findings
 
 
@@ -108,10 +107,10 @@ def command(
         target = file or _dated(into, suffix)
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure(tr("{path} exists already", path=target))
-    progress = tell_progress if telling else lambda _, __: None
-    findings = (
-        _ledger_copied(ledger, target, progress) if lock is None else _box_copied(settings, target, *lock, progress)
-    )
+    with Progress(telling=telling) as progress:
+        findings = (
+            _ledger_copied(ledger, target, progress) if lock is None else _box_copied(settings, target, *lock, progress)
+        )
     with as_owner(into or Path()):
         gone = (
             rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix) if into and keep_daily else []

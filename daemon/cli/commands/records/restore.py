@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.ledger import figures, now, whoever_types, with_ledger
+from daemon.cli.progress import Progress
 from daemon.cli.shared import Failure, config_option, examples, json_option, print_json, say
 from daemon.cli.whole_box import restore_box, tell_restored
 from daemon.language import tr
@@ -83,8 +84,8 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: int | 
         if not sys.stdin.isatty():
             raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
-    with for_owner(file, path.parent) as source, as_owner(path.parent):
-        restored = restore(source, path, at=now(), last_z=last_z)
+    with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
+        restored = restore(source, path, at=now(), last_z=last_z, progress=progress)
     _note(settings, file)
     if as_json:
         print_json(_told(settings, restored))

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 
 import click
 
 from daemon.cli.ledger import existing, figures, now, with_ledger
+from daemon.cli.progress import Progress
 from daemon.cli.shared import (
     FOUND_WRONG,
     complain,
@@ -16,7 +16,6 @@ from daemon.cli.shared import (
     print_json,
     progress_option,
     say,
-    tell_progress,
 )
 from daemon.core.errors import StorageError
 from daemon.language import tr
@@ -38,14 +37,11 @@ def command(config: Path | None, as_json: bool, telling: bool) -> int:
     settings = load(config)
     path = existing(settings)
     _bring_up_to_date(settings)
-    progress = Progress(telling=telling)
     try:
-        with as_owner(path.parent):
+        with as_owner(path.parent), Progress(telling=telling) as progress:
             findings = verify(path, progress)
     except StorageError as error:
         findings = Findings((str(error),), 0, 0, 0)
-    finally:
-        progress.end()
     if findings.clean:
         _note(settings)
     if as_json:
@@ -77,22 +73,3 @@ def _note(settings: Settings) -> None:
     """For whoever looks after the box from afar (`GET /metrics`); what was found stands even where it cannot be written down."""
     with contextlib.suppress(StorageError):
         with_ledger(settings, lambda store: store.retention.note_verified(at=now()))
-
-
-class Progress:
-    """A line that counts, for who waits at a terminal."""
-
-    def __init__(self, *, telling: bool = False) -> None:
-        self._telling = telling
-        self._shown = False
-
-    def __call__(self, records: int) -> None:
-        if self._telling:
-            tell_progress(records)
-        elif sys.stderr.isatty():
-            self._shown = True
-            click.echo("\r" + tr("{records} records …", records=records) + " ", err=True, nl=False)
-
-    def end(self) -> None:
-        if self._shown:
-            click.echo(err=True)

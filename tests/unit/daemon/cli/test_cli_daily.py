@@ -1,9 +1,12 @@
 """The command line for daily work: reports, journal and logs, as people read them."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
-from support.command import NIM, Command
+from support.command import BIN, NIM, Command
 from support.ledgers.ledger import Till, opened
 
 
@@ -110,3 +113,43 @@ def test_click_speaks_french(mcfd, arguments, told):
     usage, *_, last = plain(done.stderr).splitlines()
     assert usage.startswith("Usage : mcfd")
     assert last.replace(" :", ":") == told.replace(" :", ":")
+
+
+def test_a_bar_at_a_terminal_and_nothing_in_a_pipe(mcfd):
+    """`verify` shows how far it is and how long it still takes where somebody looks; a script sees only the answer. `doctor` is coloured
+    at a terminal, and not with NO_COLOR."""
+    code, shown = at_a_terminal(mcfd, "doctor")
+    assert code in {0, 1}
+    assert "\x1b[3" in shown
+    assert "\x1b[" not in at_a_terminal(mcfd, "doctor", NO_COLOR="1")[1]
+    piped = mcfd.run("verify")
+    assert (piped.returncode, piped.stderr) == (0, "")
+
+
+def test_the_bar_has_a_total_and_the_time_left():
+    """Each total its own bar; lines now and then where there is no terminal; JSON for the page."""
+    script = "from daemon.cli.progress import Progress\nwith Progress() as p:\n    p(1, 4)\n    p(3, 4)\n    p(5, 10)\n    p(10, 10)\n"
+    shown = watched([sys.executable, "-c", script], dict(os.environ))[1]
+    assert "75%" in shown
+    assert "100%" in shown
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+
+
+def at_a_terminal(mcfd, *arguments, **env):
+    return watched([str(BIN / "mcfd"), *arguments], mcfd.environ(**env))
+
+
+def watched(command, env):
+    """Exit code, and what a terminal was shown."""
+    leader, follower = os.openpty()
+    process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env={**env, "TERM": "xterm"})
+    os.close(follower)
+    shown = b""
+    try:
+        while piece := os.read(leader, 65_536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(leader)
+    return process.wait(timeout=60), shown.decode()
