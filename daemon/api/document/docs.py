@@ -10,6 +10,7 @@ from typing import Any, Final
 from litestar import Request, get
 from litestar.exceptions import NotFoundException
 
+from daemon.api.document.collection import collection
 from daemon.api.http.answers import Answer, Header
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -51,6 +52,14 @@ async def openapi(request: Request[Any, Any, Any]) -> Answer:
     return Answer(document)
 
 
+@get("/schema/collection.json")
+async def requests(request: Request[Any, Any, Any]) -> Answer:
+    """For Postman, Bruno, Insomnia."""
+    document: bytes = request.app.state["openapi"]
+    disposition = (b"content-disposition", b'attachment; filename="mcfd.postman_collection.json"')
+    return Answer(collection(document), headers=(disposition,))
+
+
 @get("/schema/{name:str}")
 async def asset(request: Request[Any, Any, Any]) -> Answer:
     name = request.path_params["name"]
@@ -69,4 +78,4 @@ def _file(name: str) -> tuple[bytes, bytes]:
     return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
 
 
-HANDLERS = (page, openapi, asset)
+HANDLERS = (page, openapi, requests, asset)
