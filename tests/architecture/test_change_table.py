@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rooms import PAGE, page_with, picture
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("bridge", "daemon", "exchange", "simulator", "tests", "config", "docs", "pyproject.toml")
@@ -136,3 +137,8 @@ def test_a_change_is_made_where_the_table_says(copy: Path, what: str) -> None:
     selected = CHANGES[what](copy / row["place"], copy / row["tests"])
     out = run(copy, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *selected.split())
     assert re.search(r"\d+ passed", out), out
+
+
+def test_the_picture_is_the_house() -> None:
+    """docs/architecture.md shows the rooms and arrows that the imports have; `make rooms` writes it anew."""
+    assert page_with(picture()) == PAGE.read_text(), "run make rooms"

@@ -11,11 +11,11 @@ import random
 import time
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from nats.aio.client import Client
+from nats_sending import changed, compose_here, send, write_key
 from standardwebhooks import Webhook
 from support.ledgers.outbox import LedgerOutbox, make_outgoing
-from support.receivers.authority import Authority
 from support.receivers.headquarters import NatsHeadquarters, until
 from support.receivers.nats_server import (
     CONFIG,
@@ -24,24 +24,16 @@ from support.receivers.nats_server import (
     NatsServer,
     NatsSite,
     add_stream,
-    binary,
     cluster,
-    free_port,
     read_events,
 )
 
 from daemon.core.delivery import Again, Delivered, Refused
-from daemon.upstream.event import compose
 from daemon.upstream.kinds import open_receiver
 from daemon.upstream.options import Options
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 from exchange.closure import MOST_BYTES
-from exchange.nkey import encode_nkey, encode_seed
-
-
-def compose_here(entry):
-    return compose(entry, "caisse-1")
 
 
 @pytest.fixture
@@ -56,26 +48,6 @@ async def headquarters(tmp_path):
     await made.up()
     yield made
     await made.close()
-
-
-async def send(options, *entries, subject="closure", event=None):
-    """One connection, one try each; nothing may reach the loop's exception handler."""
-    unhandled = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
-    receiver = open_receiver("nats", options)
-    try:
-        return [
-            await receiver.deliver(event or compose_here(e), report_id=e.report_id, subject=subject, nim=e.nim)
-            for e in entries or [make_outgoing()]
-        ]
-    finally:
-        await receiver.aclose()
-        await asyncio.sleep(0)
-        assert unhandled == []
-
-
-def changed(options: Options, **changes) -> Options:
-    return Options(**({name: getattr(options, name) for name in options.__struct_fields__} | changes))
 
 
 async def test_subject_and_message_id(headquarters):
@@ -265,8 +237,7 @@ async def test_too_large(headquarters):
 
 @pytest.fixture
 def key(tmp_path):
-    (tmp_path / "key").write_text("whsec_" + "A" * 32)
-    return (tmp_path / "key",)
+    return write_key(tmp_path)
 
 
 async def test_silent_server(key):
@@ -310,94 +281,6 @@ async def test_killed_during_a_publish(headquarters, ledger):
     assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 41)]
     gc.collect()
     assert unhandled == []
-
-
-class TestEncryption:
-    """Certificates are checked, and nothing is said in the clear beyond loopback."""
-
-    async def test_unknown_authority(self, headquarters, tmp_path):
-        """A certificate of somebody else's authority is not accepted."""
-        stranger = Authority(tmp_path, "stranger")
-        (outcome,) = await send(changed(headquarters.options, tls_ca=stranger.path))
-        assert isinstance(outcome, Again)
-        assert "certificate" in outcome.error.lower()
-
-    async def test_another_name(self, headquarters):
-        """A certificate for another name is not accepted."""
-        url = headquarters.options.url.replace("127.0.0.1", "localhost")
-        (outcome,) = await send(changed(headquarters.options, url=url))
-        assert isinstance(outcome, Again)
-        assert "localhost" in outcome.error
-
-    async def test_a_server_without_tls(self, key):
-        """tls:// to a server that says it does not encrypt: nothing is sent, no name, no key."""
-        said = bytearray()
-
-        async def pretend(reader, writer):
-            writer.write(b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"auth_required":true}\r\n')
-            said.extend(await reader.read(4096))
-            writer.close()
-
-        server = await asyncio.start_server(pretend, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        (outcome,) = await send(Options(url=f"tls://127.0.0.1:{port}", key_files=key, timeout=1.0))
-        assert outcome == Again("nats: secure connection required")
-        assert bytes(said) == b""
-        server.close()
-
-
-class TestCredentials:
-    """A `.creds` file as `nsc` writes it, against a server in operator mode."""
-
-    @pytest.fixture
-    async def server(self, tmp_path):
-        keys = {who: Ed25519PrivateKey.generate() for who in ("operator", "account", "user")}
-        ids = {who: nkey(prefix, keys[who]) for who, prefix in (("operator", 14), ("account", 0), ("user", 20))}
-        limits = {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1}
-        limits |= {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1, "wildcards": True}
-        operator = jwt(keys["operator"], ids["operator"], ids["operator"], "operator", {})
-        account = jwt(keys["operator"], ids["operator"], ids["account"], "account", {"limits": limits})
-        user = jwt(keys["account"], ids["account"], ids["user"], "user", {"subs": -1, "data": -1, "payload": -1})
-        creds = tmp_path / "shop.creds"
-        seed = encode_seed(keys["user"].private_bytes_raw())
-        creds.write_text(
-            f"-----BEGIN NATS USER JWT-----\n{user}\n------END NATS USER JWT------\n\n"
-            f"-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
-        )
-        port = free_port()
-        conf = tmp_path / "operator.conf"
-        conf.write_text(
-            f'listen: "127.0.0.1:{port}"\noperator: {operator}\nresolver: MEMORY\n'
-            f"resolver_preload: {{ {ids['account']}: {account} }}\n"
-        )
-        process = await asyncio.create_subprocess_exec(binary(), "-c", str(conf), stderr=asyncio.subprocess.DEVNULL)
-        yield Options(url=f"nats://127.0.0.1:{port}", credentials_file=creds, timeout=2.0)
-        process.kill()
-        await process.wait()
-
-    async def test_accepted(self, server):
-        """The user's JWT, proved by its seed, opens the connection."""
-        outcomes = []
-
-        async def connected():
-            outcomes.extend(await send(server))
-            return isinstance(outcomes[-1], Again) and "no stream" in outcomes[-1].error
-
-        await until(connected)
-
-    async def test_of_somebody_else(self, server, tmp_path):
-        """A JWT proved by another key is refused, in the server's words."""
-        creds = tmp_path / "stolen.creds"
-        seed = encode_seed(Ed25519PrivateKey.generate().private_bytes_raw())
-        jwt_block = server.credentials_file.read_text().split("\n\n")[0]
-        creds.write_text(f"{jwt_block}\n\n-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n")
-        errors = []
-
-        async def refused():
-            errors.extend(await send(changed(server, credentials_file=creds)))
-            return "authorization violation" in errors[-1].error.lower()
-
-        await until(refused)
 
 
 @pytest.mark.parametrize("where", ["connect", "request", "close"])
@@ -483,29 +366,3 @@ async def test_three_servers_lose_one(tmp_path, ledger):
             server.kill()
     assert [event["subject"] for event in events] == [str(n) for n in range(1, 61)]
     assert (config.num_replicas, config.storage, config.deny_delete, config.deny_purge) == (3, "file", True, True)
-
-
-async def test_configurations_are_read(tmp_path):
-    """The server accepts the files of config/nats as such, and refuses to start while placeholders stand for keys."""
-    assert "sync_interval: always" in (CONFIG / "jetstream.conf").read_text()
-    for conf in ("one.conf", "three.conf"):
-        process = await asyncio.create_subprocess_exec(
-            binary(), "-t", "-c", str(CONFIG / conf), env={"HQ_NAME": "hq-1"}, stderr=asyncio.subprocess.PIPE
-        )
-        _, complaint = await process.communicate()
-        assert process.returncode == 1
-        assert b"Not a valid public nkey" in complaint, complaint
-
-
-def nkey(prefix: int, key: Ed25519PrivateKey) -> str:
-    return encode_nkey(bytes([prefix << 3]), key.public_key().public_bytes_raw())
-
-
-def jwt(signer: Ed25519PrivateKey, issuer: str, subject: str, kind: str, claims: dict) -> str:
-    """A NATS JWT, version 2 (`ed25519-nkey`)."""
-    head = {"typ": "JWT", "alg": "ed25519-nkey"}
-    body = {"jti": subject, "iat": int(time.time()), "iss": issuer, "sub": subject, "name": kind}
-    body["nats"] = {"type": kind, "version": 2, **claims}
-    content = ".".join(base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=").decode() for p in (head, body))
-    signature = base64.urlsafe_b64encode(signer.sign(content.encode())).rstrip(b"=").decode()
-    return f"{content}.{signature}"
