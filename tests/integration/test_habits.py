@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.habit_flow import Day, options_of
-from support.pairwise import pairwise
+from support.habits.habit_flow import Day, options_of
+from support.habits.pairwise import pairwise
 
 from simulator.machine.habits import Habits
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.box.debian import Debian, debian, need_debian
 
-RULES = Path(__file__).resolve().parents[2] / "systemd/70-mcfd.rules"
+RULES = Path(__file__).resolve().parents[3] / "systemd/70-mcfd.rules"
 HUB = "/devices/pci0000:00/0000:00:14.0/usb1"
 DEVICE = f"{HUB}/1-2"
 TTY = f"{DEVICE}/1-2:1.0/tty/ttyACM0"

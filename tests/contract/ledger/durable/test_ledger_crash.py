@@ -24,7 +24,7 @@ async def run_until_killed(path: Path, first: int, lines: int) -> list[list[str]
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "support.ledgers.ledger_worker", str(path), str(first)),
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
     )
     assert worker.stdout is not None
     said = [(await worker.stdout.readline()).decode().split() for _ in range(lines)]
