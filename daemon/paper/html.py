@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from html import escape
 
 from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
+from daemon.paper.qr import draw_qr
 
 PAPER_MM = {32: 58, 42: 80, 48: 80}
 """Width of the roll by its columns."""
@@ -25,9 +25,6 @@ th, td { text-align: right; padding: 0 0 0 1mm } th:first-child, td:first-child 
 hr { border: 0; border-top: 1px dashed #000; margin: .6em 0 }
 svg { display: block; margin: 2mm auto }
 """
-
-MODULE_MM = 0.75
-QUIET_ZONE = 4
 
 
 def as_html(document: Document, width: int) -> str:
@@ -57,7 +54,7 @@ def _html(element: Element) -> str:
         case Rule():
             return "<hr>"
         case QrCode(content):
-            return _qr_code(content)
+            return draw_qr(content).decode().strip()
 
 
 def _classes(**wanted: bool) -> str:
@@ -71,13 +68,3 @@ def _indent(columns: int) -> str:
 
 def _cells(kind: str, cells: tuple[str, ...]) -> str:
     return "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
-
-
-def _qr_code(content: str) -> str:
-    import segno  # noqa: PLC0415  half a megabyte that most boxes never need
-
-    image = io.BytesIO()
-    segno.make_qr(content, error="m").save(
-        image, kind="svg", scale=MODULE_MM, unit="mm", border=QUIET_ZONE, light="white", xmldecl=False
-    )
-    return image.getvalue().decode().strip()

@@ -11,9 +11,10 @@ from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
 from headquarters.core.held import machine_of
-from headquarters.page.shared import AnyRequest, Screens, beside, days_of, month_of, text_of
+from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of
 from headquarters.store.figures import Cell, Total
 from headquarters.store.store import Store
+from pagekit.days import beside
 
 SHOPS = 50
 """On one page; a month of them."""

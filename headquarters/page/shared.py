@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, datetime, tzinfo
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from headquarters.core.wording import KIND, sentence
 from headquarters.intake.threads import Threads
 from headquarters.page.words import word
 from headquarters.store.store import Store
-from pagekit import charts, formats
+from pagekit import charts, days, formats
 from pagekit.formats import Language
 from pagekit.security import HEADERS, is_own_form
 
@@ -37,7 +36,6 @@ MENU = (
     ("/ui/exports", "exports", "accountant"),
     ("/ui/people", "people", "admin"),
 )
-_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
 class NotLoggedIn(Exception):
@@ -113,21 +111,13 @@ def environment() -> Environment:
 def month_of(request: AnyRequest, today: date) -> str:
     """`month` of the query, YYYY-MM; this month when there is none, 404 when it is none."""
     month = request.query_params.get("month") or f"{today:%Y-%m}"
-    if _MONTH.fullmatch(month) is None or month.startswith("0000"):
+    if not days.is_month(month):
         raise NotFoundException
     return str(month)
 
 
 def days_of(month: str) -> list[str]:
-    first = date.fromisoformat(f"{month}-01")
-    found = [first + timedelta(days=n) for n in range(31)]
-    return [day.isoformat() for day in found if day.month == first.month]
-
-
-def beside(month: str, step: int) -> str:
-    """The month before or after, as YYYY-MM."""
-    first = date.fromisoformat(f"{month}-15") + timedelta(days=30 * step)
-    return f"{first:%Y-%m}"
+    return [day.isoformat() for day in days.days_of(month)]
 
 
 def text_of(request: AnyRequest, name: str) -> str:

@@ -12,8 +12,9 @@ from litestar import Response, get
 from litestar.response import Stream
 
 from headquarters.page.accountants import write_month
-from headquarters.page.shared import AnyRequest, Screens, beside, days_of, month_of, text_of
+from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of
 from headquarters.store.store import Store
+from pagekit.days import beside
 from pagekit.security import HEADERS
 
 MONTHS = 13

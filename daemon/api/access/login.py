@@ -152,15 +152,5 @@ def session_cookie(token: str, *, tls: bool) -> Header:
     return b"set-cookie", "; ".join(parts).encode()
 
 
-def is_from_here(headers: Headers) -> bool:
-    """Whether a page of this box sent it, and no other site's in the same browser: the browser says so itself (Sec-Fetch-Site), or its
-    Origin is the Host that it asks. What says neither is no browser's form."""
-    sent = {name: value for name, value in headers if name in {b"sec-fetch-site", b"origin", b"host"}}
-    if b"sec-fetch-site" in sent:
-        return sent[b"sec-fetch-site"] in {b"same-origin", b"none"}
-    origin = sent.get(b"origin", b"")
-    return origin.partition(b"://")[2] == sent.get(b"host") if origin else False
-
-
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()

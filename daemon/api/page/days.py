@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import calendar
-import re
 from dataclasses import dataclass
 from datetime import date
 
-_MONTH = re.compile(r"(20[0-9]{2})-(0[1-9]|1[0-2])")
+from pagekit.days import is_month
+
 DEPTHS = 4
 
 
@@ -27,17 +26,7 @@ class Day:
 
 def month_of(asked: str, today: date) -> str:
     """YYYY-MM; this month for anything else."""
-    return asked if _MONTH.fullmatch(asked) else f"{today:%Y-%m}"
-
-
-def days_of(month: str) -> list[date]:
-    year, number = int(month[:4]), int(month[5:])
-    return [date(year, number, day) for day in range(1, calendar.monthrange(year, number)[1] + 1)]
-
-
-def beside(month: str, step: int) -> str:
-    at = int(month[:4]) * 12 + int(month[5:]) - 1 + step
-    return f"{at // 12:04d}-{at % 12 + 1:02d}"
+    return asked if is_month(asked) else f"{today:%Y-%m}"
 
 
 def day_of(text: str) -> date | None:

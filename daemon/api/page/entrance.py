@@ -11,7 +11,7 @@ from litestar import get, post
 from litestar.exceptions import NotFoundException
 
 from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import is_from_here, session_cookie
+from daemon.api.access.login import session_cookie
 from daemon.api.http.answers import Answer, Header, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, fault_of
@@ -21,6 +21,7 @@ from daemon.api.page.visit import (
     address_of,
     fields,
     html,
+    is_from_here,
     language_of,
     redirect,
     token,

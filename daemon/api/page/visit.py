@@ -17,7 +17,7 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import OpenSession, is_from_here, token_of
+from daemon.api.access.login import OpenSession, token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
@@ -28,6 +28,7 @@ from daemon.core.roles import Right, may
 from daemon.language import Language, Speaker
 from daemon.usecases.worker.machine_worker import MachineWorker
 from pagekit import charts, formats
+from pagekit.security import is_own_form
 
 AnyRequest = Request[Any, Any, Any]
 LANGUAGE_COOKIE: Final = "mcfd_language"
@@ -126,6 +127,11 @@ def instant(day: date, visit: Visit) -> int:
 def name_of(worker: MachineWorker) -> str:
     """How a machine is called in an address: its NIM, with `:test` for its sandbox."""
     return worker.book.nim if worker.book.mode == "live" else f"{worker.book.nim}:test"
+
+
+def is_from_here(headers: Headers) -> bool:
+    """Whether a page of this box sent it, and no other site's in the same browser."""
+    return is_own_form({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
 
 
 def address_of(request: AnyRequest) -> str:

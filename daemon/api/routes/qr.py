@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from typing import Final, Literal
 
 from litestar import get
@@ -12,15 +11,8 @@ from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import CODE, Doc, Media
 from daemon.api.http.answers import Answer, Header
 from daemon.core.report.receipt import receipt
+from daemon.paper.qr import draw_qr
 from daemon.usecases.reports import journal
-
-DOTS_PER_MM: Final = 8
-"""Of a thermal printer (203 dpi); an 80 mm roll is printed 72 mm wide."""
-DOTS_PER_MODULE: Final = 6
-"""So a module is 0.75 mm, and the 37 modules of a receipt with their margin are 34 mm wide: read from a worn ticket too."""
-MODULE_MM: Final = DOTS_PER_MODULE / DOTS_PER_MM
-QUIET_ZONE: Final = 4
-DPI: Final = 203
 
 UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
 _TEXT = """Le QR du reçu (`qrContent`), 34 mm de large, pour un ticket de 80 mm. {}
@@ -66,20 +58,8 @@ async def _answer(request: ApiRequest, kind: Literal["svg", "png"], media_type: 
     worker = request.auth.worker
     record = await journal.find(worker, request.path_params["code"])
     content = receipt(record, worker.book.nim).qr_content
-    image = await asyncio.to_thread(draw, content, kind)
+    image = await asyncio.to_thread(draw_qr, content, kind)
     return Answer(image, media_type=media_type, headers=(UNCHANGING,))
-
-
-def draw(content: str, kind: Literal["svg", "png"]) -> bytes:
-    import segno  # noqa: PLC0415  half a megabyte that most boxes never need
-
-    code = segno.make_qr(content, error="m")
-    image = io.BytesIO()
-    if kind == "svg":
-        code.save(image, kind=kind, scale=MODULE_MM, unit="mm", border=QUIET_ZONE, light="white", xmldecl=False)
-    else:
-        code.save(image, kind=kind, scale=DOTS_PER_MODULE, dpi=DPI, border=QUIET_ZONE)
-    return image.getvalue()
 
 
 HANDLERS = (qr_svg, qr_png)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from daemon.api.http.answers import Answer, Reply
-from daemon.api.page.days import Day, beside, day_of, days_of, month_of
+from daemon.api.page.days import Day, day_of, month_of
 from daemon.api.page.visit import Visit, screen, shown
 from daemon.api.refusals import RoleNotAllowed
 from daemon.core.clock import millis_text
@@ -20,6 +20,7 @@ from daemon.paper.layout import Width
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import inspect, journal, report
+from pagekit.days import beside, days_of
 
 WIDTH: Final[Width] = 48
 DAYS_OF_A: Final = 92

@@ -13,7 +13,7 @@ import msgspec
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
-from daemon.api.access.login import is_from_here, session_cookie
+from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.faults import BoxFailed, Foreign, NotLoggedIn, fault_of
@@ -27,6 +27,7 @@ from daemon.api.page.visit import (
     fault_page,
     fields,
     html,
+    is_from_here,
     language_of,
     redirect,
 )

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 from support.ledgers.ledger import START, opened
 
 from daemon.api.access import login
-from daemon.api.access.login import IDLE_MS, Logins, is_from_here, session_cookie, token_of
+from daemon.api.access.login import IDLE_MS, Logins, session_cookie, token_of
+from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.passwords import hash_password
 
