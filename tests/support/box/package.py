@@ -142,14 +142,14 @@ def unpacked(package: Path) -> Path:
 
 def other_version(package: Path, version: str, change: Callable[[Path], None] = lambda _: None) -> Path:
     """`package` under another version number, with `change` made to its unpacked tree."""
-    root = scratch() / f"tree-{version}-{os.getpid()}"
+    place = Path(tempfile.mkdtemp(prefix=f"version-{version}-", dir=scratch()))  # two modules may want the same number
+    root = place / "tree"
     subprocess.run(["cp", "-a", "--reflink=auto", unpacked(package), root], check=True)
     for path in (root / "DEBIAN/control", next((root / LIB).glob("mcfd-*.dist-info")) / "METADATA"):
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(f"Version: {version}\n" if line.startswith("Version: ") else line for line in lines))
     change(root)
-    target = root.parent / f"{os.getpid()}" / f"mcfd_{version}_{own_arch()}.deb"
-    target.parent.mkdir(exist_ok=True)
+    target = place / f"mcfd_{version}_{own_arch()}.deb"
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", "-Znone", "--build", root, target],
         check=True,
