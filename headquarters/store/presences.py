@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, or_, select, update
+from sqlalchemy import Connection, func, or_, select, update
 
 from exchange.instants import instant_millis
 from exchange.presence import Presence, Wanted
@@ -72,10 +72,12 @@ class Presences:
 
     def last_z(self, machine: str, mode: str) -> int:
         """The last Z number that was heard of: received, or said by the box; 0 for none."""
-        book, word = tables.book.c, tables.presence.c
+        book, word, closure = tables.book.c, tables.presence.c, tables.closure.c
         of_book = select(book.max_z, book.told_z).where(book.machine == machine, book.mode == mode)
+        # Also of a ledger in whose place another one was accepted: no number of a machine comes twice.
+        of_all = select(func.max(closure.z)).where(closure.machine == machine, closure.mode == mode)
         with self._database.read() as connection:
-            held = connection.execute(of_book).first() or (0, 0)
+            held = (*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0)
             body = connection.execute(select(word.body).where(word.machine == machine)).scalar()
         told = msgspec.json.decode(body, type=Presence) if body else None
         return max(*held, told.z if told is not None and told.mode == mode else 0)

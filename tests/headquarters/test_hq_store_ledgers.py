@@ -99,6 +99,7 @@ def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
     assert open_findings(store) == []
     assert say(store, new, LATER + DAY) == []
     assert [line.z for line in store.figures.lines()] == [1, 1, 2, 2, 3]
+    assert store.presences.last_z("EL02000015", "live") == 3
     assert sum(line.ttc for line in store.figures.lines()) == 8000 * (3 * 2 + 2 * 5)
     assert {finding.solved_by for finding in store.findings.listed() if finding.kind == "fork"} == {"awa"}
 
