@@ -77,7 +77,7 @@ class Presences:
         # Also of a ledger in whose place another one was accepted: no number of a machine comes twice.
         of_all = select(func.max(closure.z)).where(closure.machine == machine, closure.mode == mode)
         with self._database.read() as connection:
-            held = (*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0)
+            held: list[int] = [*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0]
             body = connection.execute(select(word.body).where(word.machine == machine)).scalar()
         told = msgspec.json.decode(body, type=Presence) if body else None
         return max(*held, told.z if told is not None and told.mode == mode else 0)
