@@ -55,6 +55,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name]).command
+        if isinstance(command, click.Group):
+            command.subcommand_metavar = tr("COMMAND [ARGS]...")
         return command
 
 
@@ -63,6 +65,7 @@ install()  # before anything asks click for its words
 root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=tr("Show the versions."))(
     Commands(
         "mcfd",
+        subcommand_metavar=tr("COMMAND [ARGS]..."),
         help=tr("The daemon beside the fiscal machine (MCF): every invoice certified exactly once."),
         epilog=tr(
             "Exit codes: 0 all is well; 1 something is wrong or was refused; 2 wrong command line or "

@@ -15,6 +15,7 @@ from daemon.cli.ledger import now
 from daemon.cli.shared import print_table, say, warn
 from daemon.core.clock import drift_seconds
 from daemon.language import tr
+from daemon.language.stored import stored
 from daemon.machines.port_reading import PortReading, Silence
 
 if TYPE_CHECKING:
@@ -59,7 +60,11 @@ def _outcome(asked: Asked) -> str:
         return tr("machine {nim}", nim=asked.nim)
     if asked.found.why == "silent":
         return tr("nobody answers")
-    return tr("something answers, but not as a fiscal machine") if asked.found.why == "stranger" else asked.found.reason
+    return (
+        tr("something answers, but not as a fiscal machine")
+        if asked.found.why == "stranger"
+        else tr(stored(asked.found.reason))
+    )
 
 
 def show_machines(chosen: Sequence[Asked]) -> None:

@@ -21,6 +21,7 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import PAYMENT_LABELS, Labels
 from daemon.language import Text
+from daemon.language.stored import stored
 from daemon.usecases.ports import EventLog, FiscalMachine, Journal, Ledger
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
@@ -185,7 +186,7 @@ class MachineWorker:
                 Text(
                     "the machine {nim} is not connected ({offline_reason}); nothing was sent",
                     nim=self.book.nim,
-                    offline_reason=self.offline_reason,
+                    offline_reason=stored(self.offline_reason),
                 )
             )
         return self.machine

@@ -95,7 +95,7 @@ def info(config: Path | None, nim: str | None, as_json: bool) -> None:
                 port=machine.port,
             )
             if reading.busy
-            else tr("the machine was not read: {why}; this is what the ledger knows", why=reading.reason)
+            else tr("the machine was not read: {why}; this is what the ledger knows", why=stored(reading.reason))
         )
         print_pairs(_ledger_pairs(state))
     else:

@@ -3,10 +3,12 @@
 import pytest
 from support.ledgers.ledger import invoice
 
+from bridge import port, port_network
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.verdict import Disputed, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.language.stored import retold, stored
+from daemon.machines.line_words import SAID
 
 KNOWN = FiscalCounters(10, 8, 1)
 NOW = FiscalCounters(13, 10, 1)
@@ -60,6 +62,15 @@ def test_reasons_and_warnings(english, french):
     """What an attempt ended with, and what a receipt warns of; in English it stays as it is."""
     assert french in retold(english, "fr")
     assert retold(english, "en") == english
+
+
+def test_what_the_bridge_says_of_a_line_is_known():
+    """Each reason of a port that cannot be had is in the list that the catalogue is made from."""
+    known = {str(text) for text in SAID}
+    for reasons in (port._REASONS, port_network._REASONS):
+        assert {said for _, said in reasons.values()} <= known
+    told = retold("/dev/mcf-1: there is no such device (unplugged?)", "fr")
+    assert told == "/dev/mcf-1: cet appareil n'est pas là (débranché\N{NO-BREAK SPACE}?)"
 
 
 def test_what_is_not_ours_stays_as_it_is():
