@@ -13,7 +13,7 @@ from daemon.core.events import TAX_SERVER
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import MachineState
 from daemon.core.report.machine_info import tax_server
-from daemon.usecases.certification.recover import recover
+from daemon.usecases.certification.recover import ACTIVATED, is_activated, recover
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
 
@@ -55,6 +55,9 @@ class LineEvents:
                 state = await machine.state()
                 if not worker.attention and went_down(worker.known, state.counters):
                     worker.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
+                    return
+                if not worker.attention and is_activated(worker, state):
+                    worker.drop(machine, ACTIVATED)
                     return
                 await self._notice(state)
                 await self._check_server(machine)

@@ -1,5 +1,6 @@
 """A machine that is activated anew: the same taxpayer goes on in the same book, another one begins another (decision 33)."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,8 @@ async def test_an_older_ledger_asks_before_it_believes_another_activation(tmp_pa
         await shop.until(lambda: shop.worker.attention, "a question")
         with pytest.raises(MachineAttention):
             await shop.certify("B", 2000)
-        case = await shop.store.decisions.case(shop.worker.book)
+        while (case := await shop.store.decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
+            await asyncio.sleep(0.01)
         await shop.store.decisions.carry_out(case, "adopt", reason="on paper", at=3)
         await shop.until(lambda: not shop.worker.attention and shop.worker.book.nim == SECOND, "service")
         await shop.connected()
@@ -133,3 +135,29 @@ async def test_an_older_ledger_asks_before_it_believes_another_activation(tmp_pa
         await shop.connected()
         assert not shop.worker.attention
     assert verify(ledger).problems == ()
+
+
+async def test_an_activation_that_the_line_does_not_notice_is_noticed_by_a_look(tmp_path: Path) -> None:
+    """A serial cable is not unplugged by it: the next heartbeat sees another suffix, and a new epoch begins."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        shop.session.machine.change(nim=SECOND)
+        await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
+        assert not shop.worker.attention
+        await shop.certify("B", 2000)
+
+
+async def test_an_invoice_right_after_a_reset_that_nobody_noticed_is_certified_once(tmp_path: Path) -> None:
+    """The memory is erased and the suffix goes up between two looks: the counters of 38h are where they were before it, and yet the
+    machine's last invoice is ours."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        shop.session.machine.change(nim=SECOND)
+        shop.session.machine.restore(Snapshot())
+        answered = await shop.certify("B", 2000, key="b")
+        assert [(entry.number, entry.code) for entry in shop.on_machine][1:] == [("B", answered.value.code)]
+        await shop.until(lambda: shop.worker.connected, "service")
+        assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
+    assert verify(tmp_path / "ledger").problems == ()

@@ -86,7 +86,7 @@ MISTAKES = (
         "    if nim:\n        return\n",
     ),
     Mistake(
-        68,
+        122,
         "an export that moves TC alone was not certified (fault 5)",
         VERDICT,
         "    if moved == 1 and attempt.type in MAY_NOT_COUNT:\n",
@@ -117,8 +117,8 @@ MISTAKES = (
         169,
         "a ledger that is behind goes on",
         VERDICT,
-        "    if foreign:\n        return (",
-        "    if False:\n        return (",
+        "    if foreign:\n        return Text(",
+        "    if False:\n        return Text(",
     ),
     Mistake(
         8,
@@ -262,6 +262,13 @@ MISTAKES = (
         "daemon.machines.adapter",
         "        if told is not None and told.tc == known.tc + 1:\n",
         "        if told is not None:\n",
+    ),
+    Mistake(
+        0,
+        "an invoice right after a reset that nobody noticed was not certified",
+        VERDICT,
+        "    if is_activated and state.last",
+        "    if False and state.last",
     ),
     Mistake(
         1619,

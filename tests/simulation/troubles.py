@@ -118,16 +118,21 @@ class Troubles:
         self.world.foreign += kind in ("FV", "FA") or not self.world.script.options.fvc_local
         self.world.session.machine.certify_foreign(invoice_type=kind, total=total)
 
-    async def activate(self, resets: bool) -> None:
-        """The tax office activates the machine anew, with or without its memory."""
+    async def activate(self, resets: bool, cuts: bool) -> None:
+        """The tax office activates the machine anew, with or without its memory; the line need not notice."""
         world = self.world
         machine = world.session.machine
         world.blame("another activation")
         if resets:
             self.told.lost |= self.told.pending()  # what it certified of them it does not know itself any more
+        world.was_activated = True
         world.was_reset = world.was_reset or resets
         short, _, suffix = machine.options.nim.partition("-")
-        self._cut(2.0, f"{short}-{int(suffix) + 1}")
+        nim = f"{short}-{int(suffix) + 1}"
+        if cuts:
+            self._cut(2.0, nim)
+        else:
+            machine.reboot(nim)
         if resets:
             machine.restore(Snapshot())
 
@@ -170,10 +175,11 @@ class Troubles:
             world.note(f"{'the ledger vanished' if vanishes else 'an older ledger was put back'}")
             kept, begun = (set(), set()) if vanishes else _kept(world.ledger)
             log = world.session.machine.fiscal.log
+            settled = set(self.told.lost)
             self.told.lost |= ({entry.number for entry in log} - kept) | self.told.pending()
             # What a machine counts in TC alone cannot be told from its daily report.
             ours = [entry for entry in log if not entry.foreign]
-            missing = {entry.number for entry in ours if entry.type in ("FV", "FT", "FA")} - kept - begun
+            missing = {entry.number for entry in ours if entry.type in ("FV", "FT", "FA")} - kept - begun - settled
             self.told.owed_a_question = bool(missing)
             world.blame("an older ledger")
             world.was_restored = True
@@ -200,7 +206,9 @@ class Troubles:
         world = self.world
         if life.worker.attention:
             found = life.worker.attention
-            assert world.cause, f"attention without a cause: {found}"
+            # An export and the machine's daily report both move TC alone there: which of them it was, nobody can tell.
+            is_export_at_midnight = world.script.options.fvc_local and world.is_another_day and "(E" in found
+            assert world.cause or is_export_at_midnight, f"attention without a cause: {found}"
             is_told = not world.script.options.short_nim
             assert "counters went down" not in found or not is_told, f"another activation was not recognised: {found}"
             case = await world.ask(life.store.decisions.case(life.worker.book), life)

@@ -73,7 +73,9 @@ class World:
         self.began = datetime(2026, 3, 4, *draw.choice(((9, 30, 0), (23, 59, 50), (12, 0, 0))), tzinfo=UTC)
         self.box_jump = self.machine_jump = 0.0
         self.synchronised = script.synchronised
-        self.box_was_wrong = self.box_was_wrong_at_first = self.was_restored = self.was_reset = False
+        self.box_was_wrong = self.box_was_wrong_at_first = self.was_restored = self.was_reset = self.was_activated = (
+            False
+        )
         self.decided = 0
         """Decisions of the operator."""
         self.foreign = 0
@@ -110,6 +112,10 @@ class World:
 
     def true_time(self) -> datetime:
         return self.began + timedelta(seconds=self.loop.now)
+
+    @property
+    def is_another_day(self) -> bool:
+        return self.true_time().date() != self.began.date()
 
     def true_millis(self) -> int:
         return int(self.true_time().timestamp() * 1000)

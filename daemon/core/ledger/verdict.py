@@ -41,8 +41,11 @@ MAY_NOT_COUNT = ("EV", "ET", "EA")
 Verdict = Certified | NotCertified | Disputed
 
 
-def judge(attempt: Record, known: FiscalCounters, state: MachineState) -> Verdict:
-    """`known` includes everything that ended before `attempt`; `state` is a fresh C1h."""
+def judge(attempt: Record, known: FiscalCounters, state: MachineState, *, is_activated: bool = False) -> Verdict:
+    """`known` includes everything that ended before `attempt`; `state` is a fresh C1h. `is_activated`: the machine was activated anew meanwhile, and
+    may have begun to count again."""
+    if is_activated and state.last is not None and is_last(attempt, state):
+        return Certified(state.last.code, state.last.time, state.ifu, state.counters)
     now = state.counters
     credit = attempt.invoice.is_credit
     expected = (known.fvc, known.frc + 1) if credit else (known.fvc + 1, known.frc)
@@ -152,9 +155,12 @@ def vanished(state: MachineState) -> str:
 
 def activated_since(known: FiscalCounters, state: MachineState) -> str:
     """What is wrong when an older copy of the ledger meets a machine that was activated anew after the copy was made."""
-    return (
+    return Text(
         "an older copy of this ledger was put back, and the machine has been activated anew since that copy was made: what it certified "
-        f"in between is in no ledger; adopt: the ledger knows {_text(known)}, the machine says {_text(state.counters)} and {_last(state)}"
+        "in between is in no ledger; adopt: the ledger knows {known}, the machine says {counters} and {last}",
+        known=_text(known),
+        counters=_text(state.counters),
+        last=_last(state),
     )
 
 

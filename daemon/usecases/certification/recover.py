@@ -36,6 +36,8 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
+ACTIVATED = Text("the machine was activated anew")
+
 NotCertifiedState = Literal["refused", "abandoned"]
 
 
@@ -59,7 +61,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
         # Once more: a machine that was still at it until the cancellation cannot be any longer.
         state = await machine.state()
     if not worker.attention:
-        for record, verdict in _verdicts(unfinished, worker.known, state):
+        for record, verdict in _verdicts(unfinished, worker.known, state, is_activated=is_activated(worker, state)):
             await _write(worker, record, verdict)
     if not worker.attention:
         await _take_activation(worker, state)
@@ -70,6 +72,11 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     if worker.attention:
         worker.attempts.wake()
     await tick(worker)
+
+
+def is_activated(worker: MachineWorker, state: MachineState) -> bool:
+    """Whether the machine has another activation counter than the book knows."""
+    return present_nim(state.nim, worker.configured_nim, worker.book.nim) != worker.book.nim
 
 
 async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
@@ -90,6 +97,9 @@ async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, atte
 async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
     was_open = await machine.cancel()
     state = await machine.state()
+    if is_activated(worker, state):
+        worker.drop(machine, ACTIVATED)  # `recover` settles it, and begins the new epoch
+        return
     record = await worker.ledger.record(worker.book, attempt_id)
     await _write(worker, record, judge(record, worker.known, state), refusal if was_open else "")
     if not worker.attention:
@@ -97,7 +107,9 @@ async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int
     await _keep_evidence(worker, state)
 
 
-def _verdicts(unfinished: list[Record], known: FiscalCounters, state: MachineState) -> list[tuple[Record, Verdict]]:
+def _verdicts(
+    unfinished: list[Record], known: FiscalCounters, state: MachineState, *, is_activated: bool
+) -> list[tuple[Record, Verdict]]:
     """The one that may have been on the line is judged; the others cannot have been certified, and go first: what is left over
     when this breaks off in the middle must not be the wrong one."""
     if not unfinished:
@@ -105,7 +117,7 @@ def _verdicts(unfinished: list[Record], known: FiscalCounters, state: MachineSta
     last = state.last.number if state.last else None
     suspect = next((r for r in unfinished if r.number == last), unfinished[0])
     never_sent: list[tuple[Record, Verdict]] = [(r, NotCertified(sent=False)) for r in unfinished if r is not suspect]
-    return [*never_sent, (suspect, judge(suspect, known, state))]
+    return [*never_sent, (suspect, judge(suspect, known, state, is_activated=is_activated))]
 
 
 async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusal: str = "") -> None:

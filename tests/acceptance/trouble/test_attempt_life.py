@@ -1,0 +1,188 @@
+"""The groups of faults that once broke the promise, as a shop sees them from outside: HTTP, `mcfd`, and a machine that does what it does.
+
+How each happens inside, step by step, is in tests/integration/test_attempt_*.py; in which other orders, in tests/simulation.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+from support.crash.lane import QUICK_LINE, Lane, insist
+from support.nursery import Nursery
+from support.shop import NIM, invoice, wait_for
+
+CLOSE = 6
+"""38h of an invoice of one item, counted from C3h."""
+SECOND = "EL02000015-2"
+
+
+@pytest.fixture
+def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
+    with Lane(tmp_path / "lane", nursery, per_machine=QUICK_LINE) as lane:
+        yield lane
+
+
+def numbers(lane: Lane) -> list[str]:
+    return [entry["number"] for entry in lane.machine.certified()]
+
+
+def sold(lane: Lane, number: str, *prices: int) -> str:
+    """The code."""
+    answer = lane.shop.certify(invoice(number, *prices), key=f"key of {number}")
+    assert answer.status_code == 200, answer.text
+    code: str = answer.json()["codeSecef"]
+    return code
+
+
+def restarted(lane: Lane) -> None:
+    lane.shop.stop_daemon()
+    lane.start()
+
+
+def credit_note(lane: Lane, number: str, amount: int, reference: str) -> httpx.Response:
+    return lane.shop.certify(invoice(number, amount, invoiceType="FA", creditNoteRef=reference), path="credit-note")
+
+
+def test_1_a_stop_during_disk_trouble_loses_no_certification(lane: Lane) -> None:
+    """A is certified while the disk takes nothing, B waits, A's till asks again, and the daemon is stopped: the machine has A alone, and
+    after the start A's till gets its certification and B is certified."""
+    with ThreadPoolExecutor(3) as tills:
+        lane.machine.order("pause-at", next=CLOSE, when="before", direction="in")
+        asked = [tills.submit(lane.shop.certify, invoice("A"), key="key of A")]
+        wait_for(lane.machine.held, "38h of A")
+        limit = resource.prlimit(lane.shop.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(lane.shop.pid, resource.RLIMIT_FSIZE, (0, limit[1]))
+        asked += [tills.submit(lane.shop.certify, invoice(number), key=f"key of {number}") for number in ("A", "B")]
+        lane.machine.order("resume")
+        wait_for(lambda: numbers(lane) == ["A"], "A on the machine")
+        lane.shop.stop_daemon(signal.SIGTERM)
+        for till in asked:
+            till.exception()  # what it is told at such a stop is anything but a certification of B
+    lane.start()
+    assert numbers(lane) == ["A"]
+    code = sold(lane, "A")
+    assert code == lane.machine.certified()[0]["code"]
+    sold(lane, "B")
+    lane.check()
+
+
+def test_2_a_line_that_comes_and_goes_under_a_queue_of_tills(lane: Lane) -> None:
+    """Six tills insist while the cable is pulled again and again: each invoice once, and none is abandoned that was certified."""
+    with ThreadPoolExecutor(6) as tills:
+        asked = [
+            tills.submit(insist, partial(lane.shop.certify, invoice(f"F-{n}"), key=f"key of F-{n}"), 200)
+            for n in range(24)
+        ]
+        for count in (3, 6, 9, 12):
+            wait_for(lambda count=count: len(numbers(lane)) >= count, "sales", patience=60)
+            lane.machine.order("unplug", seconds=0.05)
+        answers = [till.result() for till in asked]
+    codes = {entry["number"]: entry["code"] for entry in lane.machine.certified()}
+    assert {a.json()["invoiceNumber"]: a.json()["codeSecef"] for a in answers} == codes
+    lane.check()
+
+
+def test_3_a_machine_that_is_ten_years_ahead_moves_no_period(lane: Lane) -> None:
+    """Its clock is wrong over a restart, and is repaired: every Z is of today, and a report of today has every sale."""
+    ahead = datetime.now(UTC) + timedelta(days=3653)
+    lane.machine.order("clock", now=f"{ahead:%Y%m%d%H%M%S}")
+    sold(lane, "F-1")
+    restarted(lane)
+    sold(lane, "F-2")
+    first = lane.shop.close_period().json()
+    lane.machine.order("clock")
+    sold(lane, "F-3")
+    second = lane.shop.close_period().json()
+    for closure in (first, second):
+        assert abs(datetime.now(UTC) - datetime.fromisoformat(closure["created_at"])) < timedelta(hours=1)
+    assert (first["certs_count"], second["certs_count"]) == (2, 1)
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    report = lane.shop.get("reports/a", **{"from": yesterday})
+    assert report.json()["certs_count"] == 3
+    lane.check()
+
+
+def test_4_8_10_another_activation_goes_on_in_the_same_book(lane: Lane) -> None:
+    """A technician resets the machine, and it comes back as -2: a number of before is a duplicate, Z numbers go on, and a credit note
+    finds the sale that its reference names; one beyond every counter is the machine's to refuse."""
+    sold(lane, "F-1", 1000)
+    assert lane.shop.close_period().json()["z_number"] == 1
+    lane.machine.order("silence")
+    lane.machine.order("counters", tc=0, fvc=0, frc=0)
+    lane.machine.order("reboot", seconds=0.1, nim=SECOND)
+    wait_for(lambda: lane.shop.events("machine.activated"), "the new activation", patience=60)
+    insist(partial(lane.shop.certify, invoice("F-2", 4000), key="key of F-2"), 200)
+    again = lane.shop.certify(invoice("F-1", 1000))
+    assert (again.status_code, again.json()["code"]) == (409, "DUPLICATE_INVOICE")
+    assert credit_note(lane, "K-1", 1001, f"{NIM}-1").json()["code"] == "CREDIT_EXCEEDS_ORIGINAL"
+    assert credit_note(lane, "K-2", 4001, f"{SECOND}-1").json()["code"] == "CREDIT_EXCEEDS_ORIGINAL"
+    assert credit_note(lane, "K-3", 4000, f"{SECOND}-1").status_code == 200
+    assert credit_note(lane, "K-4", 1, f"{SECOND}-{1 << 64}").json()["code"] == "MACHINE_REFUSED"
+    assert lane.shop.close_period().json()["z_number"] == 2
+    lane.shop.verify()
+
+
+def test_5_an_export_that_moves_tc_alone_is_certified_once(lane: Lane) -> None:
+    """A machine that counts FV and FT only in FVC certifies an export, and the line is lost before its answer: the till's retry gets that one."""
+    lane.machine.order("options", fvc_local=True)
+    lane.machine.order("faults", spec="unplug:0.2@38#1")
+    body = invoice("E-1", invoiceType="EV")
+    answer = insist(partial(lane.shop.certify, body, key="key of E-1"), 200)
+    assert [entry["code"] for entry in lane.machine.certified()] == [answer.json()["codeSecef"]]
+    lane.check()
+
+
+def test_6_what_an_older_backup_does_not_know_stays_given_and_revoked(lane: Lane, tmp_path: Path) -> None:
+    """Z 1 and the end of a key come after the backup that is put back over the newer ledger: the next Z is 2, the key opens nothing, and
+    `mcfd verify` is clean with the gap in it."""
+    sold(lane, "F-1")
+    old = lane.shop.key()
+    assert lane.mcfd("backup", str(tmp_path / "saved"))[0] == 0
+    assert lane.shop.close_period().json()["z_number"] == 1
+    assert lane.mcfd("keys", "revoke", "1")[0] == 0
+    lane.shop.stop_daemon()
+    assert lane.mcfd("restore", str(tmp_path / "saved"), "--yes")[0] == 0
+    lane.start()
+    headers = {"Authorization": f"Bearer {old}"}
+    assert lane.shop.http.get(f"/v1/mcf/{NIM}/reports/x", headers=headers).status_code == 401
+    lane.shop._keys.clear()
+    closure = lane.shop.close_period().json()
+    assert (closure["z_number"], closure["certs_count"]) == (2, 1)
+    lane.shop.verify()
+
+
+def test_7_somebody_else_s_invoice_is_known_before_the_next_doubt(lane: Lane) -> None:
+    """Another program sells while mcfd looks on; then an answer to 38h is lost: it is decided by the counters, and nobody is asked."""
+    sold(lane, "F-1")
+    lane.machine.order("foreign-invoice", total=700)
+    wait_for(lambda: lane.shop.events("machine.unexplained"), "the look at the machine", patience=60)
+    lane.machine.order("faults", spec="unplug:0.2@38#1")
+    insist(partial(lane.shop.certify, invoice("F-2"), key="key of F-2"), 200)
+    assert len(numbers(lane)) == 3
+    assert not lane.shop.events("machine.attention")
+    assert insist(lane.shop.close_period, 201).json()["unexplained"] == 1
+    lane.shop.verify()
+
+
+def test_9_a_last_invoice_of_an_unknown_type_can_be_adopted(lane: Lane) -> None:
+    """Another program's invoice while mcfd is down, of a type in words of the machine's own: an operator is asked, adopts it, and the shop goes on."""
+    sold(lane, "F-1")
+    lane.machine.order("options", odd_types=True)
+    lane.shop.stop_daemon()
+    lane.machine.order("foreign-invoice", total=500, number="X-1")
+    lane.shop.start_daemon(ready=False)
+    wait_for(lambda: lane.shop.events("machine.attention"), "attention", patience=60)
+    code, output = lane.mcfd("machine", "settle", NIM, "--decision", "adopt", "--reason", "seen on paper", "--json")
+    assert code == 0, output
+    insist(partial(lane.shop.certify, invoice("F-2"), key="key of F-2"), 200)
+    taken = lane.shop.certify(invoice("X-1", 500))
+    assert (taken.status_code, taken.json()["code"]) == (409, "DUPLICATE_INVOICE")
+    lane.shop.verify()
