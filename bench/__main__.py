@@ -1,4 +1,4 @@
-"""`python -m bench`: every row of the table, in under five minutes on two cores.
+"""`python -m bench`: every row of the table, in about seven minutes on two cores.
 
 python -m bench [--only 1,7] [--publish]
 """

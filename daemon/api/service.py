@@ -12,7 +12,7 @@ from daemon.api.document import docs
 from daemon.api.document.openapi import document
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.middleware import OuterMiddleware
-from daemon.api.page import entrance
+from daemon.api.page import certificate, entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.first_start import FirstStart
 from daemon.api.page.screens import attention, box, closures, files, first_start, invoices, log, today, welcome
@@ -48,6 +48,7 @@ OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *docs.HANDLERS)
 
 PAGE_ROUTES = (
     *entrance.HANDLERS,
+    *certificate.HANDLERS,
     *today.HANDLERS,
     *invoices.HANDLERS,
     *closures.HANDLERS,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+import msgspec
 from litestar import get
 
-from daemon.api.http.answers import Answer, Reply
+from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
+from daemon.api.page.certificate import address_here, authority_shown
 from daemon.api.page.deeds import DEEDS
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
@@ -50,7 +52,7 @@ async def box(visit: Visit) -> Reply:
         roles=ROLES,
         deeds=DEEDS,
         version=visit.deps.version,
-        has_authority=bool(visit.page.authority()),
+        authority=await authority_shown(visit),
         parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,
         done=_done(visit),
         new_key="",
@@ -86,7 +88,9 @@ async def create_key(visit: Visit) -> Reply:
     text = await visit.page.keys.create(
         visit.worker.book.nim, mode, label, at=visit.deps.clock(), role=role, by=visit.actor
     )
-    return shown(visit, "new_key.html", key=text, label=label, picture=await qr_picture(text))
+    for_till = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": text}
+    picture = await qr_picture(msgspec.json.encode(for_till).decode())
+    return shown(visit, "new_key.html", key=text, label=label, address=for_till["url"], picture=picture)
 
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)
@@ -190,15 +194,6 @@ async def download(request: AnyRequest) -> Reply:
     )
 
 
-@screen("/ui/box/authority.pem", "administer")
-async def authority(visit: Visit) -> Reply:
-    """What a till has to trust."""
-    if not (pem := visit.page.authority()):
-        raise NotFound("this box shows no certificate of its own")
-    headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
-    return Answer(pem, media_type=b"application/x-pem-file", headers=headers)
-
-
 HANDLERS = (
     box,
     findings,
@@ -212,5 +207,4 @@ HANDLERS = (
     verify,
     send_again,
     download,
-    authority,
 )
