@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,7 @@ from daemon.core.clock import drift_seconds
 from daemon.language import tr
 from daemon.language.stored import stored
 from daemon.machines.port_reading import PortReading, Silence
+from daemon.setup.kept import differences
 
 if TYPE_CHECKING:
     from daemon.setup.search import Asked
@@ -31,6 +32,8 @@ class Done:
     asked: Asked
     address: str
     key: str
+    still_valid: tuple[str, ...] = ()
+    """Keys of before, as id and label."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,23 @@ def show_machines(chosen: Sequence[Asked]) -> None:
         if isinstance(each.found, PortReading):
             click.echo()
             print_pairs([*reading_pairs(each.nim, each.found), (tr("PORT"), each.port)])
-            seconds = drift_seconds(now(), each.found.state.time)
+            seconds = drift_seconds(each.found.read_at or now(), each.found.state.time)
             if seconds is not None and abs(seconds) > DRIFT_SECONDS:
                 warn(tr("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds)))
     click.echo()
+
+
+def show_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """What a configuration that is replaced says otherwise from now on; everything else stays."""
+    for path, was, now_is in differences(dict(before), dict(after)):
+        say(
+            tr(
+                "{path}: {was} → {now_is}",
+                path=path,
+                was="–" if was is None else was,
+                now_is="–" if now_is is None else now_is,
+            )
+        )
 
 
 def show_end(made: Made, done: Sequence[Done]) -> None:
@@ -93,14 +109,24 @@ def show_end(made: Made, done: Sequence[Done]) -> None:
     if login := made.login:
         pairs += [(tr("PAGE"), f"{done[0].address}/ui/"), (tr("PERSON"), login.name), (tr("PASSWORD"), login.password)]
     print_pairs(pairs)
-    for each in done:
-        if each.key and sys.stdout.isatty():
-            _print_qr(each)
+    _show_codes(done)
+    if old := [key for each in done for key in each.still_valid]:
+        say(tr("keys of before that stay valid: {keys} (mcfd keys revoke ID)", keys=", ".join(old)))
     if any(each.key for each in done):
         say(tr("the key is shown this once only"))
     if login:
         say(tr("the password too; another one: mcfd users passwd {name}", name=login.name))
     say(tr("next: sudo systemctl restart mcfd, then mcfd doctor"))
+
+
+def _show_codes(done: Sequence[Done]) -> None:
+    """One at a time, each with the name of its machine: a camera that sees two takes the wrong one."""
+    scanned = [each for each in done if each.key and sys.stdout.isatty()]
+    for number, each in enumerate(scanned, 1):
+        say(tr("QR code of {nim} ({number} of {count})", nim=each.asked.nim, number=number, count=len(scanned)))
+        _print_qr(each)
+        if number < len(scanned) and sys.stdin.isatty():
+            click.pause(tr("the next one: any key"))
 
 
 def _print_qr(done: Done) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.setup_shown import Done, Login
 from daemon.cli.shared import Failure
+from daemon.core.machine.nim import same_machine
 from daemon.core.passwords import hash_password, make_password
 from daemon.language import tr
 from daemon.settings import Settings
@@ -76,12 +77,19 @@ def authority(settings: Settings) -> Path | None:
 def set_up(wanted: Wanted, plan: Plan, settings: Settings, asked: Asked) -> Done:
     from daemon.setup.address import base_url
 
-    key = ""
+    key, old = "", tuple[str, ...]()
+    if settings.storage.path.exists():
+        found = with_ledger(settings, lambda store: store.api_keys.list_keys())
+        old = tuple(
+            f"{each.id} ({each.label})" if each.label else str(each.id)
+            for each in found
+            if same_machine(each.nim, asked.nim) and not each.revoked_at
+        )
     if wanted.key:
         key = with_ledger(
             settings, lambda store: store.api_keys.create(asked.nim, "live", wanted.label, at=now()), make=True
         )
-    return Done(asked, base_url(plan.scheme, plan.host, plan.port), key)
+    return Done(asked, base_url(plan.scheme, plan.host, plan.port), key, old)
 
 
 def first_person(name: str, settings: Settings) -> Login | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 from bridge.errors import BridgeError, PortUnavailable, PortVanished
@@ -48,6 +49,7 @@ async def look(
 
 async def _read(link: Link) -> PortReading:
     state = machine_state(await handshake(link))
+    read_at = time.time_ns() // 1_000_000
     machine = ConnectedMachine(Wire(link))
     try:
         server = await machine.server_link()
@@ -55,7 +57,7 @@ async def _read(link: Link) -> PortReading:
         server = ServerLink(0, 0, "", "", error.text)
     except MachineNonsense as error:  # the state was a machine's, so this one only has other habits
         server = ServerLink(0, 0, "", "", str(error))
-    return PortReading(state, server, tuple([await _taxpayer(machine, line) for line in TAXPAYER_LINES]))
+    return PortReading(state, server, tuple([await _taxpayer(machine, line) for line in TAXPAYER_LINES]), read_at)
 
 
 async def _taxpayer(machine: ConnectedMachine, line: int) -> str:

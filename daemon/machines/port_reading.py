@@ -17,6 +17,8 @@ class PortReading:
     state: MachineState
     link: ServerLink
     taxpayer: tuple[str, ...]
+    read_at: int = 0
+    """When it was read by the box's clock (ms): the machine's time is compared with that, however long somebody thinks meanwhile."""
 
 
 @dataclass(frozen=True)

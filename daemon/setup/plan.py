@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
-
-import msgspec
+from typing import Any, Literal
 
 from daemon.files import sync_folder, write_whole
 from daemon.language import tr
 from daemon.settings import Settings, SettingsError, load
+from daemon.setup.kept import Table, merged, written
 
 Network = Literal["local", "https", "plain"]
 NETWORKS: tuple[Network, ...] = ("local", "https", "plain")
@@ -35,6 +34,8 @@ class Plan:
     isf: str = "1"
     operator_id: str = "1"
     operator_name: str = "Caisse 1"
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """The configuration that is replaced (`--force`): what nobody was asked about stays as it is."""
 
     @property
     def scheme(self) -> str:
@@ -60,7 +61,7 @@ def write(plan: Plan, path: Path) -> Path | None:
     """Puts the configuration in its place; what was there before is kept under the name that comes back."""
     kept = None
     if path.exists():
-        kept = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005  for who sits at the box
+        kept = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}")  # noqa: DTZ005  for who sits at the box
         kept.hardlink_to(path)
         sync_folder(path.parent)
     # The daemon, which is not root, reads it through the group of its folder (systemd/mcfd.tmpfiles).
@@ -73,29 +74,30 @@ def rendered(plan: Plan) -> str:
     return "\n".join(_lines(plan)) + "\n"
 
 
+def tables(plan: Plan) -> Table:
+    """The whole configuration, with what is kept of the one before."""
+    return merged(_asked(plan), dict(plan.before))
+
+
 def _lines(plan: Plan) -> Iterator[str]:
     yield "# " + tr("Written by `mcfd setup`. Every key: `mcfd config doc`; after a change: `mcfd config check`.")
-    yield "\n[server]"
-    yield _line("host", plan.host)
-    yield _line("port", plan.port)
+    yield from written(tables(plan))
+    if "upstream" not in plan.before:
+        yield "\n# " + tr("To send closures to headquarters: a section [upstream], see /etc/mcfd/mcfd.toml.example.")
+
+
+def _asked(plan: Plan) -> Table:
+    server: Table = {"host": plan.host, "port": plan.port}
     if plan.network == "https":
-        yield _line("tls", "internal")
+        server["tls"] = "internal"
     if plan.network == "plain":
-        yield _line("allow_plain_lan", True)
-    yield "\n[storage]"
-    yield _line("path", str(plan.ledger))
+        server["allow_plain_lan"] = True
+    machines: list[Table] = []
     for nim, port in plan.machines:
-        yield "\n[[machine]]"
-        yield _line("nim", nim)
-        yield _line("port", port)
+        machine: Table = {"nim": nim, "port": port}
         if plan.baudrate != DEFAULT_BAUDRATE:
-            yield _line("baudrate", plan.baudrate)
-        yield _line("isf", plan.isf)
-        yield _line("operator_id", plan.operator_id)
-        yield _line("operator_name", plan.operator_name)
-    yield "\n# " + tr("To send closures to headquarters: a section [upstream], see /etc/mcfd/mcfd.toml.example.")
-
-
-def _line(key: str, value: str | int) -> str:
-    """JSON's texts, numbers and truths are TOML's too."""
-    return f"{key} = {msgspec.json.encode(value).decode()}"
+            machine["baudrate"] = plan.baudrate
+        machines.append(
+            {**machine, "isf": plan.isf, "operator_id": plan.operator_id, "operator_name": plan.operator_name}
+        )
+    return {"server": server, "storage": {"path": str(plan.ledger)}, "machine": machines}

@@ -9,6 +9,7 @@ import select
 import stat
 import subprocess
 import time
+import tomllib
 import tty
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +182,37 @@ def test_a_configuration_is_not_lost(box: Box, machine: Machine) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_what_nobody_was_asked_about_stays(box: Box, machine: Machine) -> None:
+    """`--force` keeps upstream, company, printer, the machine's habits and its ISF, says what changes, and names the keys of before."""
+    box.setup(machine.link)
+    text = box.config.read_text().replace('isf = "1"', 'isf = "ISF-77"\nrecording_mb = 4')
+    text += """
+[reports]
+aggregation_delay = 1.5
+payment_labels = { C = "Carte", B = "Chèque" }
+
+[company]
+regime = "RNI"
+accounts = ["BF074 01001", "BF074 01002"]
+
+[[webhook]]
+url = "https://caisse.example/events"
+secret_file = "caisse.secret"
+events = ["cert.issued"]
+"""
+    box.config.write_text(text)
+    before = tomllib.loads(text)
+    done = box.setup(machine.link, more=("--force", "--network", "plain", "--no-key"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = tomllib.loads(box.config.read_text())
+    assert after.pop("server") == {"host": "0.0.0.0", "port": 8480, "allow_plain_lan": True}  # noqa: S104  asked for
+    assert before.pop("server")
+    assert after == before
+    assert "server.host: 127.0.0.1 → 0.0.0.0" in done.stdout
+    assert "company" not in done.stdout
+    assert "1 (setup)" in done.stdout
+
+
 def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None:
     """`sudo mcfd setup`: the configuration is root's and the group's of its folder, ledger and authority the folder's owner's."""
     let_others_through(box.folder)

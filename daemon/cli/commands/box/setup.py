@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from daemon.cli.setup_shown import Made, show_end, show_machines, show_ports, told
+from daemon.cli.setup_shown import Made, show_changes, show_end, show_machines, show_ports, told
 from daemon.cli.setup_work import Wanted, authority, check_place, first_person, set_up
 from daemon.cli.shared import FOUND_WRONG, check_nim, examples, json_option, print_json, warn
 from daemon.core.machine.nim import same_machine
@@ -108,7 +109,8 @@ def command(**flags: Any) -> int:
         from daemon.cli.first_start import serve
 
         return serve(wanted, check_place(wanted), page)
-    from daemon.setup.plan import checked, write
+    from daemon.setup.kept import previous
+    from daemon.setup.plan import checked, tables, write
     from daemon.setup.search import candidates, machines, search
 
     place = check_place(wanted)
@@ -121,9 +123,12 @@ def command(**flags: Any) -> int:
         return _nothing(wanted, asked)
     if not wanted.as_json:
         show_machines(chosen)
-    plan = _plan(wanted, chosen)
+    before = previous(place)
+    plan = _plan(wanted, chosen, before)
     name = _person_name(wanted)
     settings = checked(plan)
+    if before and not wanted.as_json:
+        show_changes(before, tables(plan))
     if wanted.may_ask:
         click.confirm(tr("Write {path}?", path=place), default=True, abort=True)
     root = authority(settings)
@@ -144,10 +149,7 @@ def _choose(wanted: Wanted, found: Sequence[Asked]) -> list[Asked]:
     """All machines, or those that were named; empty when one that was named has not answered."""
     named = wanted.nims
     if not named and len(found) > 1 and wanted.may_ask:
-        everyone = ",".join(each.nim for each in found)
-        named = tuple(
-            click.prompt(tr("Which machines (NIMs with commas)"), default=everyone).replace(" ", "").split(",")
-        )
+        named = _ask_nims(found)
     if not named:
         return list(found)
     chosen = []
@@ -160,21 +162,45 @@ def _choose(wanted: Wanted, found: Sequence[Asked]) -> list[Asked]:
     return chosen
 
 
-def _plan(wanted: Wanted, chosen: Sequence[Asked]) -> Plan:
+def _ask_nims(found: Sequence[Asked]) -> tuple[str, ...]:
+    """Again, until each of them has answered: a mistyped NIM is no reason to begin anew."""
+    everyone = ",".join(each.nim for each in found)
+    while True:
+        text = click.prompt(tr("Which machines (NIMs with commas)"), default=everyone)
+        named = tuple(each for each in text.replace(" ", "").split(",") if each)
+        strange = [nim for nim in named if not any(same_machine(nim, each.nim) for each in found)]
+        if named and not strange:
+            return named
+        warn(tr("{nim} has answered on no port", nim=", ".join(strange) or "–"))
+
+
+def _plan(wanted: Wanted, chosen: Sequence[Asked], before: dict[str, Any]) -> Plan:
+    """Where a question has an answer in the configuration before, that is what is offered."""
+    from daemon.setup.kept import machine_before
     from daemon.setup.plan import Plan, default_host
 
+    known = machine_before(before, chosen[0].nim)
+    ledger = before.get("storage", {}).get("path") if _is_default("ledger") else None
+    port = before.get("server", {}).get("port") if _is_default("http_port") else None
+    operator_id = known.get("operator_id") if _is_default("operator_id") else None
     network = wanted.network or _ask_network(wanted)
     return Plan(
         machines=tuple((each.nim, each.port) for each in chosen),
-        ledger=wanted.ledger.absolute(),
+        ledger=Path(ledger or wanted.ledger).absolute(),
         network=network,
         host=wanted.host or default_host(network),
-        port=wanted.http_port,
+        port=port or wanted.http_port,
         baudrate=wanted.baudrate,
-        isf=wanted.isf or _ask(wanted, tr("ISF (identifier of the till software)"), "1"),
-        operator_id=wanted.operator_id,
-        operator_name=wanted.operator_name or _ask(wanted, tr("Name of the till on invoices"), "Caisse 1"),
+        isf=wanted.isf or _ask(wanted, tr("ISF (identifier of the till software)"), known.get("isf", "1")),
+        operator_id=operator_id or wanted.operator_id,
+        operator_name=wanted.operator_name
+        or _ask(wanted, tr("Name of the till on invoices"), known.get("operator_name", "Caisse 1")),
+        before=before,
     )
+
+
+def _is_default(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
 def _ask_network(wanted: Wanted) -> Network:

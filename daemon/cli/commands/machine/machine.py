@@ -247,7 +247,7 @@ def _told(machine: Machine, state: BookState | None, reading: PortReading | Sile
 
 def _info(nim: str, reading: PortReading) -> MachineInfo:
     """In the shape of the API's `/info`."""
-    at = now()
+    at = reading.read_at or now()
     drift = drift_seconds(at, reading.state.time)
     book = Book(0, nim, "live")
     return machine_info(
