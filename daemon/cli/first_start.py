@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from daemon.app.page.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
+from daemon.app.page.probing import probed
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.setup_work import Wanted, authority, set_up
 from daemon.cli.shared import Failure, Unavailable, say, warn
 from daemon.core.errors import InvalidRequest, McfdError
 from daemon.core.passwords import hash_password
-from daemon.language import Language, Text, ambient, tell, tr
+from daemon.language import Language, Text, ambient, tr
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Settings, SettingsError
 
@@ -86,27 +87,10 @@ class SetupInPage:
         return [_shown(each, language) for each in asked if each.port in found or not each.nim]
 
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]:
-        from daemon.probe.meeting import NoMachine
-        from daemon.probe.run import probe
-
         if nim not in self._found:
             raise BoxFailed(Text("no machine of this NIM has answered"))
-        try:
-            async with self._line:
-                result = await probe(str(self._found[nim].port), self._wanted.baudrate)
-        except NoMachine as error:
-            raise BoxFailed(error.text) from None
-        rows = [
-            Probed(
-                expected=str(tell(found.expected, language)),
-                came=str(tell(found.came, language)),
-                verdict=found.verdict,
-                todo=str(tell(found.todo, language)),
-            )
-            for found in result.findings
-        ]
-        broken = str(tell(result.broken_off, language))
-        return [*rows, *([Probed(expected="", came=broken, verdict="contradicted")] if broken else [])]
+        async with self._line:
+            return await probed(str(self._found[nim].port), self._wanted.baudrate, language)
 
     async def carry_out(self, wish: Wish) -> Made:
         """In a thread: the ledger is made, synced and opened there. BoxFailed, InvalidRequest."""

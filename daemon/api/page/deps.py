@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from daemon.api.page.first_start import Probed
 from daemon.api.page.jobs import Jobs
 from daemon.core.audit import Actor, AuditEntry
 from daemon.core.ledger.attempt import Mode
@@ -118,6 +119,10 @@ async def _no_findings(_: Language) -> Sequence[Finding]:
     return ()
 
 
+async def _no_probe(_: str, __: Language) -> Sequence[Probed]:
+    return ()
+
+
 def _no_lines(_: Language) -> Sequence[LogLine]:
     return ()
 
@@ -148,7 +153,7 @@ class PageDeps:
     through the ledger (all three in processes of their own, so that no till waits for them); `export` writes the journal of a year, from
     and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
     what receivers refused once more and says how many; it is what writes that into the audit log. `log_lines` are the
-    newest events since the start, newest first."""
+    newest events since the start, newest first; `probe` asks a machine that is switched off what is assumed of it."""
 
     keys: Keys
     people: People
@@ -168,4 +173,5 @@ class PageDeps:
     jobs: Jobs = field(default_factory=Jobs)
     send_again: SendAgain = _nothing_to_send
     authority: Callable[[], bytes] = bytes
+    probe: Callable[[str, Language], Awaitable[Sequence[Probed]]] = _no_probe
     log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines

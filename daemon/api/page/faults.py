@@ -75,6 +75,7 @@ FIELDS = {
     "role": Text("Role"),
     "label": Text("Till"),
     "till": Text("Till"),
+    "until": Text("Until"),
     "decision": Text("Decision"),
     "reason": Text("Reason"),
     "machines": Text("Machines"),

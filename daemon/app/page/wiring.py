@@ -9,7 +9,7 @@ from daemon import log_words, logs
 from daemon.api.page.deps import LogLine, PageDeps
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
-from daemon.app.page import commands, files
+from daemon.app.page import commands, files, probing
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.certificate import Certificate
 from daemon.core.audit import Actor
@@ -39,6 +39,7 @@ def page_of(runtime: Runtime, certificate: Certificate, replication: Replication
         read_export=partial(files.read, made),
         authority=partial(_authority, settings),
         log_lines=_log_lines,
+        probe=partial(probing.probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),
     )
 

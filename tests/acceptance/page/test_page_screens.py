@@ -103,9 +103,11 @@ def test_make_and_revoke_a_key(person: People, shop: Shop) -> None:
     tech.log_in("technician")
     tech.go("/ui/box#keys")
     tech.page.locator("form[action*='/ui/box/key'] [name=label]").fill("caisse 9")
+    tech.page.locator("[name=until]").fill("2099-12-31")
     tech.page.get_by_role("button", name="Créer une clé").click()
     key = tech.text("new-key").strip()
     assert shop.http.get("/v1/me", headers={"Authorization": f"Bearer {key}"}).json()["label"] == "caisse 9"
+    expect(tech.go("/ui/box").locator(".keys")).to_contain_text("jusqu'au 01/01/2100 00:00")
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Révoquer la clé de caisse 9").click()
     expect(tech.page.get_by_role("status")).to_contain_text("ne fonctionne plus")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, Route, expect
 from support.browser import PATIENCE_MS, Person, create_user
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, wait_for
@@ -92,6 +93,29 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     expect(tech.page.get_by_role("status")).to_contain_text("décidé", timeout=PATIENCE_MS)
     wait_for(lambda: shop.certify(invoice("T-2")).status_code == 200, "a certification after the decision", 60)
     assert audited(shop, "attempt.settled")[0][0] == "user:technician"
+
+
+def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browser, tmp_path: Path) -> None:
+    """Its line is nobody else's: the box's screen offers the probe, and shows what came of each assumption. One that is in use is left
+    alone, by hand too."""
+    with Shop(tmp_path, per_machine={"enabled": False}) as off:
+        off.start(ready=False)
+        create_user(off, "technician", "technician")
+        tech = Person(browser, off)
+        tech.log_in("technician")
+        tech.go("/ui/box").get_by_role("link", name="L'examiner de près").click()
+        expect(tech.page.get_by_test_id("probe-row").first).to_contain_text("confirmé", timeout=60_000)
+        assert tech.complaints == []
+        tech.context.close()
+
+
+def test_a_machine_in_use_is_not_probed(person: People) -> None:
+    """The line of a running machine is never shared."""
+    tech = person()
+    tech.log_in("technician")
+    expect(tech.go("/ui/box").get_by_role("link", name="L'examiner de près")).to_have_count(0)
+    answer = tech.context.request.get(f"{tech.base}/ui/box/probe")
+    assert (answer.status, "est en service" in answer.text()) == (500, True)
 
 
 def test_what_was_refused_is_sent_again_and_noted_once(

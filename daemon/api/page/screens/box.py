@@ -11,6 +11,7 @@ from litestar import get
 from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
 from daemon.api.page.certificate import address_here, authority_shown
+from daemon.api.page.days import day_of
 from daemon.api.page.deeds import DEEDS
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
@@ -69,6 +70,14 @@ def _done(visit: Visit) -> str:
     return told.get(visit.query.get("done", ""), "")
 
 
+@screen("/ui/box/probe", "administer")
+async def probe(visit: Visit) -> Reply:
+    """Of a machine that is switched off: another one's line is in use."""
+    nim = visit.worker.book.nim
+    findings = await visit.page.probe(nim, visit.language)
+    return shown(visit, "probe.html", nim=nim, findings=findings, back="/ui/box")
+
+
 @screen("/ui/box/findings", "administer")
 async def findings(visit: Visit) -> Reply:
     """Looked at in a process of its own, so it comes after the rest of the screen."""
@@ -84,9 +93,13 @@ async def create_key(visit: Visit) -> Reply:
         raise InvalidRequest([FieldError("label", visit.say("is needed"))])
     if role not in ROLES:
         raise InvalidRequest([FieldError("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))])
+    until = day_of(visit.form.get("until", ""))
+    expires_at = visit.day_bounds(until)[1] if until else 0
+    if until and expires_at <= visit.deps.clock():
+        raise InvalidRequest([FieldError("until", visit.say("is over already"))])
     mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
     text = await visit.page.keys.create(
-        visit.worker.book.nim, mode, label, at=visit.deps.clock(), role=role, by=visit.actor
+        visit.worker.book.nim, mode, label, at=visit.deps.clock(), role=role, expires_at=expires_at, by=visit.actor
     )
     for_till = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": text}
     picture = await qr_picture(msgspec.json.encode(for_till).decode())
@@ -197,6 +210,7 @@ async def download(request: AnyRequest) -> Reply:
 HANDLERS = (
     box,
     findings,
+    probe,
     create_key,
     revoke_key,
     create_person,
