@@ -263,20 +263,6 @@ MISTAKES = (
         "        if told is not None and told.tc == known.tc + 1:\n",
         "        if told is not None:\n",
     ),
-    Mistake(
-        0,
-        "an invoice right after a reset that nobody noticed was not certified",
-        VERDICT,
-        "    if is_activated and state.last",
-        "    if False and state.last",
-    ),
-    Mistake(
-        1619,
-        "an export that moves TC alone is taken for what somebody else did",
-        VERDICT,
-        "    return max(0, sold + credited - is_counted)\n",
-        "    return max(0, sold + credited - 1)\n",
-    ),
 )
 
 

@@ -1,13 +1,23 @@
-"""Whether the simulation would notice: each deliberate mistake is found."""
+"""Whether the simulation would notice: each deliberate mistake is found (the rare ones by `make simulate MISTAKES=1`, which has more time)."""
 
 import pytest
 from simulation.mistakes import MISTAKES, Mistake, found_by, made
 
-SEEDS = 2000
+SOON = 60
+SEEDS = 300
+QUICK = [mistake for mistake in MISTAKES if mistake.seed < SOON]
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", QUICK, ids=lambda mistake: mistake.name)
 def test_a_deliberate_mistake_is_found(mistake: Mistake) -> None:
-    """By the seed that found it last, or else by one of two thousand (then write that one down: the search is slow)."""
+    """By the seed that found it last, or by one of the first three hundred: any change of ours may move it."""
     with made(mistake):
-        assert found_by([mistake.seed]) or found_by(range(SEEDS))
+        assert found_by([mistake.seed]) or found_by(range(SEEDS)), "make simulate MISTAKES=1 searches further"
+
+
+def test_every_mistake_can_be_made() -> None:
+    """Each has its place in the source as it is now, also those that only the long search finds."""
+    assert len(QUICK) > 20
+    for mistake in MISTAKES:
+        with made(mistake):
+            pass

@@ -16,7 +16,7 @@ from typing import Any
 PROCESS: ContextVar[object] = ContextVar("PROCESS", default=None)
 """In whose life a task or a timer began; None: in the world outside."""
 
-MOST_TURNS = 200_000
+MOST_TURNS = 50_000
 
 
 class NothingLeft(Exception):
