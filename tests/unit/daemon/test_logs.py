@@ -149,3 +149,22 @@ def test_auto_is_json_when_nobody_looks(out):
     logs.configure("info", "console", eyes)
     structlog.get_logger().info("x", n=1)
     assert eyes.getvalue().endswith("n=1\n")
+
+
+def test_the_page_remembers_what_went_out_without_its_secrets(out):
+    """The newest events, oldest first, a bounded number of them; keys and secrets are cut there too, and what is most of all (requests and
+    certifications that went well) does not push the rest out."""
+    logs.RECENT.clear()
+    log = structlog.get_logger()
+    log.warning("page.failed", detail=f"Bearer {KEY}", secret=SECRET)
+    log.info("request", route="/")
+    log.info("certification", outcome="certified")
+    log.warning("certification", outcome="refused")
+    log.debug("below the level")
+    assert [event["event"] for event in logs.RECENT] == ["page.failed", "certification"]
+    assert KEY not in str(list(logs.RECENT))
+    assert SECRET not in str(list(logs.RECENT))
+    for number in range(2 * (logs.RECENT.maxlen or 0)):
+        log.info("started", number=number)
+    assert len(logs.RECENT) == logs.RECENT.maxlen
+    logs.RECENT.clear()
