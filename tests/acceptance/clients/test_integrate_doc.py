@@ -17,7 +17,12 @@ from daemon.api.problems import HTTP_CODES, KINDS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = (DOCS / "integrate.md", DOCS / "integrate.fr.md")
-TILLS = {"python": (sys.executable, "till.py"), "node": ("node", "till.mjs"), "php": ("php", "till.php")}
+TILLS = {
+    "python": (sys.executable, "till.py"),
+    "node": ("node", "till.mjs"),
+    "php": ("php", "till.php"),
+    "csharp": ("mono", "till.exe"),
+}
 
 
 def till(shop: Shop, language: str, number: str) -> subprocess.Popen[str]:
@@ -25,8 +30,25 @@ def till(shop: Shop, language: str, number: str) -> subprocess.Popen[str]:
     if language != "python":
         need(program)
     environ = {**os.environ, "MCFD_URL": f"http://127.0.0.1:{shop.port}", "MCFD_KEY": shop.key(), "MCFD_NIM": NIM}
-    command = [program, str(DOCS / "tills" / file), number]
+    place = compiled(shop.folder) if language == "csharp" else DOCS / "tills"
+    command = [program, str(place / file), number]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+
+
+def compiled(folder: Path) -> Path:
+    """Where the C# till is as a program."""
+    need("mcs")
+    references = ("-r:System.Net.Http", "-r:System.Runtime.Serialization")
+    command = [
+        "mcs",
+        "-nowarn:649",
+        "-warnaserror",
+        *references,
+        f"-out:{folder}/till.exe",
+        str(DOCS / "tills/till.cs"),
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return folder
 
 
 @pytest.mark.parametrize("language", TILLS)

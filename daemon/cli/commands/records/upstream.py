@@ -125,16 +125,16 @@ def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, 
 @nim_argument_option
 @json_option
 def test(config: Path | None, nim: str, as_json: bool) -> int:
-    from daemon.app.outward.receivers import headquarters
-    from daemon.cli.trial import send, sent_at, tell
-    from daemon.upstream.options import BadOptions
-    from daemon.upstream.trial import compose
-
     settings = load(config)
     upstream = settings.upstream
     if upstream is None:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))
     known = find_machine(settings, nim or settings.machine[0].nim).nim
+    from daemon.app.outward.receivers import headquarters
+    from daemon.cli.trial import send, sent_at, tell
+    from daemon.upstream.options import BadOptions
+    from daemon.upstream.trial import compose
+
     try:
         receiver = headquarters(upstream)
     except BadOptions as error:

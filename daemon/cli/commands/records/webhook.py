@@ -28,16 +28,16 @@ def command() -> None:
 @click.argument("name", required=False)
 @json_option
 def test(config: Path | None, name: str | None, as_json: bool) -> int:
-    from daemon.app.outward.receivers import webhook_receiver
-    from daemon.cli.trial import send, sent_at, tell
-    from daemon.upstream.options import BadOptions
-
     settings = load(config)
     known = [webhook.lane for webhook in settings.webhook]
     if not known:
         raise Failure(tr("no [[webhook]] section: events are sent nowhere"))
     if name not in (None, *known):
         raise Failure(tr("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(known)))
+    from daemon.app.outward.receivers import webhook_receiver
+    from daemon.cli.trial import send, sent_at, tell
+    from daemon.upstream.options import BadOptions
+
     nim, at = settings.machine[0].nim, sent_at()
     data = msgspec.Raw(msgspec.json.encode(MachineEvent(nim=nim, mode="live", at=at)))
     event = msgspec.json.encode(Envelope(type=TEST, timestamp=at, nim=nim, mode="live", data=data))
