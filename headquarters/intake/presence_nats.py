@@ -26,6 +26,7 @@ from headquarters.store.database import StoreError
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 200
+AGAIN_SECONDS = 5.0
 AT_THE_SAME_TIME = 1000
 READING_AGAIN = 8
 """Boxes whose part of the stream is read at the same time."""
@@ -87,14 +88,25 @@ class Presences:
 
     async def _reading(self) -> None:
         """For as long as the connection lasts; where there is no such stream, presence comes by `ask` alone."""
-        try:
-            jetstream = self._client.jetstream(timeout=5)
-            await jetstream.consumer_info(PRESENCE_STREAM, self._options.durable)
-            async with pulling(self._client, PRESENCE_STREAM, self._options.durable, AT_ONCE) as pull:
-                while True:
-                    await asyncio.gather(*(self._heard(msg) for msg in await pull.take()))
-        except (nats.errors.Error, nats.js.errors.Error, StoreError, OSError) as error:
-            log.info("presence.no_stream", reason=f"{type(error).__name__}: {error}")
+        trouble = ""
+        while self._client.is_connected:
+            try:
+                await self._read()
+            except nats.js.errors.NotFoundError:
+                log.info("presence.no_stream")
+                return
+            except (nats.errors.Error, nats.js.errors.Error, StoreError, OSError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                if reason != trouble:
+                    trouble = reason
+                    log.warning("presence.interrupted", reason=reason)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _read(self) -> None:
+        await self._client.jetstream(timeout=5).consumer_info(PRESENCE_STREAM, self._options.durable)
+        async with pulling(self._client, PRESENCE_STREAM, self._options.durable, AT_ONCE) as pull:
+            while True:
+                await asyncio.gather(*(self._heard(msg) for msg in await pull.take()))
 
     async def _heard(self, msg: Msg) -> None:
         with contextlib.suppress(Refused):

@@ -55,7 +55,7 @@ class Closures:
                 raise StaleRing
             if position is not None:
                 _move(connection, *position)
-            return _Taking(connection, batch, now).run()
+            return _Taking(connection, batch, now).run() if batch else []
 
     def position(self, stream: str) -> int:
         """The last message of the stream that a batch has gone to; 0 when there was none."""

@@ -19,6 +19,8 @@ from support.receivers.nats_server import CONFIG, NIM, OTHER, NatsServer, NatsSi
 
 from exchange.keys import PrivateKey
 from exchange.nkey import decode_seed
+from headquarters.intake import pull
+from headquarters.intake.connection import NatsOptions, connected
 from headquarters.store.store import Store
 
 
@@ -261,6 +263,26 @@ async def test_presence_of_another_shop_is_not_believed(site):
         await client.request(f"mcf.{NIM}.ask", body, headers=headers, timeout=1.5)
     await client.close()
     assert site.counted() == {"unsigned": 1}
+
+
+async def test_a_closure_waits_for_no_other(site, monkeypatch):
+    """One closure is there at once, though many are asked for and the request would stand for an hour; the next one too."""
+    monkeypatch.setattr(pull, "EXPIRES_SECONDS", 3600.0)
+    box, sender = site.boxes[0], await site.shop(0)
+    options = NatsOptions(
+        url=site.server.url, credentials_file=site.nats.reader, tls_ca=site.nats.authority.path, durable="headquarters"
+    )
+    reader = await connected(options)
+    try:
+        async with asyncio.timeout(60), pull.pulling(reader, "CLOSURES", "headquarters", 500) as pulled:
+            for z in (1, 2):
+                await site.send(sender, box, box.close())
+                (message,) = await pulled.take()
+                assert json.loads(message.data)["data"]["z_number"] == z
+                await message.ack()
+    finally:
+        await reader.close()
+        await sender.close()
 
 
 async def test_a_server_that_goes_and_comes(site):

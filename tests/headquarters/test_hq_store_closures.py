@@ -296,6 +296,12 @@ def test_no_look_reads_every_closure(store, box):
             ], lines
 
 
+def test_a_batch_in_which_all_was_refused(store):
+    """Nothing is kept, and how far the stream was read is."""
+    assert store.closures.take([], now=NOW, position=("CLOSURES", 7)) == []
+    assert store.closures.position("CLOSURES") == 7
+
+
 def test_position_never_goes_back(store):
     """A batch that was late says nothing of those that came after it."""
     store.closures.move("CLOSURES", 9)
