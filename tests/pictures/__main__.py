@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 SCREENS = {
     "today": "/ui/",
     "journal": "/ui/journal",
-    "invoice": "/ui/journal/4",
+    "invoice": "/ui/journal/798",
     "closures": "/ui/closures",
-    "closure": "/ui/closures/1",
+    "closure": "/ui/closures/22",
     "totals": "/ui/a",
     "x": "/ui/x",
     "close": "/ui/z",
