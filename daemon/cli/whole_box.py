@@ -82,7 +82,11 @@ def back_up_box(
             copy = scratch / "ledger"
             with by_owner(copy, ledger.parent) as made, as_owner(ledger.parent):
                 findings = backup(ledger, made, at=at, progress=progress)
-            with part.open("wb") as file, Sealing(file, recipients=keys, passphrase=passphrase) as sealed:
+            part.unlink(missing_ok=True)
+            with (
+                open(part, "xb", opener=_for_its_owner) as file,
+                Sealing(file, recipients=keys, passphrase=passphrase) as sealed,
+            ):
                 left_out = pack(settings, copy, sealed, made_at=millis_text(at), version=version("mcfd"))
                 sealed.close()
                 file.flush()
@@ -93,6 +97,10 @@ def back_up_box(
     finally:
         part.unlink(missing_ok=True)
     return findings, left_out
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 @contextmanager

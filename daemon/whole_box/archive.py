@@ -6,6 +6,7 @@ given twice (decision 30). A restore on a new disk asks for the last Z on paper.
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,7 +147,10 @@ def put_back(folder: Path, settings: Settings, config: Path, *, stamp: str) -> l
             written.append(each.path)
     if config.exists():
         config.replace(config.with_name(f"{config.name}.replaced-{stamp}"))
-    _write(config, (folder / CONFIG).read_bytes(), 0o640)
+    # The daemon, which is not root, reads it through the group of its folder (systemd/mcfd.tmpfiles).
+    config.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    group = config.parent.stat().st_gid if os.geteuid() == 0 else -1
+    write_whole(config, (folder / CONFIG).read_bytes(), 0o640, gid=group)
     return [*written, config]
 
 

@@ -1,6 +1,7 @@
 """`backup --all` and `restore --all`: a dead box, from its encrypted file to the same box again."""
 
 import json
+import os
 import stat
 import tarfile
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.command import CONFIG, NIM, Command, audited
 from support.ledgers.ledger import Till, opened
+from support.tools import let_others_through
 
 from daemon.core.clock import DAY
 from daemon.doctor.ledger import check_away
@@ -50,6 +52,7 @@ def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
     told = box.json("backup", "--all", str(file), "--passphrase-file", str(box.folder / "passphrase"))
     assert (told["records"], told["closures"]) == (2, 2)
     assert SECRET.encode() not in file.read_bytes()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     (tmp_path / "new").mkdir()
     new = Command(tmp_path / "new")
     new.config.unlink()
@@ -134,3 +137,21 @@ def test_doctor_reminds_of_the_copy_on_another_disk(box: Command) -> None:
         target.unlink(missing_ok=True)
     found = {each["check"]: each for each in json.loads(box.run("doctor", "--json").stdout)["checks"]}
     assert "0 day(s) ago" in found["backup"]["found"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_what_root_puts_back_the_daemon_can_use(box: Command, tmp_path: Path) -> None:
+    """Ledger and authority are the daemon's, and it reads the configuration through the group of its folder."""
+    daemon = 65_534
+    let_others_through(tmp_path)
+    file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(box.folder / "passphrase"))
+    box.ok("backup", "--all", str(file), *phrase)
+    new = tmp_path / "new"
+    new.mkdir()
+    os.chown(new, daemon, daemon)
+    done = box.run("restore", "--all", str(file), "--config", str(new / "mcfd.toml"), *phrase)
+    assert done.returncode == 0, done.stderr
+    for name in ("mcfd.sqlite3", "tls", "tls/ca.key", "tls/server.pem"):
+        assert (new / name).stat().st_uid == daemon, name
+    config = (new / "mcfd.toml").stat()
+    assert (config.st_gid, stat.S_IMODE(config.st_mode)) == (daemon, 0o640)
