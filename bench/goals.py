@@ -32,7 +32,7 @@ GOALS = {
         Goal("2", "certify over HTTP, 10 items / their line time", "≤", 1.03),
         Goal("3", "certify over HTTP, 100 items / their line time", "≤", 1.02),
         Goal("4", "backlog, 10 items, every fsync 20 ms slower / line time", "≤", 1.08),
-        Goal("4b", "idle machine, 1 item, every fsync 20 ms slower: fsyncs beside the line time", "≤", 1.15),
+        Goal("4b", "idle machine, 1 item, every fsync 20 ms slower: of so many an invoice notices", "≤", 1.15),
         Goal("5", "8 machines at once: the slowest one's rate / its rate alone", "≥", 0.95),
         Goal("6a", "fsyncs per certification, one till", "≤", 2.1),
         Goal("6b", "fsyncs per certification, 64 tills waiting", "≤", 0.5),
