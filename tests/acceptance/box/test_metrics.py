@@ -133,10 +133,16 @@ def test_a_machine_that_is_gone_shows(shop: Shop) -> None:
 
 
 def test_no_secret_is_in_it(shop: Shop) -> None:
-    """No key, no secret, no address of headquarters, no path, no customer."""
+    """No key, no secret, no address of headquarters, no path; and of a sale no customer, number, article or code."""
+    customer = {"clientType": "PM", "ifu": "00012345B", "name": "OUEDRAOGO & Fils", "address": "Secteur 4"}
+    number = fresh()
+    answer = shop.certify(invoice(number, customer=customer))
+    assert answer.status_code == 200
     text = shop.http.get("/metrics").text
-    for secret in (shop.key(), "whsec_", "127.0.0.1", str(shop.folder), str(shop.machines[0].link)):
-        assert secret not in text
+    secrets = (shop.key(), "whsec_", "127.0.0.1", str(shop.folder), str(shop.machines[0].link))
+    sold = (number, answer.json()["codeSecef"], "OUEDRAOGO", "00012345B", "Secteur 4", "Article 0")
+    for told in (*secrets, *sold):
+        assert told not in text
 
 
 def test_prometheus_itself_reads_it(shop: Shop) -> None:
