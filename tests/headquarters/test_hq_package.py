@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.box.package import wheels
 from support.hq.paper_box import PaperBox
 from support.receivers.nats_server import free_port
 from support.shop import wait_for
@@ -26,8 +27,10 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 def unpacked(tmp_path_factory):
     need("dpkg-deb")
     directory = tmp_path_factory.mktemp("package")
-    command = [sys.executable, "packaging/build_hq_deb.py", "--arch", ARCHITECTURES[platform.machine()]]
-    subprocess.run([*command, "--output", str(directory)], cwd=TREE, check=True, capture_output=True, timeout=280)
+    arch = ARCHITECTURES[platform.machine()]
+    with wheels(arch) as kept:
+        command = [sys.executable, "packaging/build_hq_deb.py", "--arch", arch, "--wheels", str(kept)]
+        subprocess.run([*command, "--output", str(directory)], cwd=TREE, check=True, capture_output=True, timeout=280)
     [package] = directory.glob("mcfd-hq_*.deb")
     subprocess.run(["dpkg-deb", "-x", str(package), str(directory / "root")], check=True)
     return directory / "root"

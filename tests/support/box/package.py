@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from support.tools import need
@@ -119,15 +119,22 @@ def _copy_tree(target: Path) -> None:
 def _build(tree: Path, number: int, arch: str) -> None:
     own = ({"TZ": "UTC", "LC_ALL": "C.UTF-8"}, {"TZ": "Asia/Tokyo", "LC_ALL": "C"})[number]
     seed = {"PYTHONHASHSEED": str(number + 1), "SOURCE_DATE_EPOCH": EPOCH}
-    wheels = KEPT / "wheels"
-    with (KEPT / f"wheels-{arch}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with wheels(arch) as kept:
         done = subprocess.run(
-            [sys.executable, tree / "packaging/build_deb.py", "--arch", arch, "--wheels", wheels],
+            [sys.executable, tree / "packaging/build_deb.py", "--arch", arch, "--wheels", kept],
             cwd=tree, umask=(0o022, 0o077)[number], env={**os.environ, **own, **seed},
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout
+
+
+@contextlib.contextmanager
+def wheels(arch: str) -> Iterator[Path]:
+    """Where what a build downloads is kept, for all of them; one of them at a time."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / f"wheels-{arch}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield KEPT / "wheels"
 
 
 def unpacked(package: Path) -> Path:
