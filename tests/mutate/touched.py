@@ -25,7 +25,6 @@ MOST = 150
 _CONFIG = """
 [run]
 branch = False
-dynamic_context = test_function
 data_file = {data}
 source = bridge,daemon,exchange
 core = ctrace
@@ -72,18 +71,8 @@ class Touched:
         sys.stdout.flush()
         config = KEPT / "coveragerc"
         config.write_text(_CONFIG.format(data=data.with_suffix(".half")))
-        command = [
-            sys.executable,
-            "-m",
-            "coverage",
-            "run",
-            f"--rcfile={config}",
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:xdist",
-        ]
+        pytest = ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "mutate.contexts"]
+        command = [sys.executable, "-m", "coverage", "run", f"--rcfile={config}", *pytest]
         with (KEPT / "measuring.log").open("wb") as log:
             subprocess.run([*command, *INSIDE, f"--ignore-glob={NOT_OF_PYTHON}"], cwd=TREE, stdout=log, stderr=log, check=False,
                            env={**os.environ, "PYTHONPATH": str(TREE / "tests")})  # fmt: skip
@@ -92,26 +81,4 @@ class Touched:
     def tests(self, file: str, line: int) -> list[str]:
         """Files and functions (`tests/…/test_x.py::test_y`) that touch the line, the closest first."""
         contexts = sorted(self._lines.get(file, {}).get(line, []), key=lambda each: self._weight[each])
-        return [node for each in contexts[:MOST] if (node := _node(each))]
-
-
-def _node(context: str) -> str:
-    """`unit.bridge.test_bridge_link.test_x` → `tests/unit/bridge/test_bridge_link.py::test_x`; empty where there is no such file."""
-    parts = context.split(".")
-    at = next((at for at, part in enumerate(parts) if part.startswith("test_")), None)
-    if at is None or at + 1 >= len(parts):
-        return ""
-    name = "/".join(parts[: at + 1]) + ".py"
-    found = _where().get(parts[at], name)
-    return f"{found}::{parts[at + 1]}"
-
-
-_MODULES: dict[str, str] = {}
-
-
-def _where() -> dict[str, str]:
-    """Names of test modules are unique in the tree."""
-    if not _MODULES:
-        for folder in INSIDE:
-            _MODULES.update({path.stem: str(path.relative_to(TREE)) for path in (TREE / folder).rglob("test_*.py")})
-    return _MODULES
+        return contexts[:MOST]
