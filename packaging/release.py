@@ -80,7 +80,7 @@ class Release:
 
     def boxes(self) -> str:
         """Debian 12 and 13, booted: install, upgrade, repository, Debian 12 upgraded to 13."""
-        tests = sorted(str(path.relative_to(TREE)) for path in (TREE / "tests/integration").glob("test_package_*.py"))
+        tests = sorted(str(path.relative_to(TREE)) for path in (TREE / "tests").rglob("test_package_*.py"))
         return run(sys.executable, "-m", "pytest", "-q", *tests, CI="1").strip().splitlines()[-1]
 
     def emulated(self) -> str:

@@ -16,7 +16,7 @@ from coverage import CoverageData
 from mutate.trial import TREE
 
 INSIDE = ("tests/unit", "tests/contract", "tests/integration")
-NOT_OF_PYTHON = "tests/integration/test_package_*.py"
+NOT_OF_PYTHON = "tests/integration/package/test_package_*.py"
 KEPT = TREE / "build" / "mutate"
 ROOMS = ("daemon/core", "daemon/usecases", "daemon/store", "daemon/machines", "bridge", "daemon/upstream", "daemon/api")
 MOST = 150
