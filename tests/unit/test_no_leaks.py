@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,11 +32,13 @@ COMPLAINTS = {
 def test_a_leak_fails_its_test(tmp_path: Path) -> None:
     """A left task, thread, terminal or database is an error of the test that left it; a clean test passes."""
     shutil.copy(PYPROJECT, tmp_path)
-    watchman = CONFTEST.read_text().replace("PATIENCE_SECONDS = 3.0", "PATIENCE_SECONDS = 0.2")
+    watchman, found = re.subn("(?m)^PATIENCE_SECONDS = .*", "PATIENCE_SECONDS = 0.2", CONFTEST.read_text())
+    assert found == 1
     (tmp_path / "conftest.py").write_text(watchman)
     (tmp_path / "test_leak.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "test_leak.py"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    environ = {**os.environ, "PYTHONPATH": str(CONFTEST.parent)}
+    run = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, timeout=120)
     errors = {line.split("::")[1].split()[0]: line for line in run.stdout.splitlines() if line.startswith("ERROR ")}
     assert errors.keys() == COMPLAINTS.keys(), run.stdout + run.stderr
     assert all(complaint in errors[name] for name, complaint in COMPLAINTS.items()), errors
