@@ -1,6 +1,8 @@
 """Every document on paper, as a person reads it in `tickets/`: `MCFD_WRITE_TICKETS=1 pytest …` writes them anew."""
 
+import html
 import os
+import re
 import unicodedata
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from paper_samples import CREDIT, SALE, documents, record, shop
 from support.escpos import printed
 
-from daemon.paper.elements import Document, Line, Pair, Table, Title
+from daemon.paper.elements import Document, Line, Pair, QrCode, Table, Title
 from daemon.paper.escpos import CODE_PAGES, as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
@@ -55,14 +57,27 @@ def test_escpos_prints_what_the_text_says(name, language, width):
     compare(f"{name}.{language}.{width}.escpos.txt", out.picture())
 
 
+@pytest.mark.parametrize("name", ["sale", "x", "articles"])
+def test_html_is_the_page_of_the_folder(name):
+    """Every element there is, as a person has looked at it in a browser."""
+    compare(f"{name}.fr.html", as_html(documents("fr")[name], 48))
+
+
 @pytest.mark.parametrize("language", ["fr", "en"])
 @pytest.mark.parametrize("name", NAMES)
-def test_html_is_the_page_of_the_folder(name, language):
-    """As HTML, each document is one page that asks nothing of the network, with the texts of the other forms."""
-    page = as_html(documents(language)[name], 48)
+def test_html_says_what_the_text_says(name, language):
+    """As HTML, each document is one page that asks nothing of the network and says, in order, what the text says; the code is drawn."""
+    document = documents(language)[name]
+    page = as_html(document, 48)
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert f'<html lang="{language}">' in page
-    compare(f"{name}.{language}.html", page)
+    without_code, codes = re.subn(r"<svg.*?</svg>", "", page.partition("<body>")[2], flags=re.DOTALL)
+    contents = [element.content for element in document.elements if isinstance(element, QrCode)]
+    assert codes == len(contents)
+    text = squeezed(as_text(document, 48))
+    for content in contents:
+        text = text.replace(squeezed(content), "", 1)
+    assert squeezed(html.unescape(re.sub(r"<[^>]+>", "", without_code))) == text.replace("-" * 48, "")
 
 
 def test_the_printer_draws_the_code_of_the_receipt():
