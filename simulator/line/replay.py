@@ -111,7 +111,7 @@ class Replay:
     def _answer(self, request: Request, now: float) -> None:
         pieces = self._repeated(request) or self._found(request)
         self._last = request, pieces
-        for delay, data in resequenced(pieces, self._seqs):
+        for delay, data in pieces:
             self._order += 1
             heapq.heappush(self._due, (now + delay, self._order, data))
 
@@ -158,8 +158,7 @@ class Replay:
         exchange = self._exchanges[at]
         self._at = at + 1
         self._played.append(at)
-        self._seqs[exchange.request.seq] = request.seq
-        return exchange.pieces
+        return self._renumbered(exchange, request)
 
     def _read(self, request: Request) -> tuple[Piece, ...]:
         """Of this point of the story: the next one before the next action, or the last one there was, brought up to date."""
@@ -169,8 +168,7 @@ class Replay:
         fresh = next((at for at in answered if at not in self._used), answered[-1] if answered else None)
         if fresh is not None:
             self._used.add(fresh)
-            self._seqs[self._exchanges[fresh].request.seq] = request.seq
-            return self._exchanges[fresh].pieces
+            return self._renumbered(self._exchanges[fresh], request)
         known = [at for at, exchange in enumerate(self._exchanges) if exchange.is_for(request) and exchange.reply]
         before = max((at for at in known if at < self._at), default=min(known, default=None))
         if before is None:
@@ -180,6 +178,11 @@ class Replay:
         played = [self._exchanges[at] for at in self._played if at > before]
         data = brought_up_to_date(request.cmd, reply.data, [(each.request, each.reply) for each in played])
         return (Piece(0.0, encode(Reply(request.seq, request.cmd, data, reply.status))),)
+
+    def _renumbered(self, exchange: Exchange, request: Request) -> tuple[Piece, ...]:
+        """With the SEQ of this run. What is made up here bears it already, and must not be taken for recorded."""
+        self._seqs[exchange.request.seq] = request.seq
+        return tuple(resequenced(exchange.pieces, self._seqs))
 
     def _no_invoice(self, request: Request) -> tuple[Piece, ...]:
         return (Piece(0.0, encode(Reply(request.seq, request.cmd, b"E:No invoice open", _IDLE))),)

@@ -126,3 +126,18 @@ def test_a_recording_without_requests_says_so() -> None:
     differences: list[str] = []
     Replay(Recording({}, (), (), ()), differences.append)
     assert differences == ["there is no request in this recording"]
+
+
+@pytest.mark.parametrize("first_seq", range(0x20, 0x80, 3))
+async def test_what_is_made_up_bears_the_seq_of_its_request(first_seq: int) -> None:
+    """Whatever number this run counts from: what was recorded under the same SEQ has nothing to do with it."""
+    recorder = Recorder(lambda _: None)
+    link = Link(MemoryPort(Session(FiscalMachine(Options()))), QUICK, first_seq=0x25, recorder=recorder)
+    await handshake(link)
+    await sell(link, "F-1")
+    recording = read(header({"nim": "EL02000015-1"}) + written(recorder.take()))
+    link = Link(MemoryPort(Replay(recording, lambda _: None)), QUICK, first_seq=first_seq)
+    await handshake(link)
+    await sell(link, "F-1")
+    with pytest.raises(Refused, match="Not in the recording"):
+        await sell(link, "F-2")
