@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.figures import Row, median
 from bench.results import finish
-from bench.rows.reports import START, range_rows, ranges
+from bench.rows.reports import range_rows, ranges, start_of
 from bench.shop.invoices import bodies
 from bench.shop.ledger import DAY, PER_DAY, make
 from bench.shop.shops import PACED, Bench, folder, running
@@ -40,13 +40,13 @@ def main() -> int:
 
 def _make(ledger: Path, days: int) -> None:
     began = time.perf_counter()
-    make(ledger, days * PER_DAY, start=START, progress=lambda done: _say(f"  {done:,} certifications"))
+    make(ledger, days * PER_DAY, start=start_of(days), progress=lambda done: _say(f"  {done:,} certifications"))
     took = time.perf_counter() - began
     _say(f"made {days * PER_DAY:,} in {took:.0f} s, {ledger.stat().st_size / 1e6:,.0f} MB")
 
 
 def _reports(ledger: Path, days: int) -> list[Row]:
-    month, whole = asyncio.run(ranges(ledger, days, START + (days + 1) * DAY, rounds=1))
+    month, whole = asyncio.run(ranges(ledger, days, start_of(days) + (days + 1) * DAY, rounds=1))
     return range_rows(month, whole, days * PER_DAY)
 
 
