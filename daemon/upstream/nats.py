@@ -30,6 +30,7 @@ from daemon.core.delivery import Again, Delivered, Delivery, Refused
 from daemon.upstream.credentials import Credentials, read_credentials
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time
+from exchange.cancellation import ended
 from exchange.keys import SigningKey
 from exchange.presence import Answer, read_answer
 from exchange.signing import sign
@@ -39,7 +40,6 @@ SCHEMES = ("nats", "tls")
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
 CLOSE_TIMEOUT = 1.0  # after a failed TLS handshake asyncio never tells that the connection is closed
 SERVER_TIMEOUT = 5
-CANCEL_AGAIN = 0.1
 PING_INTERVAL = 30
 NO_STREAM = "what answers on {topic} is not a stream"
 HEADER_LINE = len("NATS/1.0\r\n\r\n")
@@ -304,11 +304,7 @@ async def _apart(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancelled until they have ended."""
-    while left := [task for task in tasks if not task.done()]:
-        for task in left:
-            task.cancel()
-        await asyncio.wait(left, timeout=CANCEL_AGAIN)
+    await ended(*(task for task in tasks if not task.done()))
     await asyncio.gather(*tasks, return_exceptions=True)  # their errors count as seen
 
 

@@ -15,6 +15,7 @@ import uvicorn
 import uvloop
 from litestar import Litestar
 
+from exchange.cancellation import ended
 from headquarters.app import notify
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
@@ -24,7 +25,6 @@ from headquarters.findings.watch import Pace, Watch
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
-from headquarters.intake.tasks import ended
 from headquarters.intake.threads import Threads
 from headquarters.page.shared import Screens
 from headquarters.store.database import StoreError

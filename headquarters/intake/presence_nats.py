@@ -14,13 +14,13 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from exchange.cancellation import ended
 from exchange.subjects import ASK, CLOSURE, PRESENCE_STREAM
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.pull import pulling
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import lowered, nim_of_subject, read_stream
-from headquarters.intake.tasks import ended
 from headquarters.store.database import StoreError
 
 log = structlog.get_logger(__name__)

@@ -12,13 +12,13 @@ from datetime import tzinfo
 import structlog
 from msgspec import UNSET
 
+from exchange.cancellation import ended
 from exchange.errors import BadEvent
 from exchange.presence import MOST_BYTES, Answer, Wanted, read_presence
 from exchange.trial import Trial
 from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Received, Refused, receive, signer
 from headquarters.intake.gather import Gatherer
-from headquarters.intake.tasks import ended
 from headquarters.intake.threads import Threads
 from headquarters.store.closures import Outcome, StaleRing
 from headquarters.store.database import StoreError
