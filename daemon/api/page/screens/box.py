@@ -9,17 +9,17 @@ import msgspec
 from litestar import get
 
 from daemon.api.http.answers import Reply
-from daemon.api.http.stream import Stream
 from daemon.api.page.certificate import address_here, authority_shown
 from daemon.api.page.days import day_of
 from daemon.api.page.deeds import DEEDS
+from daemon.api.page.downloads import kept_file
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
 from daemon.api.page.line_charts import line_charts
 from daemon.api.page.machine_shown import shown_machine
 from daemon.api.page.qr_code import qr_picture
-from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
-from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.api.page.visit import AnyRequest, Visit, html, redirect, screen, shown
+from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.attempt import Mode
 from daemon.core.passwords import fault_of_name, fault_of_password, hash_password
 from daemon.core.roles import ROLES
@@ -190,20 +190,13 @@ async def send_again(visit: Visit) -> Reply:
 @get("/ui/box/backup/{name:str}")
 async def download(request: AnyRequest) -> Reply:
     """A copy of the ledger, in pieces."""
-    try:
-        visit = await enter(request, "administer")
-        name = str(request.path_params["name"])
-        if name not in {copy.name for copy in visit.page.backups()}:
-            raise NotFound("there is no such copy")  # noqa: TRY301  shown as a page, as all else
-        place = visit.deps.exports.take(f"page {visit.session.person_id}")
-    except Exception as error:  # noqa: BLE001  every error of a screen is a page
-        return fault_page(request, error)
-    return Stream(
-        visit.page.read_backup(name),
-        media_type=b"application/vnd.sqlite3",
-        headers=((b"content-disposition", f'attachment; filename="{name}"'.encode()),),
-        place=place,
-        stopping=visit.deps.stopping,
+    return await kept_file(
+        request,
+        "administer",
+        lambda page: page.backups(),
+        lambda page, name: page.read_backup(name),
+        lambda _: b"application/vnd.sqlite3",
+        absent="there is no such copy",
     )
 
 

@@ -10,11 +10,11 @@ import msgspec
 from litestar import get
 
 from daemon.api.http.answers import Answer, Reply
-from daemon.api.http.stream import Stream
 from daemon.api.page.days import day_of
+from daemon.api.page.downloads import as_file, kept_file
 from daemon.api.page.jobs import Job
 from daemon.api.page.screens.closures import range_of_a
-from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
+from daemon.api.page.visit import AnyRequest, Visit, html, redirect, screen, shown
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.ledger.closure import Closure
@@ -66,20 +66,13 @@ async def begin(visit: Visit) -> Reply:
 
 @get("/ui/files/made/{name:str}")
 async def download(request: AnyRequest) -> Reply:
-    try:
-        visit = await enter(request, "report")
-        name = str(request.path_params["name"])
-        if name not in {file.name for file in visit.page.exports()}:
-            raise NotFound("there is no such file")  # noqa: TRY301  shown as a page, as all else
-        place = visit.deps.exports.take(f"page {visit.session.person_id}")
-    except Exception as error:  # noqa: BLE001  every error of a screen is a page
-        return fault_page(request, error)
-    return Stream(
-        visit.page.read_export(name),
-        media_type=TYPES[name.rpartition(".")[2]],
-        headers=(_as_file(name),),
-        place=place,
-        stopping=visit.deps.stopping,
+    return await kept_file(
+        request,
+        "report",
+        lambda page: page.exports(),
+        lambda page, name: page.read_export(name),
+        lambda name: TYPES[name.rpartition(".")[2]],
+        absent="there is no such file",
     )
 
 
@@ -131,11 +124,7 @@ def _file(visit: Visit, name: str, whole: object, rows: Iterable[tuple[Cell, ...
         body = (MARK + excel_lines(rows) if visit.language == "fr" else csv_lines(rows)).encode()
     else:
         raise NotFound("there is no such file")
-    return Answer(body, media_type=TYPES[form], headers=(_as_file(f"{name}.{form}"),))
-
-
-def _as_file(name: str) -> tuple[bytes, bytes]:
-    return b"content-disposition", f'attachment; filename="{name}"'.encode()
+    return Answer(body, media_type=TYPES[form], headers=(as_file(f"{name}.{form}"),))
 
 
 HANDLERS = (files, jobs, begin, download, totals, closures)
