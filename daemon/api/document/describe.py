@@ -92,6 +92,14 @@ RANGE: Final = (
 )
 
 
+def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, Parameter]:
+    """`limit` and `after` of a list by number, with what is said of each; `most` entries of numbers up to `last`."""
+    return (
+        Parameter("limit", {"type": "integer", "minimum": 1, "maximum": most, "default": most}, limit),
+        Parameter("after", {"type": "integer", "minimum": 0, "maximum": last, "default": 0}, after),
+    )
+
+
 STRICT: Final = Parameter(
     "Mcfd-Strict",
     {"type": "string", "enum": ["true", "false"], "default": "false"},

@@ -7,7 +7,7 @@ from typing import Final
 from litestar import get, post
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import RANGE, REPLAYABLE, STRICT, Doc, Parameter
+from daemon.api.document.describe import RANGE, REPLAYABLE, STRICT, Doc, paging
 from daemon.api.document.shapes import CASH_EXAMPLE, CashBody
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_json
@@ -60,15 +60,11 @@ last `id` received.""",
         answer=Movements,
         query=(
             *RANGE,
-            Parameter(
-                "limit",
-                {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": MAX_LIMIT},
+            *paging(
                 "Mouvements au plus · Movements at the most",
-            ),
-            Parameter(
-                "after",
-                {"type": "integer", "minimum": 0, "maximum": MAX_ID, "default": 0},
                 "Seulement ceux d'un `id` plus grand · Only those with a greater `id`",
+                most=MAX_LIMIT,
+                last=MAX_ID,
             ),
         ),
         problems=(InvalidRequest,),

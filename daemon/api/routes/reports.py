@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar import get, post
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, Z_NUMBER, Doc, Parameter
+from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, Z_NUMBER, Doc, paging
 from daemon.api.document.shapes import EmptyBody, History
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_empty
@@ -107,15 +107,11 @@ The Z closures created in a range, oldest first, as they are stored; by default 
         answer=History,
         query=(
             *RANGE,
-            Parameter(
-                "limit",
-                {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": MAX_LIMIT},
+            *paging(
                 "Records at the most",
-            ),
-            Parameter(
-                "after",
-                {"type": "integer", "minimum": 0, "maximum": MAX_Z_NUMBER, "default": 0},
                 "Only closures with a greater `z_number`",
+                most=MAX_LIMIT,
+                last=MAX_Z_NUMBER,
             ),
         ),
         problems=(InvalidRequest,),
