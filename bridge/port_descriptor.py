@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from bridge.errors import PortVanished
@@ -11,7 +12,7 @@ from bridge.errors import PortVanished
 _CHUNK = 4096
 
 
-class DescriptorPort:
+class DescriptorPort(ABC):
     """`attach` once; then bytes and, at most once, the loss of the device are delivered by the event loop.
 
     Nothing is delivered after `close`, which may be called in any state and any number of times.
@@ -48,9 +49,9 @@ class DescriptorPort:
         self._on_bytes = self._on_lost = None
         self._release()
 
+    @abstractmethod
     def _release(self) -> None:
         """Give the device back; called by every `close`."""
-        raise NotImplementedError
 
     def _read(self) -> None:
         try:
