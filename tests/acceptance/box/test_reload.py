@@ -75,7 +75,7 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
         assert '"waiting": 1' in shop.mcfd("upstream", "status", "--json").stdout
         assert z_numbers(arrived(headquarters), NIM) == [1]
     finally:
-        await headquarters.close()
+        headquarters.kill()
 
 
 async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: 
         assert kept[-1]["data"]["key_id"] != kept[-3]["data"]["key_id"]
         assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
     finally:
-        await headquarters.close()
+        headquarters.kill()
 
 
 def close(shop: Shop) -> int:

@@ -20,10 +20,8 @@ NOWHERE = "/nowhere/till.secret"
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    found = Receiver(tmp_path)
-    asyncio.run(found.up())
-    yield found
-    found.kill()
+    with Receiver(tmp_path) as found:
+        yield found
 
 
 @pytest.fixture

@@ -13,10 +13,8 @@ CLOSURES = 12
 
 @pytest.fixture
 def headquarters(tmp_path: Path) -> Iterator[HttpHeadquarters]:
-    found = HttpHeadquarters(tmp_path)
-    asyncio.run(found.up())
-    yield found
-    found.kill()
+    with HttpHeadquarters(tmp_path) as found:
+        yield found
 
 
 def test_a_daemon_killed_while_it_delivers_sends_the_rest_in_order(

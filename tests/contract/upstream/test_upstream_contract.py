@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from support.ledgers.outbox import LedgerOutbox, make_outgoing
-from support.receivers.headquarters import KINDS, Headquarters, until, upstream_section, z_numbers
+from support.ledgers.outbox import make_outgoing
+from support.receivers.headquarters import KINDS, Headquarters, started, until, upstream_section, z_numbers
 
 from daemon.core.delivery import Again, Delivered
 from daemon.settings import load
@@ -35,10 +35,8 @@ def compose_here(entry):
 
 @pytest.fixture(params=KINDS)
 async def headquarters(request, tmp_path) -> AsyncIterator[Headquarters]:
-    made = KINDS[request.param](tmp_path)
-    await made.up()
-    yield made
-    await made.close()
+    async with started(KINDS[request.param](tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -52,12 +50,6 @@ async def receiver(headquarters) -> AsyncIterator[Receiver]:
     await asyncio.sleep(0)
     gc.collect()
     assert unhandled == []
-
-
-@pytest.fixture
-async def ledger(tmp_path) -> AsyncIterator[LedgerOutbox]:
-    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
-        yield opened
 
 
 @contextlib.asynccontextmanager

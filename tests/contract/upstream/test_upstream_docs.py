@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from support.ledgers.outbox import make_outgoing
-from support.receivers.headquarters import NatsHeadquarters, until
+from support.receivers.headquarters import NatsHeadquarters, started, until
 from support.receivers.nats_server import NIM, OTHER, SECOND, free_port
 from support.receivers.vectors import closure, event_of, proven
 
@@ -189,10 +189,8 @@ class TestTheTable:
 
     @pytest.fixture
     async def headquarters(self, desk):
-        made = NatsHeadquarters(desk)
-        await made.up()
-        yield made
-        await made.close()
+        async with started(NatsHeadquarters(desk)) as made:
+            yield made
 
     @contextlib.contextmanager
     def reading(self, desk, headquarters):

@@ -7,7 +7,7 @@ import random
 
 import pytest
 from support.ledgers.outbox import START, MemoryOutbox
-from support.receivers.headquarters import HttpHeadquarters, until
+from support.receivers.headquarters import HttpHeadquarters, started, until
 
 from daemon.core.delivery import Delivered
 from daemon.upstream.event import compose
@@ -60,10 +60,8 @@ class Box:
 
 @pytest.fixture
 async def headquarters(tmp_path):
-    made = HttpHeadquarters(tmp_path, "v1a", timeout=30.0)
-    await made.up()
-    yield made
-    await made.close()
+    async with started(HttpHeadquarters(tmp_path, "v1a", timeout=30.0)) as made:
+        yield made
 
 
 async def test_a_wrong_key_for_an_hour(headquarters):

@@ -10,9 +10,9 @@ from email.utils import format_datetime
 
 import msgspec
 import pytest
-from support.ledgers.outbox import LedgerOutbox, make_outgoing
+from support.ledgers.outbox import make_outgoing
 from support.receivers.authority import Authority
-from support.receivers.headquarters import HttpHeadquarters, until
+from support.receivers.headquarters import HttpHeadquarters, started, until
 
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.upstream.event import compose
@@ -28,17 +28,9 @@ def compose_here(entry):
 
 
 @pytest.fixture
-async def ledger(tmp_path):
-    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
-        yield opened
-
-
-@pytest.fixture
 async def headquarters(tmp_path):
-    made = HttpHeadquarters(tmp_path, timeout=0.5)
-    await made.up()
-    yield made
-    await made.close()
+    async with started(HttpHeadquarters(tmp_path, timeout=0.5)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -268,7 +260,7 @@ class TestCertificates:
             return await send(receiver, make_outgoing()), headquarters.attempts()
         finally:
             await receiver.aclose()
-            await headquarters.close()
+            headquarters.kill()
 
     async def test_good(self, tmp_path, authority):
         """A certificate of the configured authority for the right name is accepted."""
@@ -309,7 +301,7 @@ class TestCertificates:
             assert isinstance(await send(receiver, make_outgoing()), Again)
         finally:
             await receiver.aclose()
-            await headquarters.close()
+            headquarters.kill()
         assert headquarters.attempts() == []
 
 

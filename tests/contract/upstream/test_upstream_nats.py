@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from nats.aio.client import Client
 from nats_sending import changed, compose_here, send, write_key
 from standardwebhooks import Webhook
-from support.ledgers.outbox import LedgerOutbox, make_outgoing
-from support.receivers.headquarters import NatsHeadquarters, until
+from support.ledgers.outbox import make_outgoing
+from support.receivers.headquarters import until
 from support.receivers.nats_server import (
     CONFIG,
     NIM,
@@ -36,25 +36,11 @@ from daemon.usecases.delivery.replicate import Replicator
 from exchange.closure import MOST_BYTES
 
 
-@pytest.fixture
-async def ledger(tmp_path):
-    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
-        yield opened
-
-
-@pytest.fixture
-async def headquarters(tmp_path):
-    made = NatsHeadquarters(tmp_path)
-    await made.up()
-    yield made
-    await made.close()
-
-
-async def test_subject_and_message_id(headquarters):
+async def test_subject_and_message_id(nats):
     """The subject is mcf.<NIM>.closure, the message id the report_id, and the stream holds a repetition once."""
     entry = make_outgoing()
-    assert await send(headquarters.options, entry, entry) == [Delivered()] * 2
-    async with headquarters.reading() as client:
+    assert await send(nats.options, entry, entry) == [Delivered()] * 2
+    async with nats.reading() as client:
         stream = client.jetstream()
         message = await stream.get_msg("CLOSURES", seq=1)
         assert (await stream.stream_info("CLOSURES")).state.messages == 1
@@ -63,13 +49,13 @@ async def test_subject_and_message_id(headquarters):
     assert message.data == compose_here(entry)
 
 
-async def test_signed_as_over_https(headquarters, tmp_path):
+async def test_signed_as_over_https(nats, tmp_path):
     """The three headers of Standard Webhooks, by the shop's own key of NATS, verified with that public key by hand."""
     entry = make_outgoing()
-    assert await send(headquarters.options, entry) == [Delivered()]
-    async with headquarters.reading() as client:
+    assert await send(nats.options, entry) == [Delivered()]
+    async with nats.reading() as client:
         message = await client.jetstream().get_msg("CLOSURES", seq=1)
-    public = headquarters.site.public[f"PUBLIC-NKEY-OF-{NIM}"]
+    public = nats.site.public[f"PUBLIC-NKEY-OF-{NIM}"]
     raw = base64.b32decode(public + "=" * (-len(public) % 8))[1:-2]
     headers = message.headers
     assert headers["webhook-id"] == entry.report_id
@@ -80,20 +66,20 @@ async def test_signed_as_over_https(headquarters, tmp_path):
     Ed25519PublicKey.from_public_bytes(raw).verify(base64.b64decode(signature), content)
 
 
-async def test_signed_by_the_configured_keys(headquarters, tmp_path):
+async def test_signed_by_the_configured_keys(nats, tmp_path):
     """With a secret or key of its own, that one signs, and the reference library holds it good."""
     secret = "whsec_" + base64.b64encode(b"s" * 32).decode()
     (tmp_path / "upstream.secret").write_text(secret + "\n")
-    options = changed(headquarters.options, key_files=(tmp_path / "upstream.secret",))
+    options = changed(nats.options, key_files=(tmp_path / "upstream.secret",))
     assert await send(options) == [Delivered()]
-    async with headquarters.reading() as client:
+    async with nats.reading() as client:
         message = await client.jetstream().get_msg("CLOSURES", seq=1)
     Webhook(secret).verify(message.data, message.headers, json_parse=False)
 
 
-async def test_a_clock_without_a_date(headquarters):
+async def test_a_clock_without_a_date(nats):
     """A box that has lost the date signs with the time of what it sends, not with 1970."""
-    receiver = open_receiver("nats", headquarters.options)
+    receiver = open_receiver("nats", nats.options)
     receiver._now = lambda: 7.0
     entry = make_outgoing()
     outcome = await receiver.deliver(
@@ -101,29 +87,29 @@ async def test_a_clock_without_a_date(headquarters):
     )
     await receiver.aclose()
     assert outcome == Delivered()
-    async with headquarters.reading() as client:
+    async with nats.reading() as client:
         message = await client.jetstream().get_msg("CLOSURES", seq=1)
     assert message.headers["webhook-timestamp"] == str(entry.created_at // 1000)
 
 
-async def test_sent_anew_on_purpose(headquarters):
+async def test_sent_anew_on_purpose(nats):
     """A try repeated is held once; what was delivered and is sent anew on purpose comes again, also within a week."""
-    receiver = open_receiver("nats", headquarters.options)
+    receiver = open_receiver("nats", nats.options)
     entry = make_outgoing()
     own = {"report_id": entry.report_id, "subject": "closure", "nim": NIM}
     for last_sent in (0, 0, 1_765_000_000_000, 1_765_000_000_000):
         assert await receiver.deliver(compose_here(entry), **own, last_sent=last_sent) == Delivered()
     await receiver.aclose()
-    async with headquarters.reading() as client:
+    async with nats.reading() as client:
         messages = [await client.jetstream().get_msg("CLOSURES", seq=seq) for seq in (1, 2)]
         assert (await client.jetstream().stream_info("CLOSURES")).state.messages == 2
     assert [message.headers["webhook-id"] for message in messages] == [entry.report_id] * 2
 
 
-async def test_the_stream_keeps_everything(headquarters):
+async def test_the_stream_keeps_everything(nats):
     """As configured, nobody deletes or purges a closure, not even who may use the whole API."""
-    await send(headquarters.options)
-    async with headquarters.reading() as client:
+    await send(nats.options)
+    async with nats.reading() as client:
         for call, body in (("MSG.DELETE", b'{"seq": 1}'), ("PURGE", b"")):
             answer = json.loads((await client.request(f"$JS.API.STREAM.{call}.CLOSURES", body)).data)
             assert "error" in answer, call
@@ -131,19 +117,19 @@ async def test_the_stream_keeps_everything(headquarters):
     assert (config.deny_delete, config.deny_purge, config.num_replicas) == (True, True, 1)
 
 
-async def test_a_new_year(headquarters):
+async def test_a_new_year(nats):
     """The stream is copied and begins anew, as docs/upstream.md says: nothing comes in between the copy and the new one, what a box
     sends meanwhile waits at the box, and the copy stays whole when the stream it was made from is gone."""
     entries = [make_outgoing(z_number=z) for z in range(1, 6)]
-    assert await send(headquarters.options, *entries[:4]) == [Delivered()] * 4
+    assert await send(nats.options, *entries[:4]) == [Delivered()] * 4
     shipped = json.loads((CONFIG / "closures-one.json").read_bytes())
-    async with headquarters.reading() as client:
+    async with nats.reading() as client:
 
         async def ask(call, **body):
             return json.loads((await client.request(f"$JS.API.{call}", json.dumps(body).encode(), timeout=10)).data)
 
         assert "error" not in await ask("STREAM.UPDATE.CLOSURES", **shipped | {"subjects": ["closed"]})
-        (outcome,) = await send(headquarters.options, entries[4])
+        (outcome,) = await send(nats.options, entries[4])
         assert outcome == Again(f"no stream takes mcf.{NIM}.closure")
         archive = json.loads((CONFIG / "closures-archive.json").read_bytes())
         assert "error" not in await ask(f"STREAM.CREATE.{archive['name']}", **archive)
@@ -154,12 +140,12 @@ async def test_a_new_year(headquarters):
         await until(copied)
         assert (await ask("STREAM.DELETE.CLOSURES"))["success"]
         await add_stream(client, "closures-one.json")
-        assert await send(headquarters.options, entries[4]) == [Delivered()]
+        assert await send(nats.options, entries[4]) == [Delivered()]
         kept = [await client.jetstream().get_msg(archive["name"], seq=seq) for seq in range(1, 5)]
         assert "error" in await ask(f"STREAM.PURGE.{archive['name']}")
     assert [json.loads(message.data)["subject"] for message in kept] == ["1", "2", "3", "4"]
     assert kept[0].subject == f"mcf.{NIM}.closure"
-    assert [event["subject"] for event in await headquarters.events()] == ["5"]
+    assert [event["subject"] for event in await nats.events()] == ["5"]
 
 
 async def test_no_stream(tmp_path):
@@ -194,19 +180,19 @@ async def test_somebody_else_answers(tmp_path):
     assert outcomes == [Again(f"what answers on mcf.{NIM}.closure is not a stream")] * 6
 
 
-async def test_not_permitted(headquarters):
+async def test_not_permitted(nats):
     """A subject that the shop's user may not publish on: again, at once and in the server's own words."""
     began = time.monotonic()
-    (outcome,) = await send(changed(headquarters.options, timeout=30.0), subject="other")
+    (outcome,) = await send(changed(nats.options, timeout=30.0), subject="other")
     assert isinstance(outcome, Again)
     assert "permissions violation" in outcome.error.lower()
     assert time.monotonic() - began < 15
 
 
-async def test_one_lane_s_trouble_is_not_another_s(headquarters):
+async def test_one_lane_s_trouble_is_not_another_s(nats):
     """Two machines of one box at the same moment, one not permitted: the other is delivered, over the same connection, and the
     complaint is told of the first alone."""
-    receiver = open_receiver("nats", headquarters.options)
+    receiver = open_receiver("nats", nats.options)
     mine, foreign = make_outgoing(NIM), make_outgoing(OTHER)
     try:
         for _ in range(5):
@@ -219,7 +205,7 @@ async def test_one_lane_s_trouble_is_not_another_s(headquarters):
             assert outcomes[0] == Delivered()
             assert isinstance(outcomes[1], Again)
             assert f"mcf.{OTHER}.closure" in outcomes[1].error
-        headquarters.kill()
+        nats.kill()
         outcome = await receiver.deliver(compose_here(mine), report_id=mine.report_id, subject="closure", nim=NIM)
         assert isinstance(outcome, Again)
         assert OTHER not in outcome.error
@@ -227,12 +213,12 @@ async def test_one_lane_s_trouble_is_not_another_s(headquarters):
         await receiver.aclose()
 
 
-async def test_too_large(headquarters):
+async def test_too_large(nats):
     """What is larger than the server or the stream takes will not shrink: parked."""
     for size in (1_048_577, 1_048_576, 1_048_500):
-        assert await send(headquarters.options, event=b" " * size) == [Refused("larger than the server takes")]
-    assert await send(headquarters.options, event=b" " * 136_000) == [Refused("larger than the stream takes")]
-    assert await send(headquarters.options, event=b" " * MOST_BYTES) == [Delivered()]
+        assert await send(nats.options, event=b" " * size) == [Refused("larger than the server takes")]
+    assert await send(nats.options, event=b" " * 136_000) == [Refused("larger than the stream takes")]
+    assert await send(nats.options, event=b" " * MOST_BYTES) == [Delivered()]
 
 
 @pytest.fixture
@@ -256,11 +242,11 @@ async def test_silent_server(key):
     waiting.close()
 
 
-async def test_killed_during_a_publish(headquarters, ledger):
+async def test_killed_during_a_publish(nats, ledger):
     """The server dies between a publish and its acknowledgement: known at once, tried again, there once."""
     unhandled = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
-    receiver = open_receiver("nats", headquarters.options)
+    receiver = open_receiver("nats", nats.options)
     await ledger.add(NIM, 40)
     replicator = Replicator(
         ledger.outbox,
@@ -272,19 +258,19 @@ async def test_killed_during_a_publish(headquarters, ledger):
     task = asyncio.create_task(replicator.run())
     for sent in (5, 15, 25):
         await until(lambda sent=sent: ledger.sent() >= sent, every=0.001)
-        headquarters.kill()
-        await headquarters.up()
+        nats.kill()
+        await nats.up()
     await until(ledger.is_sent)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await receiver.aclose()
-    assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 41)]
+    assert [event["subject"] for event in await nats.events()] == [str(n) for n in range(1, 41)]
     gc.collect()
     assert unhandled == []
 
 
 @pytest.mark.parametrize("where", ["connect", "request", "close"])
-async def test_a_cancellation_that_the_library_drops(headquarters, monkeypatch, where):
+async def test_a_cancellation_that_the_library_drops(nats, monkeypatch, where):
     """nats-py goes on after a cancellation at some moments; whoever sends through it ends all the same, and the connection with it."""
     reached = asyncio.Event()
 
@@ -295,7 +281,7 @@ async def test_a_cancellation_that_the_library_drops(headquarters, monkeypatch, 
                 await asyncio.sleep(60)
         await asyncio.sleep(60)
 
-    receiver = open_receiver("nats", headquarters.options)
+    receiver = open_receiver("nats", nats.options)
     with monkeypatch.context() as patch:
         patch.setattr(Client, where, deaf)
         work = receiver.aclose() if where == "close" else receiver.announce(b"{}", nim=NIM)
@@ -311,12 +297,12 @@ async def test_a_cancellation_that_the_library_drops(headquarters, monkeypatch, 
     if where == "close":
         await client.close()
     await receiver.aclose()
-    assert await send(headquarters.options) == [Delivered()]
+    assert await send(nats.options) == [Delivered()]
 
 
-async def test_a_connection_whose_end_fails_is_closed_all_the_same(headquarters, monkeypatch):
+async def test_a_connection_whose_end_fails_is_closed_all_the_same(nats, monkeypatch):
     """What is left to be sent cannot be any more: nats-py stops half-way there, and the socket is closed by us."""
-    receiver = open_receiver("nats", headquarters.options)
+    receiver = open_receiver("nats", nats.options)
     client = await receiver._connected()
     transport = client._transport
 

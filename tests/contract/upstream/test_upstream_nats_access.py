@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nats_sending import changed, send, write_key
 from support.receivers.authority import Authority
-from support.receivers.headquarters import NatsHeadquarters, until
+from support.receivers.headquarters import until
 from support.receivers.nats_server import (
     CONFIG,
     binary,
@@ -24,14 +24,6 @@ from exchange.nkey import encode_nkey, encode_seed
 
 
 @pytest.fixture
-async def headquarters(tmp_path):
-    made = NatsHeadquarters(tmp_path)
-    await made.up()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 def key(tmp_path):
     return write_key(tmp_path)
 
@@ -39,17 +31,17 @@ def key(tmp_path):
 class TestEncryption:
     """Certificates are checked, and nothing is said in the clear beyond loopback."""
 
-    async def test_unknown_authority(self, headquarters, tmp_path):
+    async def test_unknown_authority(self, nats, tmp_path):
         """A certificate of somebody else's authority is not accepted."""
         stranger = Authority(tmp_path, "stranger")
-        (outcome,) = await send(changed(headquarters.options, tls_ca=stranger.path))
+        (outcome,) = await send(changed(nats.options, tls_ca=stranger.path))
         assert isinstance(outcome, Again)
         assert "certificate" in outcome.error.lower()
 
-    async def test_another_name(self, headquarters):
+    async def test_another_name(self, nats):
         """A certificate for another name is not accepted."""
-        url = headquarters.options.url.replace("127.0.0.1", "localhost")
-        (outcome,) = await send(changed(headquarters.options, url=url))
+        url = nats.options.url.replace("127.0.0.1", "localhost")
+        (outcome,) = await send(changed(nats.options, url=url))
         assert isinstance(outcome, Again)
         assert "localhost" in outcome.error
 

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 from support.ledgers.ledger import Till
-from support.receivers.headquarters import HttpHeadquarters, NatsHeadquarters, until
+from support.receivers.headquarters import HttpHeadquarters, started, until
 from support.receivers.nats_server import NIM, SECOND
 
 from daemon.app.outward.presence import PresenceWords
@@ -31,18 +31,8 @@ WORD = b'{"type":"bf.mcfd.presence.v1"}'
 
 @pytest.fixture
 async def web(tmp_path):
-    made = HttpHeadquarters(tmp_path, "v1a")
-    await made.up()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def nats(tmp_path):
-    made = NatsHeadquarters(tmp_path)
-    await made.up()
-    yield made
-    await made.close()
+    async with started(HttpHeadquarters(tmp_path, "v1a")) as made:
+        yield made
 
 
 async def presences(web):

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 from support.ledgers.ledger import Till
-from support.receivers.headquarters import HttpHeadquarters, until
+from support.receivers.headquarters import HttpHeadquarters, started, until
 
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.reload import ReloadedPart, Reloader
@@ -23,10 +23,8 @@ NIM = "EL02000015-1"
 
 @pytest.fixture
 async def receiver(tmp_path):
-    made = HttpHeadquarters(tmp_path)
-    await made.up()
-    yield made
-    await made.close()
+    async with started(HttpHeadquarters(tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import nats.errors
 import pytest
 from click import ClickException
 from support.ledgers.outbox import make_outgoing
-from support.receivers.headquarters import NatsHeadquarters, until
+from support.receivers.headquarters import NatsHeadquarters, started, until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, SECOND
 
 from daemon.core.delivery import Again, Delivered
@@ -30,10 +30,8 @@ LIMITS = json.loads((CONFIG / "closures-one.json").read_text())
 
 @pytest.fixture(params=["users.conf", "jwt"])
 async def headquarters(tmp_path, request):
-    made = NatsHeadquarters(tmp_path, jwt=request.param == "jwt")
-    await made.up()
-    yield made
-    await made.close()
+    async with started(NatsHeadquarters(tmp_path, jwt=request.param == "jwt")) as made:
+        yield made
 
 
 @contextlib.asynccontextmanager
@@ -132,7 +130,7 @@ async def test_a_box_more(tmp_path):
         with pytest.raises(ClickException):  # never over a key that a box has
             cli.main(arguments, standalone_mode=False)
     finally:
-        await headquarters.close()
+        headquarters.kill()
 
 
 def test_the_reader_may_the_same():

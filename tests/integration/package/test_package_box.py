@@ -7,18 +7,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from support.box.debian import debian, need_debian
-from support.box.package import built
-from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop
+from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop
 
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
-    need_debian()
-    with debian() as box:
-        box.boot()
-        shop = Shop(box, built())
-        shop.open()
+    with open_shop() as shop:
         yield shop
 
 

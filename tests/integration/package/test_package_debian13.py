@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.box.debian import BOOKWORM, TRIXIE, debian, dist_upgrade, need_debian
+from support.box.debian import BOOKWORM, TRIXIE, dist_upgrade
 from support.box.package import LIB, built, other_version
-from support.box.shop import Shop
+from support.box.shop import Shop, open_shop
 
 
 def as_it_was_first(root: Path) -> None:
@@ -23,11 +23,7 @@ def as_it_was_first(root: Path) -> None:
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    need_debian()
-    with debian(BOOKWORM) as box:
-        box.boot()
-        shop = Shop(box, other_version(built(), "0.0.1", as_it_was_first))
-        shop.open()
+    with open_shop(lambda: other_version(built(), "0.0.1", as_it_was_first), BOOKWORM) as shop:
         yield shop
 
 

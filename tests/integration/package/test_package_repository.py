@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.box.debian import debian, need_debian
-from support.box.package import built, other_version, own_arch
+from support.box.package import other_version, own_arch
 from support.box.repository import publish, secret_key
-from support.box.shop import Shop
+from support.box.shop import Shop, open_shop
 
 STICK = "/media/stick"
 SOURCES = "/etc/apt/sources.list.d/mcfd.sources"
@@ -21,11 +20,7 @@ APT = ("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold")
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
-    need_debian()
-    with debian() as box:
-        box.boot()
-        shop = Shop(box, built())
-        shop.open()
+    with open_shop() as shop:
         yield shop
 
 

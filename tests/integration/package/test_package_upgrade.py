@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.box.debian import debian, need_debian
-from support.box.package import LIB, built, other_version
-from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop
+from support.box.package import LIB, other_version
+from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop
 
 KEPT = "/usr/lib/mcfd.previous"
 BACKUPS = "/var/lib/mcfd/backups"
@@ -18,11 +17,7 @@ BACKUPS = "/var/lib/mcfd/backups"
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
-    need_debian()
-    with debian() as box:
-        box.boot()
-        shop = Shop(box, built())
-        shop.open()
+    with open_shop() as shop:
         yield shop
 
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.box.debian import Debian
+from support.box.debian import TRIXIE, Debian, debian, need_debian
+from support.box.package import built
 
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
@@ -134,3 +136,14 @@ class Shop:
 
     def journal(self) -> str:
         return self.box.run("journalctl", "--no-pager", "--unit=mcfd.service", "--lines=50").stdout
+
+
+@contextmanager
+def open_shop(package: Callable[[], Path] = built, suite: str = TRIXIE) -> Iterator[Shop]:
+    """A box that has booted, with the package in it and the daemon running. The package is built only where Debian can be booted."""
+    need_debian()
+    with debian(suite) as box:
+        box.boot()
+        shop = Shop(box, package())
+        shop.open()
+        yield shop

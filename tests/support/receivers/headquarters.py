@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import httpx
 import nats.errors
@@ -38,8 +38,6 @@ class Headquarters(Protocol):
     async def events(self) -> list[dict]:
         """What arrived, in order, each id once."""
         ...
-
-    async def close(self) -> None: ...
 
 
 class Keys:
@@ -80,6 +78,14 @@ class HttpHeadquarters:
         assert line.startswith(b"ready "), line
         self._port = int(line.split()[1])
 
+    def __enter__(self) -> Self:
+        """For tests without a loop."""
+        asyncio.run(self.up())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def _start(self) -> None:
         command = [sys.executable, str(RECEIVER), "--port", str(self._port), "--book", str(self._book)]
         command += ["--key", self.keys.public]
@@ -108,9 +114,6 @@ class HttpHeadquarters:
 
     async def events(self) -> list[dict]:
         return [json.loads(attempt["body"]) for attempt in self.attempts() if attempt["kept"]]
-
-    async def close(self) -> None:
-        self.kill()
 
 
 class NatsHeadquarters:
@@ -153,8 +156,15 @@ class NatsHeadquarters:
         except (OSError, nats.errors.Error):  # just killed or just up: it shows nothing for the moment
             return []
 
-    async def close(self) -> None:
-        self.kill()
+
+@contextlib.asynccontextmanager
+async def started(made):
+    """Any of them: up, and gone afterwards."""
+    await made.up()
+    try:
+        yield made
+    finally:
+        made.kill()
 
 
 KINDS: dict[str, Callable[[Path], Headquarters]] = {

@@ -59,8 +59,24 @@ def test_escpos_prints_what_the_text_says(name, language, width):
 
 @pytest.mark.parametrize("name", ["sale", "x", "articles"])
 def test_html_is_the_page_of_the_folder(name):
-    """Every element there is, as a person has looked at it in a browser."""
-    compare(f"{name}.fr.html", as_html(documents("fr")[name], 48))
+    """Every element there is, as a person has looked at it in a browser; the folder holds what stands in the body."""
+    document = documents("fr")[name]
+    head, _, body = as_html(document, 48).partition("<body>\n")
+    assert head.startswith('<!doctype html>\n<html lang="fr">\n')
+    assert f"<title>{document.name}</title>" in head
+    compare(f"{name}.fr.html", body.removesuffix("</body>\n</html>\n"))
+
+
+@pytest.mark.parametrize(
+    ("width", "paper", "inner", "font"), [(32, 58, 50, "2.6"), (42, 80, 72, "3"), (48, 80, 72, "3")]
+)
+def test_the_page_is_as_wide_as_the_paper(width, paper, inner, font):
+    """Printed by a browser, it fills a roll of 58 or 80 mm, in letters that fit it."""
+    style = as_html(documents("fr")["sale"], width).partition("<style>")[2].partition("</style>")[0]
+    assert f"@page {{ size: {paper}mm auto; margin: 0 }}" in style
+    assert f"body {{ width: {inner}mm;" in style
+    assert f"font: {font}mm/1.35 " in style
+    assert "%" not in style.replace("width: 100%", "")
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
