@@ -46,3 +46,10 @@ class CashDrawer(LedgerAccess):
 
     async def cash_moves(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
         return await self._read(partial(cash.cash_moves, book=book, start=start, end=end, after=after, limit=limit))
+
+    async def newest_moves(self, book: Book, *, start: int, end: int, limit: int) -> Sequence[Placed]:
+        """As `cash_moves`, newest first."""
+        return await self._read(partial(cash.newest_moves, book=book, start=start, end=end, limit=limit))
+
+    async def periods_of_moves(self, book: Book, moves: Sequence[Placed]) -> Sequence[int]:
+        return await self._read(partial(cash.periods_of_moves, book=book, moves=moves))

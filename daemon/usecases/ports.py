@@ -208,6 +208,10 @@ class CashDrawer(Protocol):
         """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
         ...
 
+    async def periods_of_moves(self, book: Book, moves: Sequence[Placed]) -> Sequence[int]:
+        """The Z that each is in, 0 while its period is open."""
+        ...
+
 
 class Ledger(Attempts, Totals, CashDrawer, Protocol):
     """All of it, as one worker has it of its book."""

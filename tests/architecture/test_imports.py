@@ -80,7 +80,7 @@ def test_a_wrong_arrow_is_seen(module, text):
             "daemon.app",
             "from simulator.machine.machine import Machine\nimport litestar\nfrom daemon.api import handlers",
         ),
-        ("daemon.cli.commands.box.run", "def run():\n    from daemon.app import serve"),
+        ("daemon.cli.commands.box.run", "def run():\n    from daemon.app.serve import serve"),
         ("simulator.line.session", "from bridge.frame import Decoder"),
     ],
 )

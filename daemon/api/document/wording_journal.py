@@ -56,6 +56,17 @@ JOURNAL_FIELDS: Final[dict[str, dict[str, str]]] = {
         "receipt": "The answer that the till got; null when it was not certified",
         "request": "What went to the machine, with every default written out",
     },
+    "JournalCash": {
+        "state": "deposit or withdrawal, where an attempt to certify has its own",
+        "id": "The `id` of `GET …/cash`",
+        "nim": "The NIM of the path",
+        "at": "When it was moved",
+        "amount": "Whole XOF, above 0 for both",
+        "reason": "As sent",
+        "operatorId": _AS_SENT,
+        "operatorName": _AS_SENT,
+        "zNumber": "The Z closure that it is in; null while the period is open",
+    },
     "CertifyRequest": {
         "invoiceNumber": "The till's number",
         "invoiceType": "FV, FT, EV, ET, FA or EA",

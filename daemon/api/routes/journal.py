@@ -20,6 +20,7 @@ from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.attempt import AttemptState
+from daemon.core.report.cash import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page
 from daemon.core.roles import may
 from daemon.language import Text
@@ -32,6 +33,7 @@ EVER: Final = (0, 1 << 53)
 STATES: Final = get_args(AttemptState)
 EXCEL_FR: Final = "excel-fr"
 FORMATS: Final = {"csv": b"text/csv; charset=utf-8", "jsonl": b"application/x-ndjson"}
+_LINES: Final = [{"$ref": f"#/components/schemas/{name}"} for name in ("JournalRecord", "JournalCash")]
 _ACCEPTED: Final = {
     "text/csv": "csv",
     "application/x-ndjson": "jsonl",
@@ -49,18 +51,19 @@ _ACCEPTED: Final = {
         summary="Le journal électronique · The electronic journal",
         text="""Les tentatives terminées d'un intervalle, la plus récente d'abord, page par page (`cursor` = `next` de la page précédente) ;
 avec `invoiceNumber` et sans intervalle, dans tout le journal. `format=csv` ou `jsonl` (ou `Accept`) : tout l'intervalle en un
-fichier, du plus ancien au plus récent.
+fichier, du plus ancien au plus récent, avec les mouvements de caisse à leur place (sauf avec `invoiceNumber` ou `state`).
 
 What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
 whole journal. `state=begun` and `disputed` are attempts that have not ended. `format=csv` or `jsonl` (or `Accept`): the whole
-range as one file, oldest first, each line of JSONL a whole record. A seller's key sees the open period, and no files. A key may have 2 such files open at once. In CSV, a cell
+range as one file, oldest first, each line of JSONL a whole record, with the cash that was moved in its place (not with
+`invoiceNumber` or `state`). A seller's key sees the open period, and no files. A key may have 2 such files open at once. In CSV, a cell
 that a spreadsheet would take for a formula begins with an apostrophe.""",
         answer=JournalPage,
         media=(
             Media("text/csv", {"type": "string"}),
-            Media("application/x-ndjson", {"type": "string", "x-line": {"$ref": "#/components/schemas/JournalRecord"}}),
+            Media("application/x-ndjson", {"type": "string", "x-line": {"oneOf": _LINES}}),
         ),
-        mentions=(JournalRecord,),
+        mentions=(JournalRecord, JournalCash),
         query=(
             *RANGE,
             Parameter("invoiceNumber", {"type": "string"}, "Ce numéro seulement · Only this number"),

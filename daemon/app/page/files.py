@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from daemon.api.page.deps import Copy
+from daemon.app.journal_file import EXCEL_FR, journal_pieces
 from daemon.core.clock import zone
 from daemon.core.report.journal import Page
 from daemon.language import Language
 from daemon.rotation import SUFFIX
 from daemon.settings import Settings
-from daemon.usecases.reports import journal_files, report
+from daemon.usecases.reports import report
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 PIECE: Final = 256 * 1024
@@ -62,10 +63,13 @@ async def export(  # noqa: PLR0917  what is to be written, and who is told
     mode = "-test" if worker.book.mode == "test" else ""
     name = f"journal-{worker.book.nim}{mode}-{year}.{form}"
     expected = (await report.a_report(worker, *between)).certs_count
+    shown = EXCEL_FR if form == "csv" and language == "fr" else form
     part, written = folder / (name + PART), 0
     try:
         with part.open("wb") as file:
-            async with aclosing(_lines(settings, worker, form, Page(*between), language)) as pieces:
+            async with aclosing(
+                journal_pieces(worker, Page(*between), shown, zone(settings.reports.timezone))
+            ) as pieces:
                 async for piece in pieces:
                     await worker.ledger.check_free_space(worker.book)
                     await asyncio.to_thread(file.write, piece)
@@ -75,16 +79,6 @@ async def export(  # noqa: PLR0917  what is to be written, and who is told
     finally:
         part.unlink(missing_ok=True)
     return name
-
-
-def _lines(
-    settings: Settings, worker: MachineWorker, form: str, page: Page, language: Language
-) -> AsyncGenerator[bytes, None]:
-    if form == "jsonl":
-        return journal_files.as_jsonl(worker, page)
-    if language == "fr":
-        return journal_files.as_excel(worker, page, zone=zone(settings.reports.timezone))
-    return journal_files.as_csv(worker, page)
 
 
 def _tidy(folder: Path) -> None:

@@ -38,6 +38,21 @@ class Moved(Movement, frozen=True, kw_only=True, rename="camel"):
     warnings: tuple[Adjustment, ...]
 
 
+class JournalCash(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A movement among the lines of the journal, where `state` tells it from an attempt to certify; `z_number` is None while its
+    period is open."""
+
+    state: CashKind
+    id: int
+    nim: str
+    at: str
+    amount: int
+    reason: str
+    operator_id: str
+    operator_name: str
+    z_number: int | None
+
+
 class Movements(msgspec.Struct, frozen=True, kw_only=True):
     """`deposits` and `withdrawals` are of the whole range, whatever page is shown of it."""
 
@@ -92,8 +107,18 @@ def movements(nim: str, start: int, end: int, total: CashTotal, listed: Sequence
     )
 
 
-def _fields(placed: Placed) -> dict[str, Any]:
-    move = placed.entry
-    if not isinstance(move, CashMove):
+def journal_cash(placed: Placed, z_number: int, nim: str) -> JournalCash:
+    """`z_number` is 0 while the period of the movement is open."""
+    fields = _fields(placed)
+    return JournalCash(state=fields.pop("kind"), nim=nim, z_number=z_number or None, **fields)
+
+
+def move_of(placed: Placed) -> CashMove:
+    """TypeError for an entry of another kind."""
+    if not isinstance(placed.entry, CashMove):
         raise TypeError(f"entry {placed.id} is no movement of cash")
-    return {"id": placed.id, "at": millis_text(placed.at), **msgspec.structs.asdict(move)}
+    return placed.entry
+
+
+def _fields(placed: Placed) -> dict[str, Any]:
+    return {"id": placed.id, "at": millis_text(placed.at), **msgspec.structs.asdict(move_of(placed))}

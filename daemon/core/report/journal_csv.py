@@ -14,6 +14,8 @@ from typing import Final
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import PAYMENT_METHODS
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.entries import Placed
+from daemon.core.report.cash import move_of
 from daemon.core.report.journal import told_reason
 
 COLUMNS: Final = (
@@ -21,8 +23,9 @@ COLUMNS: Final = (
     *("totalTtc", "totalHt", "totalTva", "specificTax", "psvbGroup", "psvbAmount"),
     *(f"paid{method}" for method in PAYMENT_METHODS),
     *("tc", "fvc", "frc", "zNumber", "creditNoteNature", "creditNoteRef"),
-    *("operatorId", "operatorName", "clientType", "customerIfu", "customerName", "reason", "requestId"),
+    *("operatorId", "operatorName", "clientType", "customerIfu", "customerName", "reason", "requestId", "cash"),
 )
+"""`cash` is what a movement of cash put into the drawer, below 0 what it took out; such a line has no totals."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _BEFORE_A_FORMULA = " ;,\t\"'\N{NO-BREAK SPACE}"
 """A spreadsheet may skip these, or take them for the end of a cell, before it looks for a formula."""
@@ -76,7 +79,24 @@ def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
         _plain(customer.name),
         _plain(told_reason(record)),
         _plain(record.request_id),
+        None,
     )
+
+
+def csv_cash(placed: Placed, z_number: int) -> tuple[Cell, ...]:
+    """A movement of cash as one of the lines (decision 34)."""
+    move, at = move_of(placed), millis_text(placed.at)
+    cells: dict[str, Cell] = {
+        "state": move.kind,
+        "begunAt": at,
+        "endedAt": at,
+        "zNumber": z_number or None,
+        "operatorId": _plain(move.operator_id),
+        "operatorName": _plain(move.operator_name),
+        "reason": _plain(move.reason),
+        "cash": move.amount if move.kind == "deposit" else -move.amount,
+    }
+    return tuple(cells.get(name) for name in COLUMNS)
 
 
 def _plain(text: str) -> str:

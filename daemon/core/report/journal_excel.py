@@ -50,6 +50,7 @@ HEADINGS: Final[dict[str, str]] = {
     "customerName": "Client",
     "reason": "Raison",
     "requestId": "Requête",
+    "cash": "Mouvement de caisse",
 }
 STATES: Final = {
     "certified": "certifiée",
@@ -57,6 +58,8 @@ STATES: Final = {
     "abandoned": "abandonnée",
     "begun": "commencée",
     "disputed": "à régler",
+    "deposit": "dépôt",
+    "withdrawal": "retrait",
 }
 
 

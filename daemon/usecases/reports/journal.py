@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Protocol
 
 import msgspec
 
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
 from daemon.core.report.journal import JournalEntry, JournalPage, JournalRecord, Page, journal_entry, journal_record
 from daemon.language import Language, Text
+from daemon.usecases.ports import CashDrawer, Journal
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -20,6 +23,20 @@ SLICE_ITEMS = 128
 """Records, and items of theirs, worked on in one go of the loop."""
 REST = 0.01
 """Seconds left to the tills after each slice, while there are any."""
+
+
+class JournalSource(Protocol):
+    """What reads a journal: the worker of a book, or a command beside it. `waiting` are the tills that would be held up."""
+
+    @property
+    def book(self) -> Book: ...
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def ledger(self) -> CashDrawer: ...
+    @property
+    def waiting(self) -> int: ...
+
 
 Dated = tuple[Record, int]
 """A record and its Z number, 0 while its period is open."""
@@ -75,7 +92,7 @@ async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
     return await worker.journal.credits_on(worker.book, record)
 
 
-async def read_in_slices(worker: MachineWorker, page: Page) -> AsyncGenerator[Sequence[Dated], None]:
+async def read_in_slices(worker: JournalSource, page: Page) -> AsyncGenerator[Sequence[Dated], None]:
     """All that `page` asks for but its limit, oldest first, in flat memory: slice by slice."""
     batch: list[Record] = []
     async for record in _all(worker, page):
@@ -89,7 +106,7 @@ async def read_in_slices(worker: MachineWorker, page: Page) -> AsyncGenerator[Se
         yield part
 
 
-async def _all(worker: MachineWorker, page: Page) -> AsyncIterator[Record]:
+async def _all(worker: JournalSource, page: Page) -> AsyncIterator[Record]:
     if page.number or page.state in ("begun", "disputed"):
         for record in reversed(await worker.journal.page(worker.book, page)):
             yield record
@@ -99,7 +116,7 @@ async def _all(worker: MachineWorker, page: Page) -> AsyncIterator[Record]:
             yield record
 
 
-async def _dated(worker: MachineWorker, records: Sequence[Record]) -> list[Dated]:
+async def _dated(worker: JournalSource, records: Sequence[Record]) -> list[Dated]:
     return list(zip(records, await worker.journal.periods(worker.book, records), strict=True)) if records else []
 
 
@@ -116,6 +133,6 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
     return slices
 
 
-async def make_way(worker: MachineWorker) -> None:
+async def make_way(worker: JournalSource) -> None:
     """Between two slices of a long reading."""
     await asyncio.sleep(REST if worker.waiting else 0)

@@ -1,49 +1,97 @@
-"""A range of the journal as one file, in pieces of some kilobytes, in flat memory, tills first."""
+"""A range of the journal as one file, in pieces of some kilobytes, in flat memory, tills first: every attempt that ended, and the cash
+that was moved between them, in the order of the book."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import tzinfo
+from functools import partial
 from typing import Final
 
 import msgspec
 
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.entries import Placed
+from daemon.core.report.cash import journal_cash
 from daemon.core.report.journal import Page, journal_record
-from daemon.core.report.journal_csv import csv_header, csv_lines, csv_row
+from daemon.core.report.journal_csv import Cell, csv_cash, csv_header, csv_lines, csv_row
 from daemon.core.report.journal_excel import excel_header, excel_lines, excel_row
-from daemon.usecases.reports import journal
-from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.reports.journal import BATCH, JournalSource, read_in_slices
 
 PIECE: Final = 16 * 1024
 """Bytes given at once, at the least."""
 
-
-async def as_excel(worker: MachineWorker, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:
-    yield excel_header().encode()
-    async with aclosing(journal.read_in_slices(worker, page)) as parts:
-        async for part in parts:
-            yield excel_lines(excel_row(csv_row(record, z_number), zone) for record, z_number in part).encode()
+Line = tuple[Record | Placed, int]
+"""What stands on a line, and its Z number, 0 while its period is open."""
 
 
-async def as_csv(worker: MachineWorker, page: Page) -> AsyncGenerator[bytes, None]:
-    lines = csv_header()
-    async with aclosing(journal.read_in_slices(worker, page)) as parts:
-        async for part in parts:
-            lines += csv_lines(csv_row(record, z_number) for record, z_number in part)
-            if len(lines) >= PIECE:
-                yield lines.encode()
-                lines = ""
-    yield lines.encode()
+def as_excel(source: JournalSource, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:
+    return _file(
+        source,
+        page,
+        lambda lines: excel_lines(excel_row(_cells(line), zone) for line in lines).encode(),
+        header=excel_header(),
+    )
 
 
-async def as_jsonl(worker: MachineWorker, page: Page) -> AsyncGenerator[bytes, None]:
+def as_csv(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
+    return _file(source, page, lambda lines: csv_lines(map(_cells, lines)).encode(), header=csv_header())
+
+
+def as_jsonl(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
     encoder = msgspec.json.Encoder(decimal_format="number")
-    lines = b""
-    async with aclosing(journal.read_in_slices(worker, page)) as parts:
+    told = partial(_told, nim=source.book.nim)
+    return _file(source, page, lambda lines: encoder.encode_lines([told(line) for line in lines]))
+
+
+def _cells(line: Line) -> tuple[Cell, ...]:
+    entry, z_number = line
+    return csv_row(entry, z_number) if isinstance(entry, Record) else csv_cash(entry, z_number)
+
+
+def _told(line: Line, nim: str) -> msgspec.Struct:
+    entry, z_number = line
+    return journal_record(entry, z_number, nim) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
+
+
+async def _file(
+    source: JournalSource, page: Page, write: Callable[[list[Line]], bytes], *, header: str = ""
+) -> AsyncGenerator[bytes, None]:
+    piece = header.encode()
+    async with aclosing(_lines(source, page)) as parts:
         async for part in parts:
-            lines += encoder.encode_lines([journal_record(*dated, worker.book.nim) for dated in part])
-            if len(lines) >= PIECE:
-                yield lines
-                lines = b""
-    yield lines
+            piece += write(part)
+            if len(piece) >= PIECE:
+                yield piece
+                piece = b""
+    yield piece
+
+
+async def _lines(source: JournalSource, page: Page) -> AsyncGenerator[list[Line], None]:
+    """A movement stands after the last record that was there before it."""
+    async with aclosing(_moves(source, page)) as moves, aclosing(read_in_slices(source, page)) as parts:
+        move = await anext(moves, None)
+        async for part in parts:
+            lines: list[Line] = []
+            for record, z_number in part:
+                while move is not None and move[0].after_seq < record.seq:
+                    lines.append(move)
+                    move = await anext(moves, None)
+                lines.append((record, z_number))
+            yield lines
+        while move is not None:
+            yield [move]
+            move = await anext(moves, None)
+
+
+async def _moves(source: JournalSource, page: Page) -> AsyncGenerator[tuple[Placed, int], None]:
+    """None where a number or a state is asked for, which only attempts have."""
+    after, ledger, book = 0, source.ledger, source.book
+    while not (page.number or page.state):
+        moves = await ledger.cash_moves(book, start=page.start, end=page.end, after=after, limit=BATCH)
+        for each in zip(moves, await ledger.periods_of_moves(book, moves), strict=True):
+            yield each
+        if len(moves) < BATCH:
+            return
+        after = moves[-1].id

@@ -1,5 +1,8 @@
 """Cash put into the drawer and taken out, over HTTP (decision 34)."""
 
+import csv
+import io
+import json
 from typing import Any
 
 import httpx
@@ -12,8 +15,13 @@ def move(shop: Shop, body: Any, *, key: str = "", **headers: str) -> httpx.Respo
     return shop.http.post(f"/v1/mcf/{NIM}/cash", json=body, headers={**shop.headers(key=key), **headers})
 
 
+def journal_lines(shop: Shop, **query: str) -> list[Any]:
+    return [json.loads(line) for line in shop.get("certifications", format="jsonl", **query).text.splitlines()]
+
+
 def test_cash_stands_in_x_z_and_a_and_never_at_the_machine(shop: Shop) -> None:
-    """Deposits and withdrawals count beside what was paid in cash; the machine's counters do not move; the Z keeps them."""
+    """Deposits and withdrawals count beside what was paid in cash; the machine's counters do not move; the Z keeps them. In the
+    files of the journal each stands in its place and its Z, and adds to no total; who asks for one state gets no cash."""
     counters = shop.machines[0].counters
     answer = move(shop, BODY, key="cash-1")
     assert answer.status_code == 201, answer.text
@@ -33,6 +41,21 @@ def test_cash_stands_in_x_z_and_a_and_never_at_the_machine(shop: Shop) -> None:
     assert shop.get("cash", after=listed["movements"][0]["id"]).json()["movements"] == listed["movements"][1:]
     assert shop.close_period().json()["cash"] == expected
     assert shop.get("reports/x").json()["cash"] == {"deposits": 0, "withdrawals": 0, "expected": 0}
+    assert [(line["state"], line["zNumber"]) for line in journal_lines(shop)] == [
+        ("deposit", 1),
+        ("withdrawal", 1),
+        ("certified", 1),
+    ]
+    table = list(csv.DictReader(io.StringIO(shop.get("certifications", format="csv").text)))
+    assert [(row["state"], row["cash"], row["totalTtc"]) for row in table] == [
+        ("deposit", "20000", ""),
+        ("withdrawal", "-5000", ""),
+        ("certified", "", "15000"),
+    ]
+    sheet = shop.get("certifications", format="csv", dialect="excel-fr").content.decode("utf-8-sig")
+    first, *_ = csv.DictReader(io.StringIO(sheet), delimiter=";")
+    assert (first["État"], first["Mouvement de caisse"], first["Raison"]) == ("dépôt", "20000", "Fond de caisse")
+    assert len(journal_lines(shop, state="certified")) == 1
     ticket = shop.get("reports/z/1/ticket", lang="fr").text.replace("\N{NO-BREAK SPACE}", " ")
     assert "Attendu en caisse" in ticket
     shop.verify()

@@ -21,6 +21,6 @@ def command(config: Path | None) -> int:
     settings = load(config)
     check_files(settings)
     logs.configure(settings.logs.level, settings.logs.format)
-    from daemon.app import serve
+    from daemon.app.serve import serve
 
     return serve(settings)

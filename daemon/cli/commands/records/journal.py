@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
 
+from daemon.cli.commands.records.journal_file import FORMATS, write_journal
 from daemon.cli.commands.records.report import find_book
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.shared import (
@@ -17,7 +21,9 @@ from daemon.cli.shared import (
     print_table,
 )
 from daemon.core.ledger.attempt import AttemptState, Record
-from daemon.core.report.journal import Page, journal_record, told_reason
+from daemon.core.ledger.entries import Placed
+from daemon.core.report.cash import JournalCash, journal_cash, move_of
+from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
 from daemon.language import Text, ambient, tr
 from daemon.settings import load
@@ -33,16 +39,23 @@ STATES = {
     "refused": Text("refused"),
     "abandoned": Text("abandoned"),
     "disputed": Text("disputed"),
+    "deposit": Text("deposit"),
+    "withdrawal": Text("withdrawal"),
 }
+Line = tuple[Record | Placed, int]
+"""An attempt or a movement of cash, and its Z number, 0 while its period is open."""
 
 
 @click.command(
     "journal",
-    help=tr("The electronic journal, newest first: every attempt to certify, and what became of it."),
+    help=tr(
+        "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
+    ),
     epilog=examples(
         "mcfd journal",
         "mcfd journal --number FV-2026-0001",
         "mcfd journal --from 2026-11-20 --to 2026-11-20 --state refused",
+        "mcfd journal --from 2026-01-01 --output journal.csv --format excel-fr",
     ),
 )
 @config_option
@@ -54,6 +67,13 @@ STATES = {
 @click.option("--state", type=click.Choice(get_args(AttemptState)), default=None, help=tr("Only what ended so."))
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help=tr("Lines at the most."))
 @click.option("--test", is_flag=True, help=tr("Those of the sandbox."))
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar=tr("FILE"),
+    help=tr("Write the whole range into this file instead, oldest first."),
+)
+@click.option("--format", "form", type=click.Choice(FORMATS), default=None, help=tr("With --output; otherwise csv."))
 @json_option
 def command(
     *,
@@ -66,39 +86,74 @@ def command(
     state: AttemptState | None,
     limit: int,
     test: bool,
+    output: Path | None,
+    form: str | None,
     as_json: bool,
 ) -> None:
+    if output is None and form is not None:
+        raise click.UsageError(tr("means something only with {other}", other="--output"))
+    if output is not None and (code or as_json):
+        raise click.UsageError(tr("a file holds a range: not with --code or --json"))
     settings = load(config)
     start, end = EVER
     if from_ or to or not (number or code):
         start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
+    page = Page(start, end, number=number, state=state, limit=limit)
+    if output is not None:
+        write_journal(settings, nim, page, output, form or "csv", test=test)
+        return
 
-    async def job(store: Store) -> tuple[Book, list[tuple[Record, int]]]:
+    async def job(store: Store) -> tuple[Book, list[Line]]:
         book = await find_book(store, settings, nim, test=test)
         if code:
             found = await store.journal.by_code(book, code.replace("-", ""))
-            records = [found] if found else []
-        else:
-            page = Page(start, end, number=number, state=state, limit=limit)
-            records = list(await store.journal.page(book, page))
-        periods = await store.journal.periods(book, records) if records else ()
-        return book, list(zip(records, periods, strict=True))
+            return book, await _dated(store, book, [found] if found else [])
+        lines = await _dated(store, book, await store.journal.page(book, page))
+        if not (number or state):
+            lines = [*lines, *await _moved(store, book, page)]
+        return book, sorted(lines, key=_place, reverse=True)[:limit]
 
     book, found = with_ledger(settings, job)
     if as_json:
-        print_json([journal_record(record, z_number, book.nim) for record, z_number in found])
+        print_json([_told(line, book.nim) for line in found])
         return
     zone = settings.reports.zone
-    rows = [
-        (
-            moment(record.ended_at or record.begun_at, zone),
-            record.number,
-            record.type,
-            record.total_ttc,
-            tr(STATES[record.state]),
-            z_number or "",
-            record.code or told_reason(record, ambient()),
-        )
-        for record, z_number in found
-    ]
-    print_table((tr("TIME"), tr("NUMBER"), tr("TYPE"), tr("TOTAL"), tr("STATE"), "Z", tr("CODE OR REASON")), rows)
+    heads = (tr("TIME"), tr("NUMBER"), tr("TYPE"), tr("TOTAL"), tr("STATE"), "Z", tr("CODE OR REASON"))
+    print_table(heads, [_row(line, zone) for line in found])
+
+
+async def _dated(store: Store, book: Book, records: Sequence[Record]) -> list[Line]:
+    return list(zip(records, await store.journal.periods(book, records), strict=True)) if records else []
+
+
+async def _moved(store: Store, book: Book, page: Page) -> list[Line]:
+    moves = await store.ledger.newest_moves(book, start=page.start, end=page.end, limit=page.limit)
+    return list(zip(moves, await store.ledger.periods_of_moves(book, moves), strict=True))
+
+
+def _place(line: Line) -> tuple[int, int]:
+    """In the order of the book; what has not ended is the newest."""
+    entry, _ = line
+    return (entry.seq or sys.maxsize, 0) if isinstance(entry, Record) else (entry.after_seq, entry.id)
+
+
+def _told(line: Line, nim: str) -> JournalRecord | JournalCash:
+    entry, z_number = line
+    return journal_record(entry, z_number, nim) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
+
+
+def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
+    entry, z_number = line
+    if not isinstance(entry, Record):
+        move = move_of(entry)
+        amount = move.amount if move.kind == "deposit" else -move.amount
+        return moment(entry.at, zone), "", "", amount, tr(STATES[move.kind]), z_number or "", move.reason
+    return (
+        moment(entry.ended_at or entry.begun_at, zone),
+        entry.number,
+        entry.type,
+        entry.total_ttc,
+        tr(STATES[entry.state]),
+        z_number or "",
+        entry.code or told_reason(entry, ambient()),
+    )

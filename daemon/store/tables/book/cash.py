@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
@@ -33,3 +34,16 @@ def cash_moves(
 ) -> list[Placed]:
     """Oldest first; go on with `after` = the id of the last one."""
     return [Placed(*row) for row in connection.execute(_SQL["list"], (book.id, start, end, after, limit))]
+
+
+def newest_moves(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Placed]:
+    """Newest first."""
+    return [Placed(*row) for row in connection.execute(_SQL["newest"], (book.id, start, end, limit))]
+
+
+def periods_of_moves(connection: sqlite3.Connection, book: Book, moves: Sequence[Placed]) -> list[int]:
+    """The Z number that each is in, 0 while it is in the open period."""
+    found: dict[int, int] = {}
+    for z_number in {move.after_z for move in moves}:
+        (found[z_number],) = connection.execute(_SQL["z_after"], (book.id, z_number)).fetchone()
+    return [found[move.after_z] for move in moves]

@@ -19,3 +19,11 @@ WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND a
 SELECT {columns} FROM entry
 WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2 AND at < ?3 AND id > ?4
 ORDER BY id LIMIT ?5;
+
+-- name: newest
+SELECT {columns} FROM entry
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2 AND at < ?3
+ORDER BY id DESC LIMIT ?4;
+
+-- name: z_after
+SELECT coalesce(min(z_number), 0) FROM closure WHERE book_id = ? AND z_number > ?;

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 from support.command import BIN, NIM, Command
 from support.ledgers.ledger import Till, opened
+
+from daemon.core.ledger.entries import CashMove
 
 
 @pytest.fixture
@@ -62,6 +65,54 @@ def test_the_journal(mcfd):
     french = mcfd.run("journal", "--from", "2020-01-01", env={"LC_ALL": "C.UTF-8"}).stdout
     assert french.startswith("HEURE")
     assert french.count("certifiée") == 3
+
+
+async def test_cash_in_the_journal(tmp_path):
+    """Movements of cash stand between the sales, newest first, with their Z; what was taken out is below 0. Not where a number or a
+    state is asked for, which only attempts have; and never more lines than were asked for."""
+    mcfd = Command(tmp_path)
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await moved(store, till, "deposit", 20_000)
+        await till.sell()
+        await store.ledger.aggregate(till.book)
+        await till.close()
+        await moved(store, till, "withdrawal", 5_000)
+    entries = mcfd.json("journal", "--from", "2020-01-01")
+    assert [(entry["state"], entry["zNumber"]) for entry in entries] == [
+        ("withdrawal", None),
+        ("certified", 1),
+        ("deposit", 1),
+    ]
+    assert [entry["state"] for entry in mcfd.json("journal", "--from", "2020-01-01", "--limit", "1")] == ["withdrawal"]
+    assert [entry["state"] for entry in mcfd.json("journal", "--from", "2020-01-01", "--state", "certified")] == [
+        "certified"
+    ]
+    french = mcfd.run("journal", "--from", "2020-01-01", env={"LC_ALL": "C.UTF-8"}).stdout
+    assert re.search(r"-5000 +retrait +Banque", french)
+    assert re.search(r"20000 +dépôt +1 +Banque", french)
+
+
+async def test_the_journal_as_a_file(mcfd):
+    """The whole range, oldest first, in the form of an accountant's program; a file that is there stays as it is, and of one that
+    could not be made nothing is left."""
+    for form, first in (("csv", "seq,state"), ("excel-fr", "\ufeffN° d'ordre;État"), ("jsonl", '{"seq":1,')):
+        target = mcfd.folder / f"journal.{form}"
+        told = mcfd.ok("journal", "--from", "2020-01-01", "--output", str(target), "--format", form)
+        assert told == f"written: {target} (3 line(s))\n"
+        assert target.read_text("utf-8").startswith(first)
+        assert mcfd.refused(1, "journal", "--output", str(target)) == f"{target} exists already"
+    missing = mcfd.folder / "none" / "journal.csv"
+    assert mcfd.refused(1, "journal", "--output", str(missing)).startswith(f"{missing} cannot be written")
+    mcfd.refused(1, "journal", "--nim", "EL99999999", "--output", str(mcfd.folder / "half"))
+    assert not (mcfd.folder / "half").exists()
+    wrong = mcfd.run("journal", "--format", "csv")
+    assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "mcfd: means something only with --output")
+
+
+async def moved(store, till, kind, amount):
+    move = CashMove(kind=kind, amount=amount, reason="Banque", operator_id="1", operator_name="Awa")
+    await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
 
 
 def test_a_machine_is_named_short_or_not_at_all(mcfd):

@@ -1,0 +1,34 @@
+"""The journal as a file beside the daemon: for a command, and for the page's yearly file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from daemon.core.ledger.book import Book
+from daemon.core.report.journal import Page
+from daemon.store.journal import Journal
+from daemon.store.ledger import Ledger
+from daemon.usecases.reports import journal_files
+from daemon.usecases.reports.journal import JournalSource
+
+EXCEL_FR: Final = "excel-fr"
+
+
+@dataclass(frozen=True)
+class BesideTheDaemon:
+    """A `JournalSource`: it reads what the daemon writes, and holds up no till."""
+
+    book: Book
+    journal: Journal
+    ledger: Ledger
+    waiting: int = 0
+
+
+def journal_pieces(source: JournalSource, page: Page, form: str, zone: tzinfo) -> AsyncGenerator[bytes, None]:
+    """`form` is csv, excel-fr or jsonl; headings first, where the form has them."""
+    if form == EXCEL_FR:
+        return journal_files.as_excel(source, page, zone=zone)
+    return journal_files.as_jsonl(source, page) if form == "jsonl" else journal_files.as_csv(source, page)
