@@ -1,3 +1,3 @@
-from support.hq.store import cluster, new_url, store
+from support.hq.store import box, cluster, new_url, store
 
-__all__ = ["cluster", "new_url", "store"]
+__all__ = ["box", "cluster", "new_url", "store"]

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import msgspec
 import pytest
-from support.hq.paper_box import PaperBox, event_of
+from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
+from support.receivers.vectors import event_of
 
-from exchange.closure import encode_closure
 from exchange.keys import PrivateKey, signing_key
 from exchange.receipt import is_receipt
 from exchange.signing import sign
@@ -124,7 +124,7 @@ def altered(box):
 
 def other_id(box):
     closure = box.close()
-    body = encode_closure(event_of(closure))
+    body = event_of(closure)
     return sign([box.key], "another", int(time.time()), body), body
 
 
@@ -181,7 +181,7 @@ def test_refused(hq, box, attack, status):
 def test_altered_figures_beside_the_body(hq, box):
     """A figure that was altered everywhere but in the body as stored is refused even when it is signed."""
     closure = box.close()
-    content = encode_closure(event_of(closure)).replace(b'"total_ttc":16000', b'"total_ttc":99', 1)
+    content = event_of(closure).replace(b'"total_ttc":16000', b'"total_ttc":99', 1)
     sent = sign([box.key], closure.report_id, int(time.time()), content), content
     assert hq.post("/closures", sent).status_code == 400
 

@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import event, select, text
 from support.hq.paper_box import PaperBox
-from support.hq.store import NOW, UTC, received, take
+from support.hq.store import NOW, UTC, open_findings, received, take
 
 from exchange.closure import Counters
 from headquarters.core.reception import Message, receive
@@ -22,17 +22,6 @@ from headquarters.store.migrations import first
 from headquarters.store.presences import Word
 from headquarters.store.register import Ring
 from headquarters.store.store import Store
-
-
-@pytest.fixture
-def box(store):
-    box = PaperBox()
-    store.register.add(box.nim, box.key.public, now=NOW)
-    return box
-
-
-def open_findings(store):
-    return sorted((finding.kind, *finding.facts.values()) for finding in store.findings.listed(is_open=True))
 
 
 def test_migrations_make_the_tables(store):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, take
+from support.hq.store import NOW, open_findings, take
 
 from exchange.closure import Gap
 from exchange.presence import Wanted
@@ -17,20 +17,9 @@ from headquarters.store.store import Store
 LATER = EVENING + 30 * DAY
 
 
-@pytest.fixture
-def box(store):
-    box = PaperBox()
-    store.register.add(box.nim, box.key.public, now=NOW)
-    return box
-
-
 def another_ledger(box):
     """The same machine and key, and a ledger that begins anew."""
     return PaperBox(box.nim, key=box.key, seed="after the loss")
-
-
-def open_findings(store):
-    return sorted((finding.kind, *finding.facts.values()) for finding in store.findings.listed(is_open=True))
 
 
 def say(store, box, now=LATER):

@@ -30,9 +30,7 @@ async def test_nothing_is_certified_over_a_doubt_that_cannot_be_stored(tmp_path:
         await shop.connected()
         shop.session.plan.add("nonsense@38#1")
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
-        await shop.held_at(LAST)
-        await shop.disk(writable=False)
-        shop.resume()
+        await shop.disk_lost_at(LAST)
         await asyncio.sleep(0.2)
         await shop.disk(writable=True)
         answers = await asyncio.gather(*sales)
@@ -45,9 +43,7 @@ async def test_an_outcome_that_is_being_stored_is_not_taken_for_a_strangers_work
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A"))
-        await shop.held_at(LAST)
-        await shop.disk(writable=False)
-        shop.resume()
+        await shop.disk_lost_at(LAST)
         await shop.until(lambda: shop.on_machine, "certified on the machine")
         await asyncio.sleep(0.05)
         shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
@@ -99,9 +95,7 @@ async def test_nothing_is_certified_over_an_outcome_that_is_not_stored(tmp_path:
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
-        await shop.held_at(LAST)
-        await shop.disk(writable=False)
-        shop.resume()
+        await shop.disk_lost_at(LAST)
         await shop.until(lambda: shop.session.machine.stage is Stage.PAID and shop.on_machine, "B ready to be closed")
         await asyncio.sleep(0.1)
         assert [entry.number for entry in shop.on_machine] == ["A"]
@@ -143,9 +137,7 @@ async def test_an_invoice_whose_line_was_lost_while_it_waited_for_the_disk_is_no
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
-        await shop.held_at(LAST)
-        await shop.disk(writable=False)
-        shop.resume()
+        await shop.disk_lost_at(LAST)
         await shop.until(lambda: shop.session.machine.stage is Stage.PAID and shop.on_machine, "B ready to be closed")
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.port.pump()

@@ -178,6 +178,12 @@ class MemoryShop:
         self.session.pause_at(point)
         await self.until(lambda: self.session.held == point, f"the machine at {point}")
 
+    async def disk_lost_at(self, next_frame: int) -> None:
+        """The disk refuses every write from the moment on at which that frame is about to reach the machine."""
+        await self.held_at(next_frame)
+        await self.disk(writable=False)
+        self.resume()
+
     async def held_until(self, next_frame: int, let_go: Callable[[], object]) -> None:
         """From one point to the next."""
         held = asyncio.ensure_future(self.held_at(next_frame))

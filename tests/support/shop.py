@@ -294,6 +294,13 @@ class Shop:
     def close_period(self, *, key: str = "", mode: Mode = "live", nim: str = NIM) -> httpx.Response:
         return self.http.post(f"/v1/mcf/{nim}/reports/z", json={}, headers=self.headers(mode, nim, key))
 
+    def closed(self) -> dict[str, Any]:
+        """The Z of the period that it closes."""
+        answer = self.close_period()
+        assert answer.status_code == 201, answer.text
+        report: dict[str, Any] = answer.json()
+        return report
+
     def get(self, path: str, *, mode: Mode = "live", nim: str = NIM, **query: Any) -> httpx.Response:
         return self.http.get(f"/v1/mcf/{nim}/{path}", params=query, headers=self.headers(mode, nim))
 

@@ -71,16 +71,9 @@ def mixed(number: str) -> dict[str, Any]:
     return invoice(number, items=items, payments=[{"method": "E", "amount": 1300}])
 
 
-def close(shop: Shop) -> dict[str, Any]:
-    answer = shop.close_period()
-    assert answer.status_code == 201, answer.text
-    report: dict[str, Any] = answer.json()
-    return report
-
-
 def test_x_shows_the_open_period(shop: Shop) -> None:
     """Totals, breakdown by group and by type, and the FVC range, since the last Z."""
-    last = close(shop)
+    last = shop.closed()
     first = certified(shop.certify(mixed(fresh())))
     second = certified(shop.certify(invoice(fresh(), 2000, invoiceType="FT")))
     report = shop.x_with(2)
@@ -103,7 +96,7 @@ def test_x_shows_the_open_period(shop: Shop) -> None:
 
 def test_x_closes_nothing_and_may_be_repeated_at_will(shop: Shop) -> None:
     """Ten X in a row: the same totals, the same start, no Z number used."""
-    close(shop)
+    shop.closed()
     certified(shop.certify(invoice(fresh())))
     first = shop.x_with(1)
     for _ in range(10):
@@ -111,16 +104,16 @@ def test_x_closes_nothing_and_may_be_repeated_at_will(shop: Shop) -> None:
         assert answer.status_code == 200
         assert {**answer.json(), "period_end": ""} == {**first, "period_end": ""}
     before = shop.get("reports").json()["count"]
-    assert close(shop)["certs_count"] == 1
+    assert shop.closed()["certs_count"] == 1
     assert shop.get("reports").json()["count"] == before + 1
 
 
 def test_z_freezes_the_period_and_starts_an_empty_one(shop: Shop) -> None:
     """201; the figures of X with a number, a UUID, an instant and the machine's counters; then X is empty and begins there."""
-    close(shop)
+    shop.closed()
     receipt = certified(shop.certify(mixed(fresh())))
     x = shop.x_with(1)
-    z = close(shop)
+    z = shop.closed()
     assert has(Z_FIELDS, z)
     assert has(COUNTERS, z["mcf_counters"])
     assert z["kind"] == "Z"
@@ -137,7 +130,7 @@ def test_z_freezes_the_period_and_starts_an_empty_one(shop: Shop) -> None:
 
 def test_z_numbers_are_sequential_and_a_z_cannot_be_replayed(shop: Shop) -> None:
     """Each call closes a new period with the next number and an id of its own."""
-    closures = [close(shop) for _ in range(3)]
+    closures = [shop.closed() for _ in range(3)]
     numbers = [z["z_number"] for z in closures]
     assert numbers == list(range(numbers[0], numbers[0] + 3))
     assert len({z["report_id"] for z in closures}) == 3
@@ -156,9 +149,9 @@ def test_z_takes_an_empty_body_or_an_empty_object(shop: Shop) -> None:
 
 def test_a_aggregates_a_range_and_lists_its_closures(shop: Shop) -> None:
     """Certifications of the range, closed or not, and a summary of each Z in it."""
-    close(shop)
+    shop.closed()
     receipt = certified(shop.certify(mixed(fresh())))
-    z = close(shop)
+    z = shop.closed()
     certified(shop.certify(invoice(fresh(), 2000)))
     shop.x_with(1)
     report = shop.get("reports/a", **{"from": receipt["certifiedAt"]}).json()
@@ -180,7 +173,7 @@ def test_the_default_range_of_a_is_the_last_31_days(shop: Shop) -> None:
 
 def test_the_history_lists_the_stored_closures(shop: Shop) -> None:
     """`nim`, `count` and the closures as they were stored, so that a client can import them again."""
-    z = close(shop)
+    z = shop.closed()
     answer = shop.get("reports")
     assert answer.status_code == 200
     history = answer.json()
@@ -195,7 +188,7 @@ def test_the_history_lists_the_stored_closures(shop: Shop) -> None:
 
 def test_timestamps_of_reports_are_rfc_3339_in_utc(shop: Shop) -> None:
     """Period, creation, range: all of them, in every report."""
-    z = close(shop)
+    z = shop.closed()
     a = shop.get("reports/a").json()
     found = [z["period_start"], z["period_end"], z["created_at"], a["from"], a["to"]]
     found += [entry[name] for entry in a["closures"] for name in ("period_start", "period_end")]

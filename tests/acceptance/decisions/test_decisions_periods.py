@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.shop import Shop, invoice, wait_for
@@ -23,16 +22,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop.start()
 
 
-def close(shop: Shop) -> dict[str, Any]:
-    answer = shop.close_period()
-    assert answer.status_code == 201, answer.text
-    report: dict[str, Any] = answer.json()
-    return report
-
-
 def test_decision_13_a_certification_enters_within_three_seconds(shop: Shop) -> None:
     """The answer does not wait for the tick; X and A show the old state together, then the new one together."""
-    since = close(shop)["created_at"]
+    since = shop.closed()["created_at"]
     began = time.monotonic()
     certified(shop.certify(invoice(fresh())))
     answered = time.monotonic()
@@ -49,24 +41,24 @@ def test_decision_13_a_certification_enters_within_three_seconds(shop: Shop) -> 
 
 def test_decision_14_z_brings_in_what_the_tick_has_not(shop: Shop) -> None:
     """A Z right after a certification has it, and the totals after it do not."""
-    close(shop)
+    shop.closed()
     receipt = certified(shop.certify(invoice(fresh())))
-    z = close(shop)
+    z = shop.closed()
     assert (z["certs_count"], z["total_ttc"], z["fvc_end"]) == (1, 15000, receipt["fvc"])
     assert shop.get("reports/x").json()["certs_count"] == 0
-    assert close(shop)["certs_count"] == 0
+    assert shop.closed()["certs_count"] == 0
 
 
 def test_decision_14_each_certification_is_in_exactly_one_z(shop: Shop) -> None:
     """Three tills sell while the periods are closed: the Z partition the sales by their order on the machine, and at no Z does
     the machine know more than the Z has (nothing is certified while one is taken)."""
-    first = close(shop)
+    first = shop.closed()
     bodies = [invoice(fresh(), price) for price in range(100, 145)]
     with ThreadPoolExecutor(4) as tills:
         sales = tills.map(shop.certify, bodies)
-        closures = list(tills.map(lambda _: close(shop), range(6)))
+        closures = list(tills.map(lambda _: shop.closed(), range(6)))
         receipts = {receipt["fvc"]: receipt for receipt in map(certified, sales)}
-    closures.append(close(shop))
+    closures.append(shop.closed())
     closures.sort(key=lambda z: z["z_number"])
     assert sum(z["certs_count"] for z in closures) == len(bodies)
     for before, z in itertools.pairwise([first, *closures]):
@@ -81,7 +73,7 @@ def test_decision_14_each_certification_is_in_exactly_one_z(shop: Shop) -> None:
 
 def test_decision_15_a_z_needs_the_machine(shop: Shop) -> None:
     """Away, or silent in the middle of it: 503 with `Retry-After`, nothing closed, no number used, the period goes on."""
-    machine, last = shop.machines[0], close(shop)
+    machine, last = shop.machines[0], shop.closed()
     certified(shop.certify(invoice(fresh())))
     before = rows(shop)
     machine.order("silence")
@@ -95,7 +87,7 @@ def test_decision_15_a_z_needs_the_machine(shop: Shop) -> None:
     assert rows(shop) == before
     machine.order("plug")
     wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
-    z = close(shop)
+    z = shop.closed()
     assert (z["z_number"], z["certs_count"]) == (last["z_number"] + 1, 1)
     assert z["period_start"] == last["period_end"]
 
@@ -114,7 +106,7 @@ def test_decision_21_the_box_s_clock_counts_and_the_difference_is_told(tmp_path:
         assert shop.events("clock.drift")[-1]["seconds"] in range(-1805, -1794)
         at = datetime.fromisoformat(certified(shop.certify(invoice(fresh())))["certifiedAt"])
         assert abs(at - datetime.now(UTC)) < timedelta(seconds=10)
-        created = datetime.fromisoformat(close(shop)["created_at"])
+        created = datetime.fromisoformat(shop.closed()["created_at"])
         assert abs(created - datetime.now(UTC)) < timedelta(seconds=10)
 
 
@@ -128,7 +120,7 @@ def test_decision_21_time_never_goes_backwards(tmp_path: Path) -> None:
             machine.order("clock", offset=offset)
             wait_for(lambda offset=offset: abs(drift(shop) + offset) < 5)
             times.append(certified(shop.certify(invoice(fresh())))["certifiedAt"])
-            closures.append(close(shop))
+            closures.append(shop.closed())
         assert times == sorted(times)
         for z in closures:
             assert z["period_start"] <= z["period_end"] == z["created_at"]

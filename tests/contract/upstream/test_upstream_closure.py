@@ -104,12 +104,18 @@ async def test_the_same_bytes_later(path):
         assert (await sent(store, till))[:3] == first
 
 
-async def test_a_ledger_that_was_put_back(path, tmp_path):
-    """It is the same ledger in another epoch: closures from before keep theirs, those made since have the new one."""
-    copy = tmp_path / "copy"
+async def copied_after_a_closure(path) -> Path:
+    """A copy of a ledger of one Z, made then."""
+    copy = path.with_name("copy")
     async with opened(path) as store:
         await (await Till.of(store)).close()
     backup(path, copy, at=START)
+    return copy
+
+
+async def test_a_ledger_that_was_put_back(path):
+    """It is the same ledger in another epoch: closures from before keep theirs, those made since have the new one."""
+    copy = await copied_after_a_closure(path)
     async with opened(path) as store:
         lost = await Till.of(store)
         await lost.close()
@@ -129,16 +135,13 @@ async def test_a_ledger_that_was_put_back(path, tmp_path):
     assert min(epochs) > gone.epoch
 
 
-async def test_numbers_that_a_lost_ledger_gave(path, tmp_path):
+async def test_numbers_that_a_lost_ledger_gave(path):
     """After a restore the next Z names the numbers that this ledger will never send; the ones before and after it name none."""
-    copy = tmp_path / "copy"
-    async with opened(path) as store:
-        await (await Till.of(store)).close()
-    backup(path, copy, at=START)
+    copy = await copied_after_a_closure(path)
     async with opened(path) as store:
         lost = await Till.of(store)
-        await lost.close()
-        await lost.close()
+        for _ in range(2):
+            await lost.close()
     restore(copy, path, at=START + DAY)
     async with opened(path) as store:
         till = await Till.of(store)

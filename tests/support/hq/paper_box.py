@@ -8,18 +8,15 @@ import uuid
 from typing import Any
 
 import msgspec
+from support.receivers.vectors import event_of, proven
 
-from exchange.chain import GENESIS, closure_head
+from exchange.chain import GENESIS
 from exchange.closure import (
-    TYPES,
     Closure,
-    ClosureEvent,
     Counters,
     GroupTotal,
     PaymentTotal,
     TypeTotal,
-    encode_closure,
-    link_of,
 )
 from exchange.instants import instant_text
 from exchange.keys import PrivateKey
@@ -28,11 +25,6 @@ from exchange.signing import sign
 
 EVENING = 1_765_044_000_000  # 2025-12-06T18:00:00Z
 DAY = 86_400_000
-BODY = (
-    *("kind", "nim", "certs_count", "total_ttc", "total_ht", "total_tva", "by_group", "by_type", "by_payment"),
-    *("credit_notes", "incomplete", "period_start", "period_end", "fvc_start", "fvc_end", "z_number", "report_id"),
-    *("created_at", "mcf_counters", "unexplained", "chain_previous"),
-)
 
 
 class PaperBox:
@@ -103,7 +95,7 @@ class PaperBox:
         self, closure: Closure, now: int | None = None, key: PrivateKey | None = None
     ) -> tuple[dict[str, str], bytes]:
         """Headers and body, as they go."""
-        body = encode_closure(event_of(closure))
+        body = event_of(closure)
         return sign([key or self.key], closure.report_id, int(now or time.time()), body), body
 
     def presence(self, at: int | None = None, **changes: Any) -> Presence:
@@ -125,25 +117,3 @@ class PaperBox:
     def sent_presence(self, presence: Presence, now: int | None = None) -> tuple[dict[str, str], bytes]:
         body = encode_presence(presence)
         return sign([self.key], str(uuid.uuid4()), int(now or time.time()), body), body
-
-
-def proven(closure: Closure) -> Closure:
-    """With its body as stored, and the head over it."""
-    plain = msgspec.to_builtins(closure)
-    body = msgspec.json.encode({name: plain[name] for name in BODY}).decode()
-    closure = msgspec.structs.replace(closure, body=body)
-    head = closure_head(bytes.fromhex(closure.chain_previous), link_of(closure)).hex()
-    return msgspec.structs.replace(closure, chain_head=head)
-
-
-def event_of(closure: Closure) -> ClosureEvent:
-    return ClosureEvent(
-        specversion="1.0",
-        id=closure.report_id,
-        source=f"/mcf/{closure.nim}",
-        type=TYPES[closure.mode],
-        subject=str(closure.z_number),
-        time=closure.created_at,
-        datacontenttype="application/json",
-        data=closure,
-    )

@@ -7,7 +7,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from support.hq.paper_box import EVENING
+from support.hq.paper_box import EVENING, PaperBox
 from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
@@ -49,6 +49,14 @@ def store(new_url):
     store.close()
 
 
+@pytest.fixture
+def box(store):
+    """A shop that headquarters knows."""
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=NOW)
+    return box
+
+
 def received(box, closure, store):
     headers, body = box.sent(closure)
     message = Message(via="https", headers=headers, body=body)
@@ -57,3 +65,7 @@ def received(box, closure, store):
 
 def take(store, box, *closures, now=NOW):
     return store.closures.take([received(box, closure, store) for closure in closures], now=now)
+
+
+def open_findings(store):
+    return sorted((finding.kind, *finding.facts.values()) for finding in store.findings.listed(is_open=True))

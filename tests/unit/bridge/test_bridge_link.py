@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, ScriptedPort, answer
 
-from bridge.errors import LineDown, PortVanished
+from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.link import Link, Timers
 
 
@@ -196,14 +197,19 @@ async def test_callers_take_turns() -> None:
     assert len(port.written) == 3
 
 
+async def lost_on_the_line(link: Link, lose: Callable[[], object], error: type[LinkEnded], match: str) -> LinkEnded:
+    """What a command that is on the line ends with."""
+    asyncio.get_running_loop().call_later(0.01, lose)
+    with pytest.raises(error, match=match) as lost:
+        await link.exchange(0xC1)
+    return lost.value
+
+
 async def test_a_vanished_port_ends_the_command_and_the_link() -> None:
     """PortVanished at once, with `sent` for the command on the line and without for those after it."""
     port = ScriptedPort()
     link = link_over(port, PATIENT)
-    asyncio.get_running_loop().call_later(0.01, port.vanish)
-    with pytest.raises(PortVanished, match="unplugged") as lost:
-        await link.exchange(0xC1)
-    assert lost.value.sent
+    assert (await lost_on_the_line(link, port.vanish, PortVanished, "unplugged")).sent
     with pytest.raises(PortVanished) as again:
         await link.exchange(0xC1)
     assert not again.value.sent
@@ -250,10 +256,7 @@ async def test_closing_the_link_ends_what_is_on_it() -> None:
     """`close` is final, repeatable, and tells the caller on the line."""
     port = ScriptedPort()
     link = link_over(port, PATIENT)
-    asyncio.get_running_loop().call_later(0.01, link.close)
-    with pytest.raises(LineDown, match="closed") as closed:
-        await link.exchange(0xC1)
-    assert closed.value.sent
+    assert (await lost_on_the_line(link, link.close, LineDown, "closed")).sent
     link.close()
     assert port.is_closed
 

@@ -13,21 +13,6 @@ from support.ledgers.ledger import Till, opened
 from daemon.core.ledger.entries import CashMove
 
 
-@pytest.fixture
-async def mcfd(tmp_path):
-    """A ledger with two sales, a Z, another sale, and a refused attempt in it."""
-    command = Command(tmp_path)
-    async with opened(command.ledger) as store:
-        till = await Till.of(store)
-        await till.sell()
-        await till.sell(600, "A")
-        await store.ledger.aggregate(till.book)
-        await till.close()
-        await till.sell()
-        await store.ledger.aggregate(till.book)
-    return command
-
-
 def plain(text):
     return text.replace("\N{NO-BREAK SPACE}", " ")
 

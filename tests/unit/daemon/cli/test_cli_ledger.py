@@ -1,24 +1,9 @@
 import shutil
 
-import pytest
-from support.command import NIM, Command
+from support.command import NIM
 from support.ledgers.ledger import Till, opened, tamper
 
 from daemon.store.sqlite.lock import LedgerLock
-
-
-@pytest.fixture
-async def mcfd(tmp_path):
-    """A ledger with two sales, a Z and another sale in it."""
-    command = Command(tmp_path)
-    async with opened(command.ledger) as store:
-        till = await Till.of(store)
-        await till.sell()
-        await till.sell(600, "A")
-        await store.ledger.aggregate(till.book)
-        await till.close()
-        await till.sell()
-    return command
 
 
 def test_a_sound_ledger(mcfd):

@@ -6,14 +6,16 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
+from support.api import record
 from support.line.scripted_line import ScriptedPort, answer
 
 from bridge import errors as bridge
 from bridge.link import Link, Timers
 from bridge.machine import Machine, handshake
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused
-from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.invoice.invoice import Comment, Invoice, Payment
 from daemon.core.machine.state import FiscalCounters
 from daemon.machines.adapter import ConnectedMachine, translated
 from simulator.line.memory_port import MemoryPort
@@ -68,21 +70,9 @@ def test_what_is_not_the_bridge_s_passes() -> None:
         raise KeyError
 
 
-def invoice(number: str = "F-1") -> Invoice:
-    return Invoice(
-        number=number,
-        type="FV",
-        price_mode="TTC",
-        operator_id="1",
-        operator_name="Awa",
-        isf="1",
-        customer=Customer(),
-        items=(Item("Riz", "B", 1800, 1_500_000, 1000, 15000, 15000),),
-        payments=(Payment("E", 15000),),
-        taxes=(TaxLine("B", 1800, 12712, 2288, 15000),),
-        total_ttc=15000,
-        comments=(Comment("A", "Merci"),),
-    )
+def invoice() -> Invoice:
+    """A sale of 15 000 in group B, with a comment."""
+    return msgspec.structs.replace(record().invoice, comments=(Comment("A", "Merci"),))
 
 
 @pytest.fixture

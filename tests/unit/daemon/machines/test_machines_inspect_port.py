@@ -33,41 +33,35 @@ class Scripted:
             self._terminal.say(encode(Reply(event.seq, event.cmd, self._answers[event.cmd])))
 
 
-async def test_only_what_reads_is_sent() -> None:
-    """C1h, C2h and 2Bh, and nothing else; all of it is told."""
+async def read(link: bytes, taxpayer: bytes) -> tuple[PortReading, set[int]]:
+    """What is found on a machine that answers C2h and 2Bh so, and what it was asked."""
     terminal = Terminal()
-    machine = Scripted(terminal, {0xC1: STATE, 0xC2: b"6,7,20260114120000,DIS", 0x2B: b"MAISON FASO"})
+    machine = Scripted(terminal, {0xC1: STATE, 0xC2: link, 0x2B: taxpayer})
     try:
         found = await look(Path(terminal.path))
     finally:
         terminal.hang_up()
     assert isinstance(found, PortReading)
-    assert set(machine.asked) == READS
+    return found, set(machine.asked)
+
+
+async def test_only_what_reads_is_sent() -> None:
+    """C1h, C2h and 2Bh, and nothing else; all of it is told."""
+    found, asked = await read(b"6,7,20260114120000,DIS", b"MAISON FASO")
+    assert asked == READS
     assert (found.state.nim, found.link.held, found.taxpayer[0]) == ("EL02000015-1", 7, "MAISON FASO")
 
 
 async def test_a_server_link_that_cannot_be_read_makes_no_stranger_of_a_machine() -> None:
     """C1h was a machine's: what C2h says in a way of its own is told in its stead."""
-    terminal = Terminal()
-    Scripted(terminal, {0xC1: STATE, 0xC2: b"no session", 0x2B: b"MAISON FASO"})
-    try:
-        found = await look(Path(terminal.path))
-    finally:
-        terminal.hang_up()
-    assert isinstance(found, PortReading)
+    found, _ = await read(b"no session", b"MAISON FASO")
     assert "no session" in found.link.error
     assert found.taxpayer[0] == "MAISON FASO"
 
 
 async def test_a_machine_that_knows_neither_server_nor_taxpayer() -> None:
     """One that is not activated may refuse C2h and 2Bh: it is a machine all the same, and its own words are kept."""
-    terminal = Terminal()
-    Scripted(terminal, {0xC1: STATE, 0xC2: b"E:Not activated", 0x2B: b"E:Not activated"})
-    try:
-        found = await look(Path(terminal.path))
-    finally:
-        terminal.hang_up()
-    assert isinstance(found, PortReading)
+    found, _ = await read(b"E:Not activated", b"E:Not activated")
     assert (found.link.last_contact, found.link.error, found.taxpayer) == ("", "Not activated", ("",) * 6)
 
 

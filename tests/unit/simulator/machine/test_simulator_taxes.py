@@ -8,6 +8,7 @@ from math import floor
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.vat import PUT_ON, TAKEN_OUT
 
 from simulator.machine.command_data import GROUPS, Line
 from simulator.machine.refusal import Refusal
@@ -20,28 +21,14 @@ def half_up(value: Fraction) -> int:
     return floor(value + Fraction(1, 2))
 
 
-@pytest.mark.parametrize(
-    ("ttc", "rate", "ht", "tva"),
-    [
-        (15_000, 1800, 12_712, 2288),
-        (1000, 1800, 847, 153),
-        (11, 1000, 10, 1),
-        (1, 1800, 1, 0),
-        (1000, 0, 1000, 0),
-        # exactly a half: 3 * 100 / 120 = 2.5 and 1 * 100 / 200 = 0.5 go up
-        (3, 2000, 3, 0),
-        (1, 10_000, 1, 0),
-    ],
-)
+@pytest.mark.parametrize(("ttc", "rate", "ht", "tva"), TAKEN_OUT)
 def test_ttc_is_split_as_the_rules_say(ttc, rate, ht, tva):
     """`ht = ttc × 100 / (100 + rate)` rounded half up; the examples of fiscal-rules.md among them."""
     share = split(ttc, rate, "TTC")
     assert (share.ht, share.tva, share.ttc) == (ht * 100, tva * 100, ttc * 100)
 
 
-@pytest.mark.parametrize(
-    ("ht", "rate", "tva"), [(25, 1000, 3), (24, 1000, 2), (75, 1800, 14), (12_712, 1800, 2288), (25, 1800, 5)]
-)
+@pytest.mark.parametrize(("ht", "rate", "tva"), PUT_ON)
 def test_ht_gets_its_vat_half_up(ht, rate, tva):
     """25 at 10 % is 2.5 and becomes 3; 25 at 18 % is 4.5 and becomes 5."""
     assert split(ht, rate, "HT").tva == tva * 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,70 +62,61 @@ def test_a_frame() -> None:
     assert events.frame(event, 1_765_000_000).startswith(b"id: 1765000000-7\nevent: ")
 
 
+@asynccontextmanager
+async def listening(served: Served, request: bytes = REQUEST) -> AsyncIterator[asyncio.StreamReader]:
+    """A stream that was asked for, from its first byte."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    try:
+        writer.write(request)
+        async with asyncio.timeout(30):
+            yield reader
+    finally:
+        writer.close()
+
+
+@pytest.fixture
+def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "BEAT", 0.02)
+
+
 async def test_a_listener_from_another_ledger_is_told(serve: Serve, deps: dict[str, Any], till: Till) -> None:
     """The first thing that a stream says which cannot go on where it was is `reset`, with the id to come back with."""
     await till.sell()
-    served = await serve(**deps)
-    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    try:
-        writer.write(REQUEST.replace(b"Last-Event-ID: 0", b"Last-Event-ID: 1764000000-1"))
-        async with asyncio.timeout(30):
-            await reader.readuntil(b": mcfd\n\n")
-            told = await reader.readuntil(b"\n\n")
-    finally:
-        writer.close()
+    elsewhere = REQUEST.replace(b"Last-Event-ID: 0", b"Last-Event-ID: 1764000000-1")
+    async with listening(await serve(**deps), elsewhere) as reader:
+        await reader.readuntil(b": mcfd\n\n")
+        told = await reader.readuntil(b"\n\n")
     assert b"id: 1\nevent: reset\ndata: {" in told
     assert b'"reason":"restored"' in told
 
 
-async def test_a_quiet_stream_beats(serve: Serve, deps: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("quick_beats")
+async def test_a_quiet_stream_beats(serve: Serve, deps: dict[str, Any]) -> None:
     """A comment, so that both ends notice a dead connection, and clients need not know."""
-    monkeypatch.setattr(events, "BEAT", 0.02)
-    served = await serve(**deps)
-    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    try:
-        writer.write(REQUEST)
-        async with asyncio.timeout(30):
-            await reader.readuntil(b": mcfd\n\n")
-            for _ in range(3):
-                await reader.readuntil(b"\n:\n\n")
-    finally:
-        writer.close()
+    async with listening(await serve(**deps)) as reader:
+        await reader.readuntil(b": mcfd\n\n")
+        for _ in range(3):
+            await reader.readuntil(b"\n:\n\n")
 
 
-async def test_a_client_of_http_1_0_gets_no_chunks(
-    serve: Serve, deps: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("quick_beats")
+async def test_a_client_of_http_1_0_gets_no_chunks(serve: Serve, deps: dict[str, Any]) -> None:
     """It would take their lengths for text: the stream follows the head as it is, and ends with the connection."""
-    monkeypatch.setattr(events, "BEAT", 0.02)
-    served = await serve(**deps)
-    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    try:
-        writer.write(REQUEST.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Host", b"Connection: keep-alive\r\nHost"))
-        async with asyncio.timeout(30):
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            assert b"transfer-encoding" not in head
-            assert b"connection: close" in head
-            assert (await reader.readuntil(b"\n:\n\n")).startswith(b"retry: ")
-    finally:
-        writer.close()
+    older = REQUEST.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Host", b"Connection: keep-alive\r\nHost")
+    async with listening(await serve(**deps), older) as reader:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        assert b"transfer-encoding" not in head
+        assert b"connection: close" in head
+        assert (await reader.readuntil(b"\n:\n\n")).startswith(b"retry: ")
 
 
-async def test_what_was_written_without_ringing_is_found(
-    serve: Serve, deps: dict[str, Any], till: Till, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("quick_beats")
+async def test_what_was_written_without_notifying_is_found(serve: Serve, deps: dict[str, Any], till: Till) -> None:
     """A command of the command line writes to the ledger beside the daemon: it is told with the next beat."""
-    monkeypatch.setattr(events, "BEAT", 0.02)
-    served = await serve(**deps)
-    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    try:
-        writer.write(REQUEST)
-        async with asyncio.timeout(30):
-            await reader.readuntil(b": mcfd\n\n")
-            await till.sell()
-            await reader.readuntil(b"event: cert.issued")
-    finally:
-        writer.close()
+    async with listening(await serve(**deps)) as reader:
+        await reader.readuntil(b": mcfd\n\n")
+        await till.sell()
+        await reader.readuntil(b"event: cert.issued")
 
 
 async def test_a_reader_that_does_not_read_is_cut(serve: Serve, deps: dict[str, Any], till: Till, path: Path) -> None:
