@@ -65,6 +65,19 @@ class Outgoing(msgspec.Struct, frozen=True):
         return {"nim": self.nim, "mode": self.mode, "z_number": self.z_number, "report_id": self.report_id}
 
 
+class WaitingEvent(msgspec.Struct, frozen=True):
+    """An event on its way to a webhook; `ref_id` is the attempt or the z_number that it is about, for other types the event's
+    id; `at` and `last_sent` in ms."""
+
+    id: int
+    book_id: int
+    type: str
+    ref_id: int
+    at: int
+    tries: int
+    last_sent: int = 0
+
+
 class Posting(msgspec.Struct, frozen=True):
     """One event for one webhook. `report_id` is what the receiver knows it by; an empty `body` is one that cannot be made, and
     `missing` says why."""

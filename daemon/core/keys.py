@@ -13,12 +13,31 @@ import zlib
 from string import ascii_letters, digits
 from typing import cast
 
+import msgspec
+
 from daemon.core.ledger.attempt import Mode
+from daemon.core.roles import USUAL, Role
 
 _ALPHABET = digits + ascii_letters
 _RANDOM_CHARACTERS = 32
 _CHECKSUM_CHARACTERS = 6
 _SHAPE = re.compile(r"ak_(live|test)_[0-9A-Za-z]{38}")
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """Times in ms; `revoked_at` is 0 while the key works, `expires_at` 0 when it has no end, `used_at` is to the minute."""
+
+    id: int
+    nim: str
+    mode: Mode
+    label: str
+    created_at: int
+    revoked_at: int
+    role: Role = USUAL
+    expires_at: int = 0
+    used_at: int = 0
+    strict: bool = False
+    """Whether its requests may hold no field that nobody knows (decision 27)."""
 
 
 def generate(mode: Mode) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from daemon.core.audit import DAEMON, Actor
-from daemon.core.keys import generate
+from daemon.core.keys import ApiKey, generate
 from daemon.core.ledger.attempt import Mode
 from daemon.core.roles import USUAL, Role
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import keys
-from daemon.store.tables.keys import ApiKey
 
 
 class ApiKeys(LedgerAccess):

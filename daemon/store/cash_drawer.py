@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from daemon.core.audit import DAEMON, Actor
+from daemon.core.call import NOBODY, Call
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.access import LedgerAccess
@@ -22,18 +22,16 @@ class CashDrawer(LedgerAccess):
         *,
         at: int,
         answer: Callable[[Placed], bytes],
-        key_hash: bytes = b"",
-        fingerprint: bytes = b"",
-        by: Actor = DAEMON,
+        call: Call = NOBODY,
     ) -> bytes:
         def job(connection: sqlite3.Connection) -> bytes:
             placed = entries.append(connection, book, move, at)
             told = answer(placed)
-            if key_hash:
-                attempts.keep_key(connection, book, key_hash, fingerprint, at=placed.at, answer=told)
+            if call.key:
+                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=placed.at, answer=told)
             if book.mode == "live":
                 detail = {"kind": move.kind, "amount": str(move.amount), "reason": move.reason}
-                audit.add(connection, "cash.moved", f"{book.nim} live", at=placed.at, by=by, detail=detail)
+                audit.add(connection, "cash.moved", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
             return told
 
         return await self._write(job)

@@ -8,7 +8,7 @@ from functools import partial
 
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.events import CERTIFIED
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Case, Decision
 from daemon.core.ledger.entries import Placed
@@ -52,9 +52,7 @@ class OperatorDecisions(LedgerAccess):
             record = attempts.find_record(connection, book, attempt_id)
             known = books.book_state(connection, book).known or record.base
             others = strangers(record.invoice, known, certified.counters)
-            outcome = attempts.Outcome(
-                certified, record.invoice, record.total_ttc, at, unexplained=others, reason=reason
-            )
+            outcome = Outcome(certified, record.invoice, record.total_ttc, at, unexplained=others, reason=reason)
             settled = settlements.settle_certified(connection, book, attempt_id, outcome)
             self._open.event_writer.write(connection, book, CERTIFIED, settled.ended_at, ref=settled.id)
             _note(connection, book, "certified", settled, reason=reason, at=at, by=by)

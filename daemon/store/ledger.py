@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from daemon.core.audit import DAEMON, Actor
+from daemon.core.audit import Actor
+from daemon.core.call import NOBODY, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.attempt import NOT_SENT, Attempt, Mode, Record
+from daemon.core.ledger.attempt import NOT_SENT, Attempt, Mode, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import Evidence
-from daemon.core.machine.state import Certified, FiscalCounters, MachineState
+from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import catch_up, name_of
 from daemon.store.sqlite.high_water import book_name
@@ -74,21 +75,7 @@ class Ledger(CashDrawer):
     async def amend(self, book: Book, attempt_id: int, invoice: Invoice) -> None:
         await self._write(partial(attempts.amend, book=book, attempt_id=attempt_id, invoice=invoice), caller=book.id)
 
-    async def certify(
-        self,
-        book: Book,
-        attempt_id: int,
-        certified: Certified,
-        *,
-        invoice: Invoice,
-        total_ttc: int,
-        at: int,
-        line_ms: int,
-        duration_ms: int,
-        unexplained: int = 0,
-    ) -> Record:
-        outcome = attempts.Outcome(certified, invoice, total_ttc, at, line_ms, duration_ms, unexplained)
-
+    async def certify(self, book: Book, attempt_id: int, outcome: Outcome) -> Record:
         def job(connection: sqlite3.Connection) -> Record:
             before = connection.total_changes
             record = attempts.certify(connection, book, attempt_id, outcome)
@@ -171,9 +158,7 @@ class Ledger(CashDrawer):
         counters: FiscalCounters,
         unexplained: int,
         at: int,
-        key_hash: bytes = b"",
-        fingerprint: bytes = b"",
-        by: Actor = DAEMON,
+        call: Call = NOBODY,
     ) -> Closure:
         """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
         water, name = self._open.high_water, ""
@@ -196,12 +181,12 @@ class Ledger(CashDrawer):
                 labels=self._open.labels,
             )
             z_number, created_at = closure.z_number, closure.created_at
-            if key_hash:
-                attempts.keep_key(connection, book, key_hash, fingerprint, at=created_at, z_number=z_number)
+            if call.key:
+                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=created_at, z_number=z_number)
             self._open.event_writer.write(connection, book, CLOSURE, created_at, ref=z_number)
             if book.mode == "live":
                 subject, detail = f"{book.nim} live", {"z_number": str(z_number), "total_ttc": str(closure.total_ttc)}
-                audit.add(connection, "closure.created", subject, at=created_at, by=by, detail=detail)
+                audit.add(connection, "closure.created", subject, at=created_at, by=call.by, detail=detail)
             return closure
 
         closure = await self._write(job)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from daemon.core.audit import DAEMON, Actor
-from daemon.core.delivery import Backlog, Outgoing, Proof
+from daemon.core.delivery import Backlog, Outgoing, Proof, WaitingEvent
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.chain import GENESIS
@@ -24,19 +24,6 @@ from daemon.store.tables.lineage import Lineage, read_lineage
 from daemon.store.tables.meta import read_meta, write_meta
 
 _SQL = load(OUTBOX)
-
-
-class WaitingEvent(msgspec.Struct, frozen=True):
-    """An event on its way to a webhook; `ref_id` is the attempt or the z_number that it is about, for other types the event's
-    id; `at` and `last_sent` in ms."""
-
-    id: int
-    book_id: int
-    type: str
-    ref_id: int
-    at: int
-    tries: int
-    last_sent: int = 0
 
 
 class Outbox:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from daemon.core.audit import DAEMON, Actor
+from daemon.core.people import Person, Session
 from daemon.core.roles import Role
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import people
-from daemon.store.tables.people import Person, Session
 
 
 class People(LedgerAccess):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
-from daemon.core.audit import DAEMON, Actor
+from daemon.core.audit import Actor
+from daemon.core.call import NOBODY, Call
 from daemon.core.events import Event, EventSpan
 from daemon.core.invoice.invoice import Invoice, Payment
-from daemon.core.ledger.attempt import Attempt, Record
+from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
@@ -65,20 +66,8 @@ class Attempts(Protocol):
         """The intent as the machine agreed to it, where that differs: what it certifies is recognised by its total."""
         ...
 
-    async def certify(
-        self,
-        book: Book,
-        attempt_id: int,
-        certified: Certified,
-        *,
-        invoice: Invoice,
-        total_ttc: int,
-        at: int,
-        line_ms: int,
-        duration_ms: int,
-        unexplained: int = 0,
-    ) -> Record:
-        """The outcome: state, seq, chain, the book's known counters, an event; `unexplained` is added to the book's."""
+    async def certify(self, book: Book, attempt_id: int, outcome: Outcome) -> Record:
+        """State, seq, chain, the book's known counters, an event."""
         ...
 
     async def end(
@@ -156,9 +145,7 @@ class Totals(Protocol):
         counters: FiscalCounters,
         unexplained: int,
         at: int,
-        key_hash: bytes = b"",
-        fingerprint: bytes = b"",
-        by: Actor = DAEMON,
+        call: Call = NOBODY,
     ) -> Closure:
         """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
         ...
@@ -192,9 +179,7 @@ class CashDrawer(Protocol):
         *,
         at: int,
         answer: Callable[[Placed], bytes],
-        key_hash: bytes = b"",
-        fingerprint: bytes = b"",
-        by: Actor = DAEMON,
+        call: Call = NOBODY,
     ) -> bytes:
         """Entry, audit and what the Idempotency-Key stands for, in one transaction; what `answer` makes of the entry."""
         ...

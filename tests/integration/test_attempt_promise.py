@@ -8,9 +8,9 @@ from support.memory_shop import MemoryShop
 from support.shop import NIM
 
 from daemon.core.audit import Actor
+from daemon.core.call import Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
 from daemon.store.ledger import Ledger
-from daemon.usecases.certification.call import Call
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import LastInvoice
 from simulator.machine.options import Options

@@ -27,8 +27,8 @@ from daemon.core.errors import (
     ZNumberUnknown,
 )
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.usecases.certification.call import Answered
 from daemon.usecases.certification.certify import certify
+from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.reports.close_period import close_period
 
 REFUSALS = 3

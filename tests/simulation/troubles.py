@@ -12,12 +12,12 @@ from simulation.oracle import Told
 from simulation.world import Life, Unreachable, World
 
 from daemon.core.audit import Actor
+from daemon.core.call import Call
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.events import DEFAULT_LANES
-from daemon.usecases.certification.call import Call
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import Snapshot
 

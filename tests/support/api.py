@@ -11,13 +11,14 @@ import httpx
 
 from daemon.api.http.server import HttpServer
 from daemon.core import keys
+from daemon.core.call import Call
 from daemon.core.invoice.invoice import Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.keys import ApiKey
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.closure import Closure
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.roles import ROLES
-from daemon.store.tables.keys import ApiKey
-from daemon.usecases.certification.call import Answered, Call
+from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NIM = "EL02000015-1"

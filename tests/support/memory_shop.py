@@ -23,6 +23,7 @@ from support.shop import NIM, invoice
 from bridge.commands import USUAL, Habits
 from bridge.errors import PortUnavailable
 from bridge.link import Port, Timers
+from daemon.core.call import Call
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record
@@ -30,8 +31,8 @@ from daemon.core.ledger.closure import Closure
 from daemon.machines.line import LineSettings, keep_line
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
-from daemon.usecases.certification.call import Answered, Call
 from daemon.usecases.certification.certify import certify
+from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.worker.book_clock import BoxClock

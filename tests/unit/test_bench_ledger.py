@@ -10,7 +10,7 @@ import pytest
 from bench.rows.reports import START, ranges
 from bench.shop import ledger
 from bench.shop.ledger import DAY, Maker, summed
-from daemon.core.ledger.attempt import Attempt
+from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.core.report.fiscal_reports import PAYMENT_LABELS
 from daemon.store.maintenance.verify import verify
@@ -46,7 +46,7 @@ def by_the_daemon(source: Path, target: Path) -> Path:
             assert record.counters is not None
             attempt = Attempt(record.invoice, record.base, record.begun_at, record.request_id)
             word = Certified(record.code, record.machine_time, record.ifu, record.counters)
-            outcome = attempts.Outcome(
+            outcome = Outcome(
                 word, record.invoice, record.total_ttc, record.ended_at, record.line_ms, record.duration_ms
             )
             attempts.certify(connection, book, attempts.begin(connection, book, attempt), outcome)

@@ -7,14 +7,14 @@ from typing import Any, Final
 from litestar import Request
 from uvicorn._types import HTTPScope
 
-from daemon.api.access.context import ApiDeps, KeyOwner, RequestContext
+from daemon.api.access.context import ApiDeps, RequestContext
 from daemon.api.http.admission import Standing
 from daemon.api.http.answers import Headers
 from daemon.api.http.connection import Recognise
 from daemon.api.http.middleware import AFTERWARDS
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated
 from daemon.core.errors import StorageError
-from daemon.core.keys import inspect
+from daemon.core.keys import ApiKey, inspect
 from daemon.core.machine.nim import is_named
 from daemon.core.roles import may
 from daemon.language import Text
@@ -51,7 +51,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     scope["auth"] = RequestContext(key, deps.workers.get(key.nim, key.mode), address)
 
 
-def identify(deps: ApiDeps, headers: Headers, address: str) -> KeyOwner:
+def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
     """Only wrong keys are counted, and only requests without a valid key are held back: the tills behind the same address
     go on working while one of them guesses."""
     sent = _sent(headers)
@@ -94,7 +94,7 @@ def _sent(headers: Headers) -> list[bytes]:
     return [value for name, value in headers if name == b"authorization"]
 
 
-def _look_up(deps: ApiDeps, sent: list[bytes]) -> tuple[KeyOwner | None, str]:
+def _look_up(deps: ApiDeps, sent: list[bytes]) -> tuple[ApiKey | None, str]:
     if not sent:
         return None, MISSING
     scheme, _, token = sent[0].decode("latin-1").partition(" ")

@@ -21,38 +21,18 @@ from daemon.api.paper import Paper
 from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
-from daemon.core.ledger.attempt import Mode
+from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
-from daemon.core.roles import Role
 from daemon.language import Text
 from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.ports import Clock
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
 
 
-class KeyOwner(Protocol):
-    """What is known of a key; never the key. `expires_at` in ms, 0 for never."""
-
-    @property
-    def id(self) -> int | str: ...
-    @property
-    def nim(self) -> str: ...
-    @property
-    def mode(self) -> Mode: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def role(self) -> Role: ...
-    @property
-    def expires_at(self) -> int: ...
-    @property
-    def strict(self) -> bool: ...
-
-
 class KeyRing(Protocol):
     """The keys that were not revoked: asked for every request, so it takes microseconds and never waits."""
 
-    def find(self, text: str) -> KeyOwner | None: ...
+    def find(self, text: str) -> ApiKey | None: ...
 
 
 Uses: TypeAlias = dict[int | str, int]
@@ -99,7 +79,7 @@ class ApiDeps:
 class RequestContext(msgspec.Struct, frozen=True):
     """A request with a valid key. `found` is its book at work, None when this box has no such machine; `address` is the peer's."""
 
-    key: KeyOwner
+    key: ApiKey
     found: MachineWorker | None
     address: str = ""
 

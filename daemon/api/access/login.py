@@ -20,7 +20,7 @@ from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
 from daemon.core.passwords import NOBODY, fits
-from daemon.core.roles import Role
+from daemon.core.people import Person, Session
 from daemon.language import Text
 from daemon.usecases.ports import Clock
 
@@ -34,35 +34,11 @@ WAITING: Final = 4
 """Passwords that may wait to be tried."""
 
 
-class KnownPerson(Protocol):
-    @property
-    def id(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def role(self) -> Role: ...
-    @property
-    def disabled_at(self) -> int: ...
-
-
-class OpenSession(Protocol):
-    """Of a person who may log in. `used_at` in ms, to the minute."""
-
-    @property
-    def person_id(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def role(self) -> Role: ...
-    @property
-    def used_at(self) -> int: ...
-
-
 class PeopleStore(Protocol):
     """What the ledger knows of people; `find` and `session` look at it on the loop's own thread."""
 
-    def find(self, name: str) -> tuple[KnownPerson, str] | None: ...
-    def session(self, digest: bytes) -> OpenSession | None: ...
+    def find(self, name: str) -> tuple[Person, str] | None: ...
+    def session(self, digest: bytes) -> Session | None: ...
     async def open_session(self, person_id: int, name: str, digest: bytes, *, at: int, by: Actor) -> None: ...
     async def end_session(self, digest: bytes, *, at: int, by: Actor) -> None: ...
 
@@ -101,7 +77,7 @@ class Logins:
             by = Actor(f"user:{session.name}", address)
             await self._people.end_session(_digest(token), at=self._clock(), by=by)
 
-    def who(self, token: str) -> OpenSession | None:
+    def who(self, token: str) -> Session | None:
         """Whose session it is; None when there is none, or none any more. Microseconds: asked for every request."""
         digest = _digest(token)
         session, now = self._people.session(digest), self._clock()
@@ -110,7 +86,7 @@ class Logins:
         self.uses[digest] = now
         return session
 
-    def who_of(self, headers: Headers) -> OpenSession | None:
+    def who_of(self, headers: Headers) -> Session | None:
         token = token_of(headers)
         return self.who(token) if token else None
 

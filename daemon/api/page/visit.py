@@ -17,13 +17,14 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import OpenSession, token_of
+from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
+from daemon.core.people import Session
 from daemon.core.roles import Right, may
 from daemon.language import Language, Speaker
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -68,7 +69,7 @@ class Visit:
     request: AnyRequest
     deps: ApiDeps
     page: PageDeps
-    session: OpenSession
+    session: Session
     language: Language
     query: dict[str, str]
     form: dict[str, str]

@@ -8,9 +8,9 @@ from typing import Final
 
 from daemon.api.access.context import ApiRequest
 from daemon.api.http.answers import Headers
+from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.language import Text
-from daemon.usecases.certification.call import Call
 
 MAX_IDEMPOTENCY_KEY: Final = 200
 

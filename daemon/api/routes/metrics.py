@@ -11,11 +11,12 @@ from dataclasses import replace
 from litestar import get
 
 from daemon.api.access.auth import identify
-from daemon.api.access.context import ApiDeps, ApiRequest, KeyOwner, deps_of
+from daemon.api.access.context import ApiDeps, ApiRequest, deps_of
 from daemon.api.box import BoxFigures
 from daemon.api.document.describe import Doc, Media
 from daemon.api.http.answers import Answer
 from daemon.api.refusals import TooManyRequests, Unauthenticated
+from daemon.core.keys import ApiKey
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -51,7 +52,7 @@ async def metrics(request: ApiRequest) -> Answer:
     return Answer(exposition(seen), media_type=MEDIA_TYPE)
 
 
-def _may_look(deps: ApiDeps, request: ApiRequest) -> KeyOwner | None:
+def _may_look(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
     """None for this box itself, which sees everything."""
     client = request.scope["client"]
     address = client[0] if client else ""
@@ -67,7 +68,7 @@ def _is_here(address: str) -> bool:
         return False
 
 
-def _is_shown(worker: MachineWorker, owner: KeyOwner | None, deps: ApiDeps) -> bool:
+def _is_shown(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> bool:
     """A machine switched off on purpose is not one that fails."""
     book = worker.book
     if book.mode == "live" and deps.is_disabled(book.nim):
@@ -75,7 +76,7 @@ def _is_shown(worker: MachineWorker, owner: KeyOwner | None, deps: ApiDeps) -> b
     return owner is None or (owner.nim, owner.mode) == (book.nim, book.mode)
 
 
-def _for(owner: KeyOwner | None, figures: BoxFigures) -> BoxFigures:
+def _for(owner: ApiKey | None, figures: BoxFigures) -> BoxFigures:
     if owner is None:
         return figures
     its_own = {

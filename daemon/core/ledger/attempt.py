@@ -8,7 +8,7 @@ import msgspec
 
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.language import Text
 
 Mode = Literal["live", "test"]
@@ -34,6 +34,20 @@ class Attempt(msgspec.Struct, frozen=True):
     """SHA-256 of the Idempotency-Key, cut to 16 bytes; empty without the header."""
     fingerprint: bytes = b""
     """SHA-256 of method, path and body, cut to 16 bytes."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What is written about a certified attempt beside the machine's word; `at`, `line_ms`, `duration_ms` in ms. `unexplained` is added
+    to the book's."""
+
+    certified: Certified
+    invoice: Invoice
+    total_ttc: int
+    at: int
+    line_ms: int = 0
+    duration_ms: int = 0
+    unexplained: int = 0
+    reason: str = ""
 
 
 class Record(msgspec.Struct, frozen=True):

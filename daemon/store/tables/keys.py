@@ -6,34 +6,14 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
-from daemon.core.keys import hash_key, inspect
-from daemon.core.ledger.attempt import Mode
-from daemon.core.roles import USUAL, Role
+from daemon.core.keys import ApiKey, hash_key, inspect
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit
 
 _SQL = load(__name__)
-
-
-class ApiKey(msgspec.Struct, frozen=True):
-    """Times in ms; `revoked_at` is 0 while the key works, `expires_at` 0 when it has no end, `used_at` is to the minute."""
-
-    id: int
-    nim: str
-    mode: Mode
-    label: str
-    created_at: int
-    revoked_at: int
-    role: Role = USUAL
-    expires_at: int = 0
-    used_at: int = 0
-    strict: bool = False
-    """Whether its requests may hold no field that nobody knows (decision 27)."""
 
 
 class KeyRing:

@@ -5,37 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-import msgspec
-
 from daemon.core.audit import Actor
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.people import Person, Session
 from daemon.core.roles import Role
 from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit
 
 _SQL = load(__name__)
-
-
-class Person(msgspec.Struct, frozen=True):
-    """Times in ms; `disabled_at` is 0 while they may log in, `seen_at` 0 when they have no session."""
-
-    id: int
-    name: str
-    role: Role
-    created_at: int
-    disabled_at: int = 0
-    seen_at: int = 0
-
-
-class Session(msgspec.Struct, frozen=True):
-    """Of a person who may log in. `used_at` in ms, to the minute."""
-
-    person_id: int
-    name: str
-    role: Role
-    opened_at: int
-    used_at: int
 
 
 def create_person(connection: sqlite3.Connection, name: str, role: Role, password: str, *, at: int, by: Actor) -> None:

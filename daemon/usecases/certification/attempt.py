@@ -16,6 +16,7 @@ from functools import partial
 
 import structlog
 
+from daemon.core.call import Call
 from daemon.core.errors import (
     LineLost,
     MachineNonsense,
@@ -27,7 +28,7 @@ from daemon.core.errors import (
     StorageError,
 )
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.attempt import NOT_SENT, Attempt, Record
+from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.ledger.verdict import is_last, strangers
@@ -35,7 +36,6 @@ from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.language import Text
 from daemon.usecases.certification import credit, enter_invoice, recover, slow_close
 from daemon.usecases.certification.announce import announce
-from daemon.usecases.certification.call import Call
 from daemon.usecases.certification.idempotency import outcome_of
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.attempts import Live
@@ -242,17 +242,16 @@ async def _store(job: Job, invoice: Invoice, certified: Certified, unexplained: 
     while True:
         elapsed = asyncio.get_running_loop().time() - job.arrived
         try:
-            record = await worker.ledger.certify(
-                worker.book,
-                job.id,
+            outcome = Outcome(
                 certified,
-                invoice=invoice,
-                total_ttc=invoice.total_ttc,
-                at=worker.now(),
+                invoice,
+                invoice.total_ttc,
+                worker.now(),
                 line_ms=job.line_ms,
                 duration_ms=round(elapsed * 1000),
                 unexplained=unexplained,
             )
+            record = await worker.ledger.certify(worker.book, job.id, outcome)
             break
         except StorageError as error:
             log.error("certification.not_stored", nim=worker.book.nim, cause=str(error))  # noqa: TRY400  no trace needed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from daemon.core.call import Call
 from daemon.core.errors import MachineAttention, MachineBusy
 from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import Invoice
@@ -12,8 +13,7 @@ from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.phases import Phase, Step
 from daemon.language import Text
 from daemon.usecases.certification.attempt import Job, attempt
-from daemon.usecases.certification.call import Answered, Call
-from daemon.usecases.certification.idempotency import once
+from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from daemon.core.call import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.language import Text
-from daemon.usecases.certification.call import Answered, Call
 from daemon.usecases.worker.machine_worker import InFlight, MachineWorker
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[T]):
+    """Whether the answer is a first one."""
+
+    value: T
+    replayed: bool = False
 
 
 async def once(

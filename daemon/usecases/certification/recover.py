@@ -14,7 +14,7 @@ import structlog
 
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
-from daemon.core.ledger.attempt import NOT_SENT, Record
+from daemon.core.ledger.attempt import NOT_SENT, Outcome, Record
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.verdict import (
     Disputed,
@@ -139,16 +139,9 @@ async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusa
         worker.attempts.settle([record])
         return
     if isinstance(verdict, Certified):
-        ended = await worker.ledger.certify(
-            worker.book,
-            record.id,
-            verdict,
-            invoice=_without_code(record.invoice) if not verdict.code else record.invoice,
-            total_ttc=record.total_ttc,
-            at=now,
-            line_ms=0,
-            duration_ms=max(0, now - record.begun_at),
-        )
+        invoice = record.invoice if verdict.code else _without_code(record.invoice)
+        outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=max(0, now - record.begun_at))
+        ended = await worker.ledger.certify(worker.book, record.id, outcome)
         worker.attempts.known = verdict.counters
     elif refusal:
         ended = await worker.ledger.end(worker.book, record.id, "refused", refusal, at=now)

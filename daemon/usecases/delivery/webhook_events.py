@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from daemon.core.clock import millis_text
-from daemon.core.delivery import Backlog, Posting
+from daemon.core.delivery import Backlog, Posting, WaitingEvent
 from daemon.core.events import CERTIFIED, CLOSURE, Envelope, Event
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
@@ -21,22 +21,6 @@ log = structlog.get_logger(__name__)
 
 NAMESPACE = uuid.UUID("6f1d3c0e-8f5b-5a64-9d7e-2b1f0c9a4e77")
 """Of the ids of events: the same event has the same id at every webhook and at every try."""
-
-
-class WaitingEvent(Protocol):
-    """A row of the lane; `ref_id` is the attempt or the Z number, for every other type the event itself; `at` and `last_sent` in
-    ms."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def ref_id(self) -> int: ...
-    @property
-    def at(self) -> int: ...
-    @property
-    def last_sent(self) -> int: ...
 
 
 class Lane(Protocol):

@@ -6,12 +6,12 @@ import asyncio
 
 import structlog
 
+from daemon.core.call import Call
 from daemon.core.errors import LineLost, NothingDone
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import went_down
 from daemon.language import Text
-from daemon.usecases.certification.call import Answered, Call
-from daemon.usecases.certification.idempotency import once
+from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
 
@@ -66,15 +66,7 @@ async def _freeze(worker: MachineWorker, machine: FiscalMachine, call: Call) -> 
     moved = (now.fvc - known.fvc) + (now.frc - known.frc)
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
-    closure = await worker.ledger.close_period(
-        worker.book,
-        counters=now,
-        unexplained=moved,
-        at=worker.now(),
-        key_hash=call.key_hash,
-        fingerprint=call.fingerprint,
-        by=call.by,
-    )
+    closure = await worker.ledger.close_period(worker.book, counters=now, unexplained=moved, at=worker.now(), call=call)
     worker.attempts.known = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return closure

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import msgspec
 import structlog
 
+from daemon.core.call import Call
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.cash import Movements, moved, movements, read_move
-from daemon.usecases.certification.call import Answered, Call
-from daemon.usecases.certification.idempotency import once
+from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -26,8 +24,8 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
-        write = partial(worker.ledger.move_cash, key_hash=call.key_hash, fingerprint=call.fingerprint, by=call.by)
-        told = await worker.see_through(write(worker.book, move, at=worker.now(), answer=answer), "move cash")
+        write = worker.ledger.move_cash(worker.book, move, at=worker.now(), answer=answer, call=call)
+        told = await worker.see_through(write, "move cash")
         log.info(
             "cash.moved",
             nim=worker.book.nim,

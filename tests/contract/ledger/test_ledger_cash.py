@@ -5,6 +5,7 @@ from pathlib import Path
 
 from support.ledgers.ledger import MINUTE, Till, opened, query, tamper
 
+from daemon.core.call import Call
 from daemon.core.clock import DAY
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
@@ -18,10 +19,14 @@ def withdrawal(amount: int) -> CashMove:
     return CashMove("withdrawal", amount, "bank", "1", "Caisse 1")
 
 
-async def move(till: Till, what: CashMove, *, later: int = MINUTE, key: bytes = b"") -> bytes:
+async def move(till: Till, what: CashMove, *, later: int = MINUTE, key: str = "") -> bytes:
     till.at += later
     return await till.store.ledger.move_cash(
-        till.book, what, at=till.at, answer=lambda placed: str(placed.id).encode(), key_hash=key, fingerprint=b"same"
+        till.book,
+        what,
+        at=till.at,
+        answer=lambda placed: str(placed.id).encode(),
+        call=Call(key=key, fingerprint=b"same"),
     )
 
 
@@ -77,9 +82,9 @@ async def test_the_key_stands_for_the_answer_in_the_same_transaction(path: Path)
     """After a crash the retry finds what was told, and the movement once; the audit log has it."""
     async with opened(path) as store:
         till = await Till.of(store)
-        told = await move(till, deposit(5), key=b"k" * 16)
+        told = await move(till, deposit(5), key="k")
     async with opened(path) as store:
-        use = await store.ledger.find_key(till.book, b"k" * 16)
+        use = await store.ledger.find_key(till.book, Call(key="k").key_hash)
         assert use is not None
         assert use.answer == told
         (entry,) = await store.audit.newest(1)

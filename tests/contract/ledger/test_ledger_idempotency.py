@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import MINUTE, START, Till, invoice, tamper
 
+from daemon.core.call import Call
 from daemon.core.errors import KeyReused
 from daemon.store import Store
 
@@ -48,12 +49,13 @@ async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -
 
 async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -> None:
     """A retried Z with its key is the same Z, also after a restart."""
-    closure = await till.close(key=KEY, body=BODY)
-    use = await store.ledger.find_key(till.book, KEY)
+    call = Call(key="of a Z", fingerprint=BODY)
+    closure = await till.close(call=call)
+    use = await store.ledger.find_key(till.book, call.key_hash)
     assert use is not None
     assert (use.closure, use.fingerprint) == (closure, BODY)
     with pytest.raises(KeyReused):
-        await till.close(key=KEY, body=BODY)
+        await till.close(call=call)
     assert (await store.ledger.state(till.book)).z_number == 1
 
 

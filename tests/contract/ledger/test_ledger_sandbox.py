@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, query, tamper
 
+from daemon.core.call import Call
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.entries import CashKind, CashMove
@@ -45,7 +46,7 @@ async def live(till: Till, chance: random.Random, steps: int) -> None:
             case "fail":
                 await till.fail(invoice(f"X-{till.at}"), key=b"%d" % till.at)
             case "close":
-                await till.close(key=b"z%d" % till.at)
+                await till.close(call=Call(key=f"z{till.at}"))
             case "cash":
                 await move_cash(till, chance.choice(("deposit", "withdrawal")), chance.randrange(1, 10**5))
             case "tick":

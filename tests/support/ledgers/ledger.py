@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from daemon.core.call import NOBODY, Call
 from daemon.core.clock import zone
 from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine
-from daemon.core.ledger.attempt import Attempt, Record
+from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.closure import Closure
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
@@ -109,16 +110,8 @@ class Till:
 
     async def finish(self, attempt_id: int, sale: Invoice) -> Record:
         self.at += 50
-        return await self.store.ledger.certify(
-            self.book,
-            attempt_id,
-            self.word(sale),
-            invoice=sale,
-            total_ttc=sale.total_ttc,
-            at=self.at,
-            line_ms=40,
-            duration_ms=50,
-        )
+        outcome = Outcome(self.word(sale), sale, sale.total_ttc, self.at, line_ms=40, duration_ms=50)
+        return await self.store.ledger.certify(self.book, attempt_id, outcome)
 
     async def certify(self, sale: Invoice, key: bytes = b"", body: bytes = b"") -> Record:
         return await self.finish(await self.begin(sale, key, body), sale)
@@ -135,15 +128,10 @@ class Till:
         self.at += 50
         return await self.store.ledger.end(self.book, attempt_id, state, reason, at=self.at)
 
-    async def close(self, *, unexplained: int = 0, key: bytes = b"", body: bytes = b"") -> Closure:
+    async def close(self, *, unexplained: int = 0, call: Call = NOBODY) -> Closure:
         self.at += MINUTE
         return await self.store.ledger.close_period(
-            self.book,
-            counters=self.counters,
-            unexplained=unexplained,
-            at=self.at,
-            key_hash=key,
-            fingerprint=body,
+            self.book, counters=self.counters, unexplained=unexplained, at=self.at, call=call
         )
 
     def state(self, last: Invoice | None = None) -> MachineState:

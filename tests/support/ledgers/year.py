@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.ledgers.ledger import IFU, RATES, ZONE, invoice, opened
 
-from daemon.core.ledger.attempt import Attempt
+from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.core.report.fiscal_reports import PAYMENT_LABELS
@@ -46,7 +46,7 @@ def _sell(connection: sqlite3.Connection, book: Book, known: FiscalCounters, *, 
     attempt_id = attempts.begin(connection, book, Attempt(sale, known, at, f"request-{number}"))
     counters = FiscalCounters(known.tc + 1, number, known.frc)
     code = f"{number:024X}"
-    outcome = attempts.Outcome(Certified(code, "20251206100000", IFU, counters), sale, sale.total_ttc, at + 60, 50, 60)
+    outcome = Outcome(Certified(code, "20251206100000", IFU, counters), sale, sale.total_ttc, at + 60, 50, 60)
     attempts.certify(connection, book, attempt_id, outcome)
     return counters
 

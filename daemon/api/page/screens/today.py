@@ -15,7 +15,7 @@ from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
 from daemon.api.page.machine_shown import shown_machine
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, redirect, screen, shown
-from daemon.usecases.certification.call import Call
+from daemon.core.call import Call
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.sales import latest, sales_between, totals_by_hour

@@ -9,8 +9,8 @@ from typing import Any, Final
 from daemon.api.http.answers import Reply
 from daemon.api.page.machine_shown import shown_machine
 from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
+from daemon.core.call import Call
 from daemon.core.errors import NotFound
-from daemon.usecases.certification.call import Call
 from daemon.usecases.certification.certify import certify
 
 AMOUNT: Final = 100

@@ -26,7 +26,7 @@ from daemon.settings import load
 from daemon.settings.check import quoted
 
 if TYPE_CHECKING:
-    from daemon.store.tables.keys import ApiKey
+    from daemon.core.keys import ApiKey
 
 
 DAY_MS = 86_400_000

@@ -14,11 +14,10 @@ import msgspec
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger import chain
-from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Record
+from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.nim import named_machine, original_fvc
-from daemon.core.machine.state import Certified
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
@@ -31,19 +30,6 @@ OpenState = Literal["begun", "disputed"]
 FailedState = Literal["refused", "abandoned"]
 OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What is written about a certified attempt beside the machine's word; `at` in ms."""
-
-    certified: Certified
-    invoice: Invoice
-    total_ttc: int
-    at: int
-    line_ms: int = 0
-    duration_ms: int = 0
-    unexplained: int = 0
-    reason: str = ""
 
 
 def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:

@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from daemon.core.invoice.invoice import Customer, Invoice, InvoiceType
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.verdict import Evidence, went_down
 from daemon.core.machine.nim import present_nim
@@ -41,7 +41,7 @@ class Settlement(msgspec.Struct, frozen=True):
     reason: str
 
 
-def settle_certified(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: attempts.Outcome) -> Record:
+def settle_certified(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome) -> Record:
     record = attempts.certify(connection, book, attempt_id, outcome)
     _write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
     return record
@@ -122,7 +122,7 @@ def _enter(
     values = (book.id, last.number, last.type, last.total, at, *base, pack(invoice_bytes(invoice)))
     (attempt_id,) = connection.execute(_SQL["adopt"], values).fetchone()
     word = Certified(last.code, last.time, state.ifu, counters)
-    outcome = attempts.Outcome(word, invoice, last.total, at, reason=reason)
+    outcome = Outcome(word, invoice, last.total, at, reason=reason)
     return attempts.certify(connection, book, attempt_id, outcome)
 
 

@@ -1,23 +1,20 @@
-"""What a use case is told about the request it serves, and how it says whether its answer is a first one."""
+"""What a request is known by to the use cases and the ledger."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final
 
 import msgspec
 
 from daemon.core.audit import DAEMON, Actor
-
-T = TypeVar("T")
 
 
 class Call(msgspec.Struct, frozen=True):
     """`key` is the Idempotency-Key as sent, empty without one; `fingerprint` tells one request from another
     (SHA-256 over method, path and body, cut to 16 bytes); `by` is who asks, for the audit log."""
 
-    request_id: str
+    request_id: str = ""
     key: str = ""
     fingerprint: bytes = b""
     by: Actor = DAEMON
@@ -29,7 +26,5 @@ class Call(msgspec.Struct, frozen=True):
         return hashlib.sha256(self.key.encode()).digest()[:16] if self.key else b""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered(Generic[T]):
-    value: T
-    replayed: bool = False
+NOBODY: Final = Call()
+"""No request: the daemon itself, a tool, a test."""

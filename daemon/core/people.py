@@ -1,0 +1,28 @@
+"""People who may log in to the shop's page, and their sessions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from daemon.core.roles import Role
+
+
+class Person(msgspec.Struct, frozen=True):
+    """Times in ms; `disabled_at` is 0 while they may log in, `seen_at` 0 when they have no session."""
+
+    id: int
+    name: str
+    role: Role
+    created_at: int
+    disabled_at: int = 0
+    seen_at: int = 0
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Of a person who may log in. `used_at` in ms, to the minute."""
+
+    person_id: int
+    name: str
+    role: Role
+    opened_at: int
+    used_at: int
