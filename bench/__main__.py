@@ -17,7 +17,7 @@ from bench.figures import Row, shown
 from bench.goals import GOALS
 from bench.large import daemon_rows
 from bench.results import finish
-from bench.rows import disk, lines, page, recorder, reports, throughput, upstream
+from bench.rows import commands, disk, lines, page, recorder, reports, throughput, upstream
 from bench.shop.shops import folder
 
 SIZES = (10_000, 31_000, 100_000, 365_000)
@@ -45,6 +45,7 @@ class Run:
             "13": upstream.upstream,
             "14": page.page,
             "15": recorder.recorder,
+            "16": commands.commands,
         }
 
     def _backlog(self) -> Iterator[Row]:

@@ -57,5 +57,7 @@ GOALS = {
         Goal("15a", "certify with the recorder / without, 1 item", "≤", 1.002),
         Goal("15b", "certify with the recorder / without, 10 items", "≤", 1.002),
         Goal("15c", "certify with the recorder / without, 100 items", "≤", 1.002),
+        Goal("16a", "seconds to the first output of a command, the slowest one", "≤", 0.3),
+        Goal("16b", "seconds of `mcfd keys list`", "≤", 0.2),
     )
 }

@@ -13,59 +13,87 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 import click
 
 from daemon.cli.click_texts import install
+from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.shared import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
 from daemon.core.errors import McfdError, StorageError
-from daemon.language import tr
-from daemon.settings.errors import SettingsError
+from daemon.language import Text, tr
 
 COMMANDS = {
-    "setup": "daemon.cli.commands.box.setup",
-    "doctor": "daemon.cli.commands.box.doctor",
-    "run": "daemon.cli.commands.box.run",
-    "keys": "daemon.cli.commands.access.keys",
-    "users": "daemon.cli.commands.access.users",
-    "audit": "daemon.cli.commands.access.audit",
-    "machine": "daemon.cli.commands.machine.machine",
-    "time": "daemon.cli.commands.machine.clock",
-    "report": "daemon.cli.commands.records.report",
-    "journal": "daemon.cli.commands.records.journal",
-    "logs": "daemon.cli.commands.box.logs",
-    "verify": "daemon.cli.commands.records.verify",
-    "backup": "daemon.cli.commands.records.backup",
-    "restore": "daemon.cli.commands.records.restore",
-    "upstream": "daemon.cli.commands.records.upstream",
-    "webhook": "daemon.cli.commands.records.webhook",
-    "tls": "daemon.cli.commands.box.tls",
-    "config": "daemon.cli.commands.box.config",
-    "version": "daemon.cli.commands.box.version",
+    "setup": Member(
+        "daemon.cli.commands.box.setup",
+        Text(
+            "Set this box up. Asks every serial port whether a machine answers (only reading), shows what was found, writes the configuration, makes the first key and shows it once, with the address and a QR code."
+        ),
+    ),
+    "doctor": Member(
+        "daemon.cli.commands.box.doctor",
+        Text(
+            "Look at everything that goes wrong in the field, and say for each what to do. Exit 1 when something is wrong."
+        ),
+    ),
+    "run": Member(
+        "daemon.cli.commands.box.run",
+        Text("Run the daemon. In the foreground, log on stderr; SIGTERM finishes what is on the line and stops it."),
+    ),
+    "keys": Member("daemon.cli.commands.access.keys", Text("Manage API keys.")),
+    "users": Member("daemon.cli.commands.access.users", Text("Manage the people who log in to the shop's page.")),
+    "audit": Member(
+        "daemon.cli.commands.access.audit",
+        Text("Show who did what to the box, and check that this log is whole. Exit 1 when it is not."),
+    ),
+    "machine": Member(
+        "daemon.cli.commands.machine.machine", Text("Look at the machines; settle what needs a decision.")
+    ),
+    "time": Member(
+        "daemon.cli.commands.machine.clock", Text("The clocks of box and machine, and the time of the ledger.")
+    ),
+    "report": Member(
+        "daemon.cli.commands.records.report", Text("Show X, Z and A as they would be printed; nothing is closed.")
+    ),
+    "journal": Member(
+        "daemon.cli.commands.records.journal",
+        Text(
+            "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
+        ),
+    ),
+    "logs": Member(
+        "daemon.cli.commands.box.logs",
+        Text("What the daemon has written to the system's journal, one readable line each."),
+    ),
+    "verify": Member(
+        "daemon.cli.commands.records.verify",
+        Text("Verify the ledger: integrity, chain, totals, sequence of Z. Exit 1 when something is wrong."),
+    ),
+    "backup": Member(
+        "daemon.cli.commands.records.backup", Text("Copy the ledger, also while the daemon runs, and verify the copy.")
+    ),
+    "restore": Member(
+        "daemon.cli.commands.records.restore",
+        Text(
+            "Put a copy back in the ledger's place (daemon stopped). It is compared with the machine at the next start."
+        ),
+    ),
+    "upstream": Member(
+        "daemon.cli.commands.records.upstream", Text("Look at closures on their way to headquarters, send them again.")
+    ),
+    "webhook": Member("daemon.cli.commands.records.webhook", Text("Test the webhooks that events are sent to.")),
+    "tls": Member("daemon.cli.commands.box.tls", Text("HTTPS by an authority of the box's own.")),
+    "config": Member("daemon.cli.commands.box.config", Text("Check or document the configuration.")),
+    "version": Member("daemon.cli.commands.box.version", Text("Show the versions.")),
 }
-"""Name → module, whose `command` it is; in the order in which `mcfd --help` lists them."""
-
-
-class Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's own signature
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  as above
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
-        if isinstance(command, click.Group):
-            command.subcommand_metavar = tr("COMMAND [ARGS]...")
-        return command
+"""In the order in which `mcfd --help` lists them."""
 
 
 install()  # before anything asks click for its words
 
 root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=tr("Show the versions."))(
-    Commands(
+    LazyGroup(
         "mcfd",
-        subcommand_metavar=tr("COMMAND [ARGS]..."),
+        COMMANDS,
         help=tr("The daemon beside the fiscal machine (MCF): every invoice certified exactly once."),
         epilog=tr(
             "Exit codes: 0 all is well; 1 something is wrong or was refused; 2 wrong command line or "
@@ -79,11 +107,18 @@ def main() -> int:
     """Runs the command line of this process; its exit code."""
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
-    except (click.ClickException, click.Abort, KeyboardInterrupt, SettingsError, McfdError) as error:
+    except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
         return _tell(error)
     except BrokenPipeError:  # `mcfd keys list | head`: who read it has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        from daemon.settings.errors import SettingsError  # whoever raised it has loaded them; the others need not
+
+        if not isinstance(error, SettingsError):
+            raise
+        complain(str(error))
+        return WRONG_USE
 
 
 def _tell(error: BaseException) -> int:
@@ -100,6 +135,4 @@ def _tell(error: BaseException) -> int:
         complain(tr("broken off"))
         return INTERRUPTED
     complain(str(error))
-    if isinstance(error, SettingsError):
-        return WRONG_USE
     return UNAVAILABLE if isinstance(error, StorageError) else FOUND_WRONG

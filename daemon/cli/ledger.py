@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pwd
 import time
@@ -14,9 +13,9 @@ from daemon.cli.shared import Unavailable
 from daemon.core.audit import Actor
 from daemon.language import tr
 from daemon.owner import as_owner
-from daemon.settings import Settings
 
 if TYPE_CHECKING:
+    from daemon.settings import Settings
     from daemon.store import Store
     from daemon.store.maintenance.verify import Findings
 
@@ -26,6 +25,7 @@ T = TypeVar("T")
 def with_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]], *, make: bool = False) -> T:
     """What `job` gives back; a ledger that does not exist yet is made only when asked for."""
     path = settings.storage.path if make else existing(settings)
+    import asyncio
     import concurrent.futures.thread  # noqa: F401  what is needed is loaded by root: its owner may not read the program's files
 
     from daemon.store import Store  # noqa: F401  as above

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daemon.settings import Machine
-
 if TYPE_CHECKING:
     from daemon.machines.port_reading import PortReading, Silence
+    from daemon.settings import Machine
 
 
 async def read_machine(machine: Machine) -> PortReading | Silence:

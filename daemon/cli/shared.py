@@ -7,15 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
 
-from daemon.core.clock import millis_text
 from daemon.language import tr
-from daemon.settings import Machine, Settings
-from daemon.settings.check import NIM, quoted
+
+if TYPE_CHECKING:
+    from daemon.settings import Machine, Settings
 
 FOUND_WRONG = 1
 WRONG_USE = 2
@@ -78,6 +77,8 @@ def find_machine(settings: Settings, nim: str) -> Machine:
 
 
 def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
+    from daemon.settings.check import NIM, quoted
+
     if value and not NIM.fullmatch(value):
         raise click.BadParameter(
             tr(
@@ -119,6 +120,8 @@ def moment(at: int, zone: tzinfo) -> str:
 
 def stamp(at: int) -> str | None:
     """The same for scripts: RFC 3339 in UTC, None for 0."""
+    from daemon.core.clock import millis_text
+
     return millis_text(at) if at else None
 
 
@@ -128,10 +131,14 @@ def progress_option(command: F) -> F:
 
 
 def tell_progress(done: int, of: int = 0) -> None:
+    import msgspec
+
     click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
 
 
 def print_json(value: object) -> None:
+    import msgspec
+
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,36 +20,33 @@ from daemon.language import tr
 from daemon.settings import Settings, SettingsError, check_files, load
 
 
-async def examine(config: Path | None) -> list[Finding]:
-    """Reads only; the line of a machine is left to the daemon when that runs."""
+async def examine(config: Path | None) -> AsyncGenerator[Finding, None]:
+    """Each as soon as it is found. Reads only; the line of a machine is left to the daemon when that runs."""
     try:
         settings = load(config)
         check_files(settings)
     except SettingsError as error:
-        return [
-            fail(
-                "configuration",
-                error,
-                tr("correct that line, then mcfd config check; no configuration yet: sudo mcfd setup"),
-            ),
-            check_box_clock(),
-        ]
-    return [ok("configuration", tr("{file} can be read", file=settings.file)), *await _examine(settings)]
+        yield fail(
+            "configuration",
+            error,
+            tr("correct that line, then mcfd config check; no configuration yet: sudo mcfd setup"),
+        )
+        yield check_box_clock()
+        return
+    yield ok("configuration", tr("{file} can be read", file=settings.file))
+    for finding in check_secrets(settings):
+        yield finding
+    async for finding in _examine(settings):
+        yield finding
 
 
-async def _examine(settings: Settings) -> list[Finding]:
+async def _examine(settings: Settings) -> AsyncGenerator[Finding, None]:
     now = time.time_ns() // 1_000_000
     service = await asyncio.to_thread(ask, settings.server)
+    yield check_service(service, version("mcfd"))
+    yield check_box_clock()
+    yield check_disk(settings)
     lines = await asyncio.gather(*(check_line(settings, machine, service, now) for machine in settings.machine))
-    ledger = await check_ledger(settings, now)
-    return [
-        *check_secrets(settings),
-        check_service(service, version("mcfd")),
-        check_box_clock(),
-        check_disk(settings),
-        *(finding for line in lines for finding in line),
-        *ledger,
-        check_certificate(settings),
-        *check_isf(settings),
-        *await check_printer(settings),
-    ]
+    others = [*(finding for line in lines for finding in line), *await check_ledger(settings, now)]
+    for finding in (*others, check_certificate(settings), *check_isf(settings), *await check_printer(settings)):
+        yield finding

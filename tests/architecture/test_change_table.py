@@ -110,9 +110,13 @@ def add_key(place: Path, tests: Path) -> str:
 def add_command(place: Path, tests: Path) -> str:
     """A module with its `command`, and its name in the table of commands."""
     (place / "hello.py").write_text(
-        "import click\n\n\n@click.command('hello', help='Says hello.')\ndef command() -> None:\n    click.echo('hello')\n"
+        "import click\n\n\n@click.command('hello')\ndef command() -> None:\n    click.echo('hello')\n"
     )
-    replace(place.parent / "__init__.py", "COMMANDS = {\n", 'COMMANDS = {\n    "hello": "daemon.cli.commands.hello",\n')
+    replace(
+        place.parent / "__init__.py",
+        "COMMANDS = {\n",
+        'COMMANDS = {\n    "hello": Member("daemon.cli.commands.hello", Text("Says hello.")),\n',
+    )
     (tests / "test_hello.py").write_text(
         "from click.testing import CliRunner\nfrom daemon.cli import root\n\n\ndef test_hello():\n"
         "    assert CliRunner().invoke(root, ['hello']).output == 'hello\\n'\n"

@@ -9,8 +9,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import structlog
-
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.nim import short_nim
@@ -18,8 +16,6 @@ from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, mark_path, merged, read_marks, write_marks
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
-
-log = structlog.get_logger(__name__)
 
 _SQL = load(__name__)
 
@@ -96,6 +92,9 @@ def skip_to(connection: sqlite3.Connection, book: Book, given: int, *, known_fro
     """The Z numbers up to `given` are gone: the next one is after it."""
     state = books.book_state(connection, book)
     if given > state.z_number:
+        import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
+
+        log = structlog.get_logger(__name__)
         log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=given)
         entries.append(connection, book, Gap(state.z_number + 1, given, known_from), state.last_at)
     connection.execute(_SQL["skip"], (max(given, state.z_number), book.id))

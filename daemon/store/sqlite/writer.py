@@ -18,14 +18,11 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import structlog
-
 from daemon.core.errors import StorageError, StorageFull
 from daemon.store.sqlite.connection import Connection, Job
 from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")
-log = structlog.get_logger(__name__)
 
 SIBLINGS = 4
 WINDOW = 0.02
@@ -132,7 +129,7 @@ class Writer:
 
     def _fail(self, batch: list[_Submitted], error: Exception) -> None:
         if isinstance(error, StorageError):
-            log.error("ledger.write_failed", jobs=len(batch), cause=str(error))
+            _log().error("ledger.write_failed", jobs=len(batch), cause=str(error))
             self.on_fault(error)
         for _, future in batch:
             if not future.cancelled():
@@ -146,7 +143,7 @@ class Writer:
         try:
             await self._connection.run(checkpoint)
         except StorageError as error:
-            log.warning("ledger.checkpoint_failed", cause=str(error))
+            _log().warning("ledger.checkpoint_failed", cause=str(error))
             self.on_fault(error)
 
 
@@ -182,3 +179,9 @@ def _attempt(job: Job[Any], connection: sqlite3.Connection) -> _Outcome:
         outcome = _Outcome(None, error)
     connection.execute("RELEASE job")
     return outcome
+
+
+def _log() -> Any:
+    import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
+
+    return structlog.get_logger(__name__)

@@ -37,7 +37,7 @@ def by_name(checks: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 async def doctor(box: Command | Shop) -> dict[str, dict[str, Any]]:
     """As the command has it, without the half second that a process takes to start."""
     file = box.config_file if isinstance(box, Shop) else box.config
-    return by_name(msgspec.to_builtins(await examine(file)))
+    return by_name([msgspec.to_builtins(finding) async for finding in examine(file)])
 
 
 def as_a_process(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:

@@ -32,7 +32,6 @@ USUAL = 50
 
 @click.command(
     "audit",
-    help=tr("Show who did what to the box, and check that this log is whole. Exit 1 when it is not."),
     epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"),
 )
 @config_option

@@ -34,7 +34,7 @@ FAR_MS = 4_102_444_800_000
 """The year 2100."""
 
 
-@click.group("keys", help=tr("Manage API keys."))
+@click.group("keys")
 def command() -> None:
     pass
 

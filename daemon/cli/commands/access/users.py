@@ -16,7 +16,7 @@ from daemon.language import tr
 from daemon.settings import load
 
 
-@click.group("users", help=tr("Manage the people who log in to the shop's page."))
+@click.group("users")
 def command() -> None:
     pass
 

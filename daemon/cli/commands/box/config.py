@@ -11,7 +11,7 @@ from daemon.settings.doc import render
 from daemon.settings.errors import SettingsError
 
 
-@click.group("config", help=tr("Check or document the configuration."))
+@click.group("config")
 def command() -> None:
     pass
 

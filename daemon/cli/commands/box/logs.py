@@ -16,7 +16,6 @@ from daemon.language import ambient, tr
 
 @click.command(
     "logs",
-    help=tr("What the daemon has written to the system's journal, one readable line each."),
     epilog=examples("mcfd logs", "mcfd logs -f", "mcfd logs --file mcfd.log"),
 )
 @click.option("-f", "--follow", is_flag=True, help=tr("Go on as new lines come."))

@@ -5,12 +5,10 @@ from pathlib import Path
 import click
 
 from daemon.cli.shared import config_option, examples
-from daemon.language import tr
 
 
 @click.command(
     "run",
-    help=tr("Run the daemon. In the foreground, log on stderr; SIGTERM finishes what is on the line and stops it."),
     epilog=examples("mcfd run --config /etc/mcfd/mcfd.toml", "MCFD_SERVER_PORT=9000 mcfd run"),
 )
 @config_option

@@ -39,11 +39,6 @@ def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 
 @click.command(
     "setup",
-    help=tr(
-        "Set this box up. Asks every serial port whether a machine answers (only reading), shows what was "
-        "found, writes the configuration, makes the first key and shows it once, with the address and a QR "
-        "code."
-    ),
     epilog=examples(
         "sudo mcfd setup",
         "sudo mcfd setup --yes --network https",

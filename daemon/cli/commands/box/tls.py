@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from daemon.tls.authority import Shown
 
 
-@click.group("tls", help=tr("HTTPS by an authority of the box's own."))
+@click.group("tls")
 def command() -> None:
     pass
 

@@ -5,10 +5,9 @@ import platform
 import click
 
 from daemon.cli.shared import json_option, print_json
-from daemon.language import tr
 
 
-@click.command("version", help=tr("Show the versions."))
+@click.command("version")
 @json_option
 def command(as_json: bool) -> None:
     from importlib.metadata import version

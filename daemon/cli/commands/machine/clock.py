@@ -36,7 +36,7 @@ _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}
 
 
-@click.group("time", help=tr("The clocks of box and machine, and the time of the ledger."))
+@click.group("time")
 def command() -> None:
     pass
 

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from daemon.cli.commands.machine.probe import probe
-from daemon.cli.commands.machine.recording import recording
-from daemon.cli.commands.machine.settle import settle
+from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.live import read_machine
 from daemon.cli.shared import config_option, examples, find_machine, json_option, print_json, print_table, say, warn
@@ -19,7 +16,7 @@ from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.doctor.service import MachineHealth, Service, ask
-from daemon.language import tr
+from daemon.language import Text, tr
 from daemon.language.stored import stored
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings, load
@@ -31,14 +28,27 @@ if TYPE_CHECKING:
     from daemon.store import Store
 
 
-@click.group("machine", help=tr("Look at the machines; settle what needs a decision."))
+MEMBERS = {
+    "probe": Member(
+        "daemon.cli.commands.machine.probe",
+        Text("Ask a machine, line by line, whether it is as mcfd takes it to be; it only reads, without --certify."),
+    ),
+    "recording": Member(
+        "daemon.cli.commands.machine.recording",
+        Text("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
+    ),
+    "settle": Member(
+        "daemon.cli.commands.machine.settle",
+        Text(
+            "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes them to the ledger."
+        ),
+    ),
+}
+
+
+@click.group("machine", cls=LazyGroup, members=MEMBERS)
 def command() -> None:
     pass
-
-
-command.add_command(settle)
-command.add_command(recording)
-command.add_command(probe)
 
 
 @command.command(
@@ -85,6 +95,8 @@ def info(config: Path | None, nim: str | None, as_json: bool) -> None:
         else:
             print_pairs([*_health_pairs(health), *_ledger_pairs(state)])
         return
+    import asyncio
+
     reading = asyncio.run(read_machine(machine))
     if as_json:
         print_json(_told(machine, state, reading))

@@ -37,7 +37,6 @@ FATAL = ("state", "seq", "repeat", "close_again", "item")
 
 @click.command(
     "probe",
-    help=tr("Ask a machine, line by line, whether it is as mcfd takes it to be; it only reads, without --certify."),
     epilog=examples(
         "mcfd machine probe /dev/mcf-EL02000015",
         "mcfd machine probe tcp://192.168.1.50:4001",
@@ -64,7 +63,7 @@ FATAL = ("state", "seq", "repeat", "close_again", "item")
 )
 @click.option("--write", "writing", is_flag=True, help=tr("Write the settings that were found without asking."))
 @json_option
-def probe(
+def command(
     *, config: Path | None, port: str, certify: bool, real: bool, speed: int, folder: Path, writing: bool, as_json: bool
 ) -> None:
     try:

@@ -44,7 +44,6 @@ class Moment(click.ParamType[int]):
 
 @click.command(
     "recording",
-    help=tr("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
     epilog=examples(
         "mcfd machine recording EL02000015-1 --since 10m",
         "mcfd machine recording EL02000015-1 --incidents",
@@ -63,7 +62,7 @@ class Moment(click.ParamType[int]):
     metavar="FILE",
     help=tr("Write it to FILE, to be sent or played again (mcf-simulator --replay), instead of showing it."),
 )
-def recording(
+def command(
     *,
     config: Path | None,
     nim: str | None,

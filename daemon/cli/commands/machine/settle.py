@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 @click.command(
     "settle",
-    help=tr(
-        "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes "
-        "them to the ledger."
-    ),
     epilog=examples(
         "mcfd machine settle",
         'mcfd machine settle EL02000015-1 --decision not-certified --reason "vu sur le journal de la machine"',
@@ -52,7 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option("--reason", default="", help=tr("Why; kept in the ledger."))
 @json_option
-def settle(config: Path | None, nim: str | None, decision: str | None, reason: str, as_json: bool) -> int:
+def command(config: Path | None, nim: str | None, decision: str | None, reason: str, as_json: bool) -> int:
     settings = load(config)
     case = _find(settings, nim)
     if case is None:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 @click.command(
     "backup",
-    help=tr("Copy the ledger, also while the daemon runs, and verify the copy."),
     epilog=examples(
         "mcfd backup /media/usb/mcfd.sqlite3",
         "mcfd backup --into /var/lib/mcfd/backups --keep-daily 14 --keep-monthly 12",

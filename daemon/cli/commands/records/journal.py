@@ -48,9 +48,6 @@ Line = tuple[Record | Placed, int]
 
 @click.command(
     "journal",
-    help=tr(
-        "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
-    ),
     epilog=examples(
         "mcfd journal",
         "mcfd journal --number FV-2026-0001",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Report = XReport | ZReport | AReport
 
 
-@click.group("report", help=tr("Show X, Z and A as they would be printed; nothing is closed."))
+@click.group("report")
 def command() -> None:
     pass
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 @click.command(
     "restore",
-    help=tr(
-        "Put a copy back in the ledger's place (daemon stopped). It is compared with the machine at the next start."
-    ),
     epilog=examples("mcfd restore /media/usb/mcfd.sqlite3", "sudo mcfd restore --all /media/usb/boitier.age"),
 )
 @config_option

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 UPSTREAM = "upstream"
 
 
-@click.group("upstream", help=tr("Look at closures on their way to headquarters, send them again."))
+@click.group("upstream")
 def command() -> None:
     pass
 

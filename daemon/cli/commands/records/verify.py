@@ -25,7 +25,6 @@ from daemon.settings import Settings, load
 
 @click.command(
     "verify",
-    help=tr("Verify the ledger: integrity, chain, totals, sequence of Z. Exit 1 when something is wrong."),
     epilog=examples("mcfd verify", "mcfd verify --json"),
 )
 @config_option

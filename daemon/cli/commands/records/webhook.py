@@ -12,7 +12,7 @@ from daemon.language import tr
 from daemon.settings import load
 
 
-@click.group("webhook", help=tr("Test the webhooks that events are sent to."))
+@click.group("webhook")
 def command() -> None:
     pass
 
