@@ -16,6 +16,7 @@ from daemon.api.page import certificate, entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.first_start import FirstStart
 from daemon.api.page.screens import attention, box, closures, files, first_start, invoices, log, today, welcome
+from daemon.api.page.screens import cash as cash_screen
 from daemon.api.routes import (
     articles,
     cash,
@@ -51,6 +52,7 @@ PAGE_ROUTES = (
     *certificate.HANDLERS,
     *today.HANDLERS,
     *invoices.HANDLERS,
+    *cash_screen.HANDLERS,
     *closures.HANDLERS,
     *attention.HANDLERS,
     *box.HANDLERS,

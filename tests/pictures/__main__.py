@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pictures import headquarters
-from support.browser import Person, chromium, create_user
+from support.browser import Person, View, chromium, create_user
 from support.ledgers.year import write_year
 from support.shop import NIM, Shop, invoice, wait_for
 
@@ -69,8 +69,7 @@ def sell(shop: Shop) -> None:
             assert shop.close_period().status_code == 201
 
 
-def shoot(person: Person, folder: Path, scheme: str, name: str, screens: dict[str, str] = SCREENS) -> None:
-    person.page.emulate_media(color_scheme=scheme)
+def shoot(person: Person, folder: Path, name: str, screens: dict[str, str] = SCREENS) -> None:
     person.log_in("awa")
     for screen, path in screens.items():
         page = person.go(path)
@@ -78,6 +77,10 @@ def shoot(person: Person, folder: Path, scheme: str, name: str, screens: dict[st
             page.wait_for_selector(".finding", timeout=60_000)
         page.screenshot(path=str(folder / f"{screen}-{name}.png"), full_page=True)
     person.context.close()
+
+
+def seen(width: int, scheme: str) -> View:
+    return View("fr", {"width": width, "height": 800}, scheme)
 
 
 def main() -> None:
@@ -94,12 +97,12 @@ def main() -> None:
         chosen = views if everything else [(1440, "light"), (360, "dark")]
         named = [(*view, f"{view[0]}-{view[1]}" if everything else WORDS[view[0]]) for view in chosen]
         for width, scheme, name in named:
-            shoot(Person(browser, shop, viewport={"width": width, "height": 800}), folder, scheme, name)
+            shoot(Person(browser, shop, seen(width, scheme)), folder, name)
         shop.machines[0].order("counters", tc=0, fvc=0)
         wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
         for width, scheme, name in named:
-            person = Person(browser, shop, viewport={"width": width, "height": 800})
-            shoot(person, folder, scheme, name, {"attention": "/ui/attention", "today-attention": "/ui/"})
+            person = Person(browser, shop, seen(width, scheme))
+            shoot(person, folder, name, {"attention": "/ui/attention", "today-attention": "/ui/"})
         headquarters.shoot(browser, Path(place) / "hq", folder, everything)
 
 

@@ -4,19 +4,59 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
 
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from support.shop import BIN, Shop
+from support.shop import Shop
 from support.tools import need
+
+from daemon.core.passwords import hash_password
+from daemon.core.roles import Role
+from daemon.language import Language, Speaker
 
 CHROMIUM = next(filter(shutil.which, ("chromium", "chromium-browser", "google-chrome")), "chromium")
 PATIENCE_MS = 30_000
 PASSWORD = "orange-bleu-42"  # noqa: S105  of people in tests
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1440, "height": 900}
+
+
+AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+
+
+class View(NamedTuple):
+    """How somebody looks: in which language, on what, by day or by night."""
+
+    language: Language
+    size: dict[str, int]
+    scheme: str = "light"
+
+    @property
+    def say(self) -> Speaker:
+        """What the page says in that language."""
+        return Speaker(self.language)
+
+    @property
+    def locale(self) -> str:
+        return "fr-FR" if self.language == "fr" else "en-GB"
+
+
+FRENCH_PHONE, FRENCH_DESKTOP = View("fr", PHONE), View("fr", DESKTOP)
+ENGLISH_PHONE, ENGLISH_DESKTOP = View("en", PHONE, "dark"), View("en", DESKTOP, "dark")
+ALL_VIEWS = (
+    pytest.param(FRENCH_PHONE, id="fr-phone"),
+    pytest.param(FRENCH_DESKTOP, id="fr-desktop"),
+    pytest.param(ENGLISH_PHONE, id="en-phone"),
+    pytest.param(ENGLISH_DESKTOP, id="en-desktop"),
+)
+BOTH_VIEWS = (ALL_VIEWS[0], ALL_VIEWS[3])
+"""Each language and each size once: for what takes a box of its own."""
 
 
 @contextmanager
@@ -31,24 +71,59 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def create_user(shop: Shop, name: str, role: str) -> None:
-    command = [str(BIN / "mcfd"), "users", "create", name, "--role", role, "--password-stdin"]
-    subprocess.run(
-        [*command, "--config", str(shop.config_file)], input=f"{PASSWORD}\n", text=True, check=True, capture_output=True
-    )
+def create_user(shop: Shop, name: str, role: Role) -> None:
+    create_users(shop, (role,), name=name)
+
+
+def create_users(shop: Shop, roles: Sequence[Role], *, name: str = "") -> None:
+    """One of each role, called as the role is, or `name`, all with the one password."""
+
+    async def make(store: Any) -> None:
+        for role in roles:
+            await store.people.create(name or role, role, _hashed(), at=1)
+
+    shop.with_store(make)
+
+
+@cache
+def _hashed() -> str:
+    """The hash that takes longest to make, once for everybody."""
+    return hash_password(PASSWORD)
+
+
+def session_of(shop: Shop, name: str) -> dict[str, str]:
+    """The cookies of somebody who has logged in."""
+    base = f"http://127.0.0.1:{shop.port}"
+    with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
+        answer = client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers={"Origin": base})
+        assert answer.status_code == 303, answer.text
+        return dict(client.cookies)
+
+
+def usable(page: Page) -> None:
+    """WCAG 2.2 AA by axe-core without a violation, and nothing is wider than the screen."""
+    found = Axe().run(page, options=AXE)
+    assert found.violations_count == 0, (page.url, found.generate_report())
+    element = page.evaluate_handle("document.documentElement")
+    assert element.evaluate("e => e.scrollWidth - e.clientWidth") <= 0, page.url
 
 
 class Person:
-    """One browser of their own. `complaints` are console errors, failed requests, and requests to anybody else."""
+    """One browser of their own. `complaints` are console errors, failed requests, and requests to anybody else. `session`: the cookies of
+    somebody who is logged in already."""
 
     def __init__(
-        self, browser: Browser, shop: Shop, *, locale: str = "fr-FR", viewport: dict[str, int] | None = None
+        self, browser: Browser, shop: Shop, view: View = FRENCH_DESKTOP, session: dict[str, str] | None = None
     ) -> None:
         self.base = f"http://127.0.0.1:{shop.port}"
-        self.context: BrowserContext = browser.new_context(locale=locale, viewport=viewport or DESKTOP)
+        self.view = view
+        self.context: BrowserContext = browser.new_context(
+            locale=view.locale, viewport=view.size, color_scheme=view.scheme
+        )
         self.context.set_default_timeout(PATIENCE_MS)
+        if session:
+            self.context.add_cookies([{"name": k, "value": v, "url": self.base} for k, v in session.items()])
         self.complaints: list[str] = []
-        self.bytes = 0
         self.page = self.watched(self.context.new_page())
 
     def watched(self, page: Page) -> Page:
@@ -74,6 +149,18 @@ class Person:
 
     def sees(self, testid: str) -> None:
         expect(self.page.get_by_test_id(testid).first).to_be_visible(timeout=PATIENCE_MS)
+
+    def press(self, english: str, **values: object) -> None:
+        """The button of that name, in this person's language."""
+        self.page.get_by_role("button", name=self.view.say(english, **values), exact=True).click()
+
+    def follow(self, english: str) -> None:
+        self.page.get_by_role("link", name=self.view.say(english), exact=True).first.click()
+
+    def is_told(self, english: str, **values: object) -> None:
+        expect(self.page.get_by_role("status").first).to_contain_text(
+            self.view.say(english, **values), timeout=PATIENCE_MS
+        )
 
     def text(self, testid: str) -> str:
         return self.page.get_by_test_id(testid).first.inner_text()

@@ -64,7 +64,16 @@ Tell = Callable[[int, int], None]
 
 class Keys(Protocol):
     async def create(
-        self, nim: str, mode: Mode, label: str, *, at: int, role: Role = ..., expires_at: int = ..., by: Actor = ...
+        self,
+        nim: str,
+        mode: Mode,
+        label: str,
+        *,
+        at: int,
+        role: Role = ...,
+        expires_at: int = ...,
+        strict: bool = ...,
+        by: Actor = ...,
     ) -> str: ...
     async def list_keys(self) -> Sequence[ApiKey]: ...
     async def revoke(self, key_id: int, *, at: int, by: Actor = ...) -> None: ...

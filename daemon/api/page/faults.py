@@ -78,6 +78,8 @@ FIELDS = {
     "until": Text("Until"),
     "decision": Text("Decision"),
     "reason": Text("Reason"),
+    "amount": Text("Amount"),
+    "kind": Text("Movement"),
     "machines": Text("Machines"),
 }
 """What a field is called on the screen."""

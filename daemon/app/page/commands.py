@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 _MCFD = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
 """The command of this very program, whatever it is called where it is installed."""
 DOCTOR_SECONDS = 30.0
+FRESH_SECONDS = 5.0
+"""How long a finding is told again: less than it takes to mend anything."""
 LONG_SECONDS = 6 * 3600.0
 """For what goes through a whole ledger on a slow card."""
 LAST_WORDS = 500
@@ -39,8 +41,26 @@ class _Examined(msgspec.Struct):
     checks: tuple[Finding, ...]
 
 
-async def examine(settings: Settings, language: Language) -> Sequence[Finding]:
-    """As the command finds it, beside the daemon: `mcfd doctor` says 1 when something is wrong, which is an answer too."""
+class Doctor:
+    """As `mcfd doctor` finds it, beside the daemon. A start of Python each: several who ask at once, or soon after, are told the same."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._turn = asyncio.Lock()
+        self._found: dict[Language, tuple[float, Sequence[Finding]]] = {}
+
+    async def __call__(self, language: Language) -> Sequence[Finding]:
+        async with self._turn:
+            at, found = self._found.get(language, (0.0, ()))
+            now = asyncio.get_running_loop().time()
+            if not found or now - at > FRESH_SECONDS:
+                found = await _examine(self._settings, language)
+                self._found[language] = (asyncio.get_running_loop().time(), found)
+            return found
+
+
+async def _examine(settings: Settings, language: Language) -> Sequence[Finding]:
+    """`mcfd doctor` says 1 when something is wrong, which is an answer too."""
     out = await _command(settings, "doctor", "--json", language=language, seconds=DOCTOR_SECONDS, accepted=(0, 1))
     return msgspec.json.decode(out, type=_Examined).checks
 

@@ -29,7 +29,7 @@ def page_of(runtime: Runtime, certificate: Certificate, replication: Replication
         audit=store.audit,
         zone=zone(settings.reports.timezone),
         tls=certificate.files is not None,
-        examine=partial(commands.examine, settings),
+        examine=commands.Doctor(settings),
         back_up=partial(commands.back_up, settings, copies),
         verify=partial(commands.verify, settings),
         backups=partial(files.backups, copies),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser
-from support.browser import Person, chromium, create_user
+from support.browser import FRENCH_DESKTOP, Person, View, chromium, create_users, session_of
 from support.shop import Shop, invoice
 
 from daemon.core.roles import ROLES
@@ -21,20 +21,27 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Running, with some sales, and with a user of each role, called as the role is."""
     with Shop(tmp_path_factory.mktemp("shop")) as shop:
         shop.start()
-        for role in ROLES:
-            create_user(shop, role, role)
+        create_users(shop, ROLES)
         for number in range(4):
             assert shop.certify(invoice(f"P-{number}", 1500 + number)).status_code == 200
         yield shop
 
 
+@pytest.fixture(scope="module")
+def sessions() -> dict[str, dict[str, str]]:
+    """Of each who has logged in, the cookies: the way in is one test's matter."""
+    return {}
+
+
 @pytest.fixture
-def person(browser: Browser, shop: Shop) -> Iterator[Callable[..., Person]]:
-    """Opens a browser of somebody's own; at the end none of them had anything to complain of."""
+def person(browser: Browser, shop: Shop, sessions: dict[str, dict[str, str]]) -> Iterator[Callable[..., Person]]:
+    """Opens a browser of somebody's own, logged in if named; at the end none of them had anything to complain of."""
     opened: list[Person] = []
 
-    def make(**options: object) -> Person:
-        opened.append(Person(browser, shop, **options))
+    def make(name: str = "", view: View = FRENCH_DESKTOP) -> Person:
+        if name and name not in sessions:
+            sessions[name] = session_of(shop, name)
+        opened.append(Person(browser, shop, view, sessions.get(name)))
         return opened[-1]
 
     yield make

@@ -16,6 +16,7 @@ SEEN = {
     "seller": {
         "/ui/": 200,
         "/ui/journal": 200,
+        "/ui/cash": 200,
         "/ui/x": 403,
         "/ui/z": 403,
         "/ui/closures": 403,
@@ -27,6 +28,7 @@ SEEN = {
     "reader": {
         "/ui/": 200,
         "/ui/journal": 200,
+        "/ui/cash": 200,
         "/ui/x": 200,
         "/ui/z": 403,
         "/ui/closures": 200,
@@ -74,8 +76,26 @@ def test_changes_by_hand_are_refused(client: httpx.Client, role: str) -> None:
     log_in(client, role)
     origin = {"Origin": str(client.base_url).rstrip("/")}
     assert {client.post(path, data={"m": "x"}, headers=origin).status_code for path in CHANGES} == {403}
+    if role == "reader":
+        assert client.post("/ui/cash", data={"kind": "deposit", "amount": "5"}, headers=origin).status_code == 403
     if role != "manager":
         assert client.post("/ui/z", data={"key": "k"}, headers=origin).status_code == 403
+
+
+def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, shop: Shop) -> None:
+    """What was moved before the last Z is for who may see reports; what is typed wrong is refused and not half understood."""
+    log_in(client, "seller")
+    origin = {"Origin": str(client.base_url).rstrip("/")}
+    typed = {"kind": "withdrawal", "amount": "1 000", "reason": "before the Z"}
+    assert client.post("/ui/cash", data=typed, headers=origin).status_code == 303
+    assert "before the Z" in client.get("/ui/cash").text
+    for amount in ("", "0", "-5", "1.000", "12,5", "1e3", "９"):
+        assert client.post("/ui/cash", data={**typed, "amount": amount}, headers=origin).status_code == 422, amount
+    assert shop.get("reports/x").json()["cash"]["withdrawals"] == 1000
+    assert shop.close_period().status_code == 201
+    assert "before the Z" not in client.get("/ui/cash").text
+    log_in(client, "reader")
+    assert "before the Z" in client.get("/ui/cash").text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The shop's page when something is wrong: a machine that needs a decision, an answer that was lost, a closure that was refused."""
+"""The shop's page when something is wrong: a machine that needs a decision, or is switched off, a closure that was refused."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
-from support.browser import PATIENCE_MS, Person, create_user
+from playwright.sync_api import Browser, expect
+from support.browser import ALL_VIEWS, Person, View, create_users, session_of
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, wait_for
 
 People = Callable[..., Person]
 T = TypeVar("T")
+WENT_DOWN = "The machine has counted less than the ledger knows: it is another machine, or it was reset."
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +32,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, headquarters: HttpHeadquarter
     upstream = {"kind": "https", "url": headquarters.url, "secret_file": str(headquarters.keys.file)}
     with Shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}) as shop:
         shop.start()
-        for role in ("manager", "technician"):
-            create_user(shop, role, role)
+        create_users(shop, ["technician"])
         assert shop.certify(invoice("T-1")).status_code == 200
         yield shop
 
@@ -49,50 +49,28 @@ def audited(shop: Shop, action: str) -> list[tuple[str, str]]:
     return [(entry.actor, entry.subject) for entry in entries if entry.action == action]
 
 
-def test_an_answer_that_was_lost_makes_one_z(person: People, shop: Shop) -> None:
-    """The line to the phone breaks after the box has closed and before it could say so; reloaded, which sends the form once more, it
-    is the same Z, not a second one."""
-    awa = person()
-    awa.log_in("manager")
-    awa.page.get_by_test_id("close-z").click()
-    awa.sees("confirm-z")
-
-    def lose(route: Route) -> None:
-        route.fetch(max_redirects=0)
-        route.abort()
-
-    awa.page.route("**/ui/z?*", lose)
-    with awa.page.expect_event("requestfailed"):
-        awa.page.get_by_test_id("confirm-z").click(no_wait_after=True)
-    closed = shop.get("reports").json()["reports"]
-    assert len(closed) == 1
-    awa.page.unroute("**/ui/z?*")
-    awa.page.wait_for_url("chrome-error://**")
-    awa.page.reload()
-    awa.sees("z-number")
-    assert [report["z_number"] for report in shop.get("reports").json()["reports"]] == [closed[0]["z_number"]]
-    assert awa.text("z-number") == str(closed[0]["z_number"])
-    awa.complaints.clear()  # Chromium notes the answer that did not come
-
-
-def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, shop: Shop) -> None:
+@pytest.mark.parametrize("view", ALL_VIEWS)
+def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, shop: Shop, view: View) -> None:
     """What was found stands in plain words beside the ledger's own counters; without a reason nothing is decided, with one the shop
     certifies again, and ledger and audit log have who decided what."""
     shop.machines[0].order("counters", tc=0, fvc=0)
     wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
-    tech = person()
-    tech.log_in("technician")
-    expect(tech.page.get_by_test_id("machine-state").first).to_have_attribute("data-state", "attention")
-    tech.page.get_by_role("link", name="À régler").click()
+    before = audited(shop, "attempt.settled")
+    tech = person("technician", view)
+    expect(tech.go("/ui/").get_by_test_id("machine-state").first).to_have_attribute("data-state", "attention")
+    tech.page.get_by_role("link", name=view.say("To decide")).click()
     expect(tech.page.locator("main")).to_contain_text("TC 0, FVC 0, FRC 0")
+    expect(tech.page.locator(".problem")).to_contain_text(view.say(WENT_DOWN))
     tech.page.locator("[value=adopt]").check()
-    tech.page.get_by_role("button", name="Décider").click()
+    tech.press("Decide")
     assert "done=" not in tech.page.url  # the browser itself asks for the reason
     tech.page.locator("[name=reason]").fill("machine remplacée par le réparateur")
-    tech.page.get_by_role("button", name="Décider").click()
-    expect(tech.page.get_by_role("status")).to_contain_text("décidé", timeout=PATIENCE_MS)
-    wait_for(lambda: shop.certify(invoice("T-2")).status_code == 200, "a certification after the decision", 60)
-    assert audited(shop, "attempt.settled")[0][0] == "user:technician"
+    tech.press("Decide")
+    tech.is_told("Decided. The machine goes on within seconds.")
+    number = f"T-{view.language}-{view.size['width']}"
+    wait_for(lambda: shop.certify(invoice(number)).status_code == 200, "a certification after the decision", 60)
+    after = audited(shop, "attempt.settled")
+    assert [actor for actor, _ in after[: len(after) - len(before)]] == ["user:technician"]
 
 
 def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browser, tmp_path: Path) -> None:
@@ -100,9 +78,8 @@ def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browse
     alone, by hand too."""
     with Shop(tmp_path, per_machine={"enabled": False}) as off:
         off.start(ready=False)
-        create_user(off, "technician", "technician")
-        tech = Person(browser, off)
-        tech.log_in("technician")
+        create_users(off, ["technician"])
+        tech = Person(browser, off, session=session_of(off, "technician"))
         tech.go("/ui/box").get_by_role("link", name="L'examiner de près").click()
         expect(tech.page.get_by_test_id("probe-row").first).to_contain_text("confirmé", timeout=60_000)
         assert tech.complaints == []
@@ -111,8 +88,7 @@ def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browse
 
 def test_a_machine_in_use_is_not_probed(person: People) -> None:
     """The line of a running machine is never shared."""
-    tech = person()
-    tech.log_in("technician")
+    tech = person("technician")
     expect(tech.go("/ui/box").get_by_role("link", name="L'examiner de près")).to_have_count(0)
     answer = tech.context.request.get(f"{tech.base}/ui/box/probe")
     assert (answer.status, "est en service" in answer.text()) == (500, True)
@@ -122,14 +98,14 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     person: People, shop: Shop, headquarters: HttpHeadquarters
 ) -> None:
     """A closure that headquarters refused waits as refused; one press sends it again, and the audit log has one entry of it."""
+    assert shop.close_period().status_code == 201
     wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["waiting"] == 0, "an empty outbox", 60)
     arrived = len(apart(headquarters.events()))
     apart(headquarters.script({"status": 400}))
     assert shop.certify(invoice("T-3")).status_code == 200
     number = shop.close_period().json()["z_number"]
     wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["parked"] == 1, "the refusal", 60)
-    tech = person()
-    tech.log_in("technician")
+    tech = person("technician")
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Renvoyer ce qui a été refusé").click()
     expect(tech.page.get_by_role("status")).to_contain_text("renvoyé")

@@ -31,7 +31,7 @@ async def write_year(path: Path, nim: str, count: int, *, days: int = 365, end: 
             opening = end - (days - day) * DAY
             sales = per_day + (day < rest)
             for sale in range(sales):
-                counters = _sell(connection, book, counters, at=opening + sale * SHOPPING // sales)
+                counters = sell(connection, book, counters, at=opening + sale * SHOPPING // sales)
             _close(connection, book, counters, at=opening + SHOPPING)
             connection.execute("COMMIT")
         state = MachineState(nim, IFU, "20251206100000", counters, RATES, None)
@@ -39,7 +39,8 @@ async def write_year(path: Path, nim: str, count: int, *, days: int = 365, end: 
     return counters
 
 
-def _sell(connection: sqlite3.Connection, book: Book, known: FiscalCounters, *, at: int) -> FiscalCounters:
+def sell(connection: sqlite3.Connection, book: Book, known: FiscalCounters, *, at: int) -> FiscalCounters:
+    """One more, in its place in the chain; the counters after it."""
     number = known.fvc + 1
     amounts = tuple((group, 500 * (1 + number * place % 40)) for place, group in enumerate("ABBC"[: 1 + number % 4], 1))
     sale = invoice(f"S-{number}", amounts=amounts, method="EMVC"[number % 4])

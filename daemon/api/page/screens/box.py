@@ -99,7 +99,14 @@ async def create_key(visit: Visit) -> Reply:
         raise InvalidRequest([FieldError("until", visit.say("is over already"))])
     mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
     text = await visit.page.keys.create(
-        visit.worker.book.nim, mode, label, at=visit.deps.clock(), role=role, expires_at=expires_at, by=visit.actor
+        visit.worker.book.nim,
+        mode,
+        label,
+        at=visit.deps.clock(),
+        role=role,
+        expires_at=expires_at,
+        strict="strict" in visit.form,
+        by=visit.actor,
     )
     for_till = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": text}
     picture = await qr_picture(msgspec.json.encode(for_till).decode())

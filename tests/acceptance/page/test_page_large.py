@@ -1,0 +1,47 @@
+"""The journal's search on a ledger of a hundred thousand invoices, in real Chromium."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import expect
+from support.browser import ALL_VIEWS, PATIENCE_MS, Person, View, create_users
+from support.ledgers.bulk import PER_DAY, write_bulk
+from support.shop import NIM, Shop
+
+DAYS = 200
+COUNT = DAYS * PER_DAY
+PAGE = 50
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with Shop(tmp_path_factory.mktemp("large")) as shop:
+        counters = write_bulk(shop.ledger, NIM, DAYS, end=int(time.time() * 1000))
+        (machine,) = shop.machines
+        machine.start().order("counters", tc=counters.tc, fvc=counters.fvc)
+        shop.start_daemon()
+        create_users(shop, ["reader"])
+        yield shop
+
+
+@pytest.mark.parametrize("view", ALL_VIEWS)
+def test_search_among_a_hundred_thousand_invoices(person: Callable[..., Person], view: View) -> None:
+    """A number, a part of one that only the oldest have, and one that nobody has; further back by a click, an old invoice by its link."""
+    awa = person("reader", view)
+    page = awa.go("/ui/journal")
+    rows = page.get_by_test_id("journal-row")
+    expect(rows).to_have_count(PAGE, timeout=PATIENCE_MS)
+    awa.follow("Older")
+    expect(rows.first).to_contain_text(f"S-{COUNT + 1 - PAGE}", timeout=PATIENCE_MS)
+    for asked, found in (("S-31415", "S-31415"), (f"-{COUNT // 2 + 7}", f"S-{COUNT // 2 + 7}")):
+        page.locator("[name=q]").fill(asked)
+        awa.press("Search")
+        expect(rows).to_have_count(1, timeout=PATIENCE_MS)
+        expect(rows).to_contain_text(found)
+    page.get_by_role("link", name=found).click()
+    expect(page.locator("h1")).to_contain_text(found)
+    awa.go("/ui/journal?q=nobody-has-this")
+    expect(page.locator("#found")).to_have_text(view.say("Nothing found."), timeout=PATIENCE_MS)
