@@ -11,9 +11,9 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.days import day_of
 from daemon.api.page.faults import fault_of
 from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.core.call import Call
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest
-from daemon.usecases.certification.call import Call
 from daemon.usecases.reports import report
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
