@@ -13,24 +13,18 @@ import argparse
 import os
 import random
 import sys
-import tempfile
 import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 
 from mutate.mistakes import Mistake, mistakes
+from mutate.spoiled import TREE
 from mutate.touched import ROOMS, Touched, files
-from mutate.trial import TREE, Copy, Tried
-
-ONE_TRY = 180.0
-"""Seconds for one mistake against its tests; more is a test that hangs for it."""
-SECOND_LOOK = ("tests/acceptance/contract", "tests/acceptance/decisions", "tests/acceptance/crash")
-"""What runs in daemons of its own, for what the others let through."""
+from mutate.trial import Tried, Worker
 
 
 def main() -> int:
@@ -42,16 +36,15 @@ def main() -> int:
     parser.add_argument("--named", action="store_true")
     options = parser.parse_args()
     began = time.monotonic()
+    touched = Touched(options.workers)
     if options.named:
-        work = [(mistake, tests) for mistake, tests in named()]
-        looks: tuple[str, ...] = ()
+        work = list(named(touched))
     else:
-        touched = Touched()
         drawn = draw(options.seed, options.count, touched)
-        work, looks = [(mistake, touched.tests(mistake.file, mistake.line)) for mistake in drawn], SECOND_LOOK
+        work = [(mistake, touched.tests(mistake.file, mistake.line)) for mistake in drawn]
         say(f"mutate: {len(drawn)} mistakes of seed {options.seed}")
-    done = try_all(work, looks, options.workers, began + options.seconds)
-    table(done, len(work), options.seed, time.monotonic() - began)
+    done = try_all(work, touched.seconds, options.workers, began + options.seconds)
+    table(done, len(work), None if options.named else options.seed, time.monotonic() - began)
     return 0 if all(each.is_found for each in done) else 1
 
 
@@ -63,7 +56,8 @@ def draw(seed: int, count: int, touched: Touched) -> list[Mistake]:
     return random.Random(seed).sample(covered, min(count, len(covered)))
 
 
-def named() -> Iterator[tuple[Mistake, Sequence[str]]]:
+def named(touched: Touched) -> Iterator[tuple[Mistake, list[str]]]:
+    """With the tests of the files or folders that are named with them."""
     for each in tomllib.loads((Path(__file__).parent / "named.toml").read_text())["mistake"]:
         source = (TREE / each["file"]).read_bytes()
         find = each["find"].encode()
@@ -71,43 +65,42 @@ def named() -> Iterator[tuple[Mistake, Sequence[str]]]:
             raise SystemExit(f"mutate: named.toml: {each['what']}: not once in {each['file']}")
         start = source.index(find)
         line = source[:start].count(b"\n") + 1
-        yield Mistake(each["file"], line, start, start + len(find), each["new"], each["what"]), each["tests"]
+        tests = [test for test in sorted(touched.seconds) if test.startswith(tuple(each["tests"]))]
+        yield Mistake(each["file"], line, start, start + len(find), each["new"], each["what"]), tests
 
 
 def try_all(
-    work: Sequence[tuple[Mistake, Sequence[str]]], looks: Sequence[str], workers: int, ends_at: float
+    work: Sequence[tuple[Mistake, Sequence[str]]], seconds: Mapping[str, float], workers: int, ends_at: float
 ) -> list[Tried]:
-    with tempfile.TemporaryDirectory(prefix="mcfd-mutate-") as folder:
-        copies: SimpleQueue[Copy] = SimpleQueue()
-        for at in range(workers):
-            copies.put(Copy(Path(folder) / str(at)))
-        turn = threading.Lock()
+    """In the order of `work`, as far as the time reached."""
+    done: dict[int, Tried] = {}
+    left = iter(enumerate(work))
+    turn = threading.Lock()
 
-        def one(mistake: Mistake, tests: Sequence[str]) -> Tried | None:
-            if time.monotonic() > ends_at:
-                return None
-            copy = copies.get()
-            try:
-                tried = copy.tried(mistake, tests, ONE_TRY)
-                if looks and tried.outcome == "survives":
-                    tried = copy.tried(mistake, looks, 3 * ONE_TRY)
-            finally:
-                copies.put(copy)
-            with turn:
-                show(tried)
-            return tried
+    def keep_trying() -> None:
+        with Worker(seconds) as worker:
+            while time.monotonic() < ends_at:
+                with turn:
+                    at, (mistake, tests) = next(left, (None, (None, ())))
+                if at is None or mistake is None:
+                    return
+                tried = worker.tried(mistake, tests)
+                with turn:
+                    done[at] = tried
+                    show(tried)
 
-        with ThreadPoolExecutor(workers) as threads:
-            done = threads.map(lambda pair: one(*pair), work)
-            return [tried for tried in done if tried is not None]
+    with ThreadPoolExecutor(workers) as threads:
+        for each in [threads.submit(keep_trying) for _ in range(workers)]:
+            each.result()
+    return [done[at] for at in sorted(done)]
 
 
 def show(tried: Tried) -> None:
     mistake = tried.mistake
-    say(f"{tried.outcome:9} {tried.seconds:6.1f} s  {mistake.file}:{mistake.line}: {mistake.what}")
+    say(f"{tried.outcome:9} {tried.seconds:6.1f} s  {mistake.file}:{mistake.line}: {mistake.what}  [{tried.by}]")
 
 
-def table(done: Sequence[Tried], asked: int, seed: int, seconds: float) -> None:
+def table(done: Sequence[Tried], asked: int, seed: int | None, seconds: float) -> None:
     rooms: Counter[str] = Counter()
     found: Counter[str] = Counter()
     for tried in done:
@@ -119,7 +112,7 @@ def table(done: Sequence[Tried], asked: int, seed: int, seconds: float) -> None:
         say(f"| `{room}` | {rooms[room]} | {found[room]} |")
     tried_in_all, all_found = sum(rooms.values()), sum(found.values())
     share = 100 * all_found / tried_in_all if tried_in_all else 0.0
-    say(f"| all (seed {seed}) | {tried_in_all} | {all_found} ({share:.0f} %) |")
+    say(f"| all ({'named' if seed is None else f'seed {seed}'}) | {tried_in_all} | {all_found} ({share:.0f} %) |")
     if tried_in_all < asked:
         say(f"mutate: the time was over after {tried_in_all} of {asked}")
     say(f"mutate: {seconds:.0f} s")

@@ -1,33 +1,35 @@
-"""Which tests touch which lines, by coverage of one run of the tests that work in the process of pytest.
-
-What a test does in a daemon that it starts is not seen here: the acceptance tests come as a second try, for what the others let through.
-"""
+"""Which tests touch which lines, and how long they take, by one run of the tests under coverage (`mutate.contexts`)."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from coverage import CoverageData
-from mutate.trial import TREE
+from mutate.daemons import MEASURED
+from mutate.spoiled import TREE
 
-INSIDE = ("tests/unit", "tests/contract", "tests/integration")
-NOT_OF_PYTHON = "tests/integration/package/test_package_*.py"
+TRIED = ("tests/unit", "tests/contract", "tests/integration", "tests/simulation", "tests/acceptance")
+LEFT_OUT = (
+    "tests/integration/package/*", "tests/acceptance/page/*", "*/test_demo.py", "*/test_readme_commands.py",
+    "*/test_schemathesis.py",
+)  # fmt: skip
+"""Not of Python's lines, or in a browser, or a daemon that is started from outside, or with another draw each time."""
 KEPT = TREE / "build" / "mutate"
 ROOMS = ("daemon/core", "daemon/usecases", "daemon/store", "daemon/machines", "bridge", "daemon/upstream", "daemon/api")
-MOST = 150
-"""Tests for one mistake: where more touch the line, those that touch the fewest lines, which are the closest to it."""
 
 _CONFIG = """
 [run]
 branch = False
-data_file = {data}
 source = bridge,daemon,exchange
 core = ctrace
+disable_warnings = module-not-measured,no-data-collected,already-imported,module-not-imported
 """
 
 
@@ -40,23 +42,29 @@ def files() -> list[str]:
 def state() -> str:
     """Of everything that decides which test touches which line."""
     told = hashlib.sha256()
-    for name in (*("bridge", "daemon", "exchange", "simulator"), *INSIDE, "tests/support"):
+    for name in ("bridge", "daemon", "exchange", "simulator", *TRIED, "tests/support"):
         for path in sorted((TREE / name).rglob("*.py")):
             told.update(path.read_bytes())
     return told.hexdigest()[:16]
 
 
+def options() -> list[str]:
+    """Of pytest, for the tests that mistakes are tried against."""
+    return [*TRIED, *(f"--ignore-glob={each}" for each in LEFT_OUT)]
+
+
 class Touched:
     """Measured once for a state of the tree, and kept."""
 
-    def __init__(self) -> None:
-        KEPT.mkdir(parents=True, exist_ok=True)
-        data = KEPT / f"{state()}.coverage"
-        if not data.exists():
-            self._measure(data)
-        measured = CoverageData(str(data))
+    def __init__(self, workers: int) -> None:
+        kept = KEPT / state()
+        if not (kept / "whole").exists():
+            measure(kept, workers)
+        measured = CoverageData(str(kept / "whole"))
         measured.read()
-        self._data = measured
+        self.seconds: Counter[str] = Counter()
+        for part in kept.glob("seconds-*.json"):
+            self.seconds.update(json.loads(part.read_text()))
         self._lines: dict[str, dict[int, list[str]]] = {}
         self._weight: defaultdict[str, int] = defaultdict(int)
         for name in files():
@@ -66,19 +74,41 @@ class Touched:
                 for each in contexts:
                     self._weight[each] += 1
 
-    def _measure(self, data: Path) -> None:
-        sys.stdout.write("mutate: measuring which tests touch which lines (once for a state of the tree) …\n")
-        sys.stdout.flush()
-        config = KEPT / "coveragerc"
-        config.write_text(_CONFIG.format(data=data.with_suffix(".half")))
-        pytest = ["-m", "pytest", "-q", "-p", "no:xdist", "-p", "mutate.contexts"]
-        command = [sys.executable, "-m", "coverage", "run", f"--rcfile={config}", *pytest]
-        with (KEPT / "measuring.log").open("wb") as log:
-            subprocess.run([*command, *INSIDE, f"--ignore-glob={NOT_OF_PYTHON}"], cwd=TREE, stdout=log, stderr=log, check=False,
-                           env={**os.environ, "PYTHONPATH": str(TREE / "tests")})  # fmt: skip
-        data.with_suffix(".half").rename(data)
-
     def tests(self, file: str, line: int) -> list[str]:
-        """Files and functions (`tests/…/test_x.py::test_y`) that touch the line, the closest first."""
-        contexts = sorted(self._lines.get(file, {}).get(line, []), key=lambda each: self._weight[each])
-        return contexts[:MOST]
+        """Functions (`tests/…/test_x.py::test_y`) that touch the line, the closest first: those that touch the fewest lines in all."""
+        return sorted(self._lines.get(file, {}).get(line, []), key=lambda each: self._weight[each])
+
+
+def measure(kept: Path, workers: int) -> None:
+    sys.stdout.write("mutate: measuring which tests touch which lines (once for a state of the tree) …\n")
+    sys.stdout.flush()
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
+    (kept / "coveragerc").write_text(_CONFIG)
+    spread = ["-n", str(workers), "--max-worker-restart", "0", "--dist", "loadfile", "--no-loadscope-reorder"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "mutate.contexts",
+        "-p",
+        "no:cacheprovider",
+        *spread,
+        *options(),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(TREE / "tests"), MEASURED: str(kept)}
+    with (kept / "log").open("wb") as log:
+        subprocess.run(command, cwd=TREE, stdout=log, stderr=log, check=False, env=environment)
+    whole = CoverageData(str(kept / "half"))
+    for part in kept.glob("data*"):
+        data = CoverageData(str(part))
+        data.read()
+        whole.update(data)
+        part.unlink()
+    whole.write()
+    (kept / "half").rename(kept / "whole")
+    for other in KEPT.iterdir():
+        if other != kept:
+            shutil.rmtree(other, ignore_errors=True) if other.is_dir() else other.unlink()

@@ -1,24 +1,29 @@
-"""One mistake tried: a copy of the tree with it in place, and the tests that touch its line."""
+"""Mistakes tried, from the side of `make mutate`: a warm pytest of its own for each worker (`mutate.warm`), and a cold one where the mistake
+stands outside of functions."""
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 from mutate.mistakes import Mistake
+from mutate.spoiled import TREE, told
+from mutate.touched import options
+from mutate.warm import ANSWERS, ORDERS
 
-TREE = Path(__file__).parents[2]
-COPIED = ("bench", "bridge", "config", "daemon", "docs", "exchange", "headquarters", "packaging", "pagekit", "siege", "simulator",
-          "systemd", "tests", "requirements", "pyproject.toml", "CHANGELOG.md", "README.md")  # fmt: skip
-Outcome = Literal["found", "hangs", "survives", "no test"]
+Outcome = Literal["found", "hangs", "survives"]
+FIRST_LOOK, SECOND_LOOK = 20.0, 150.0
+"""Seconds that the tests of each take when nothing is wrong; the second one is for what the first lets through."""
+NO_TEST_RAN = (4, 5)
 
 
 @dataclass(frozen=True)
@@ -27,60 +32,149 @@ class Tried:
     outcome: Outcome
     seconds: float
     tests: int
+    by: str = ""
 
     @property
     def is_found(self) -> bool:
         return self.outcome in ("found", "hangs")
 
 
-class Copy:
-    """A tree of its own for one worker; `Copy.tried` leaves it as it was."""
+class Worker:
+    """One warm pytest, which takes one trial at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in COPIED:
-            source, target = TREE / name, folder / name
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, target)
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        self._seconds = seconds
+        self._sound: set[str] = set()
+        self._unsound: set[str] = set()
+        ours_in, theirs_out = os.pipe()
+        theirs_in, ours_out = os.pipe()
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-s",
+            "-x",
+            "-p",
+            "mutate.warm",
+            "-p",
+            "no:cacheprovider",
+            *options(),
+        ]
+        environment = {**_environment(None), ORDERS: str(theirs_in), ANSWERS: str(theirs_out)}
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the worker
+        self._process = subprocess.Popen(
+            command, cwd=TREE, env=environment, pass_fds=(theirs_in, theirs_out), stdout=self._log, stderr=self._log
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._orders, self._answers = os.fdopen(ours_out, "w"), os.fdopen(ours_in)
 
-    def tried(self, mistake: Mistake, tests: Sequence[str], seconds: float) -> Tried:
-        """`tests` are node ids or files of pytest. One that hangs has been noticed, as CI would notice it."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._orders.close()
+        self._process.wait()
+        self._answers.close()
+        self._log.close()
+
+    def tried(self, mistake: Mistake, tests: Sequence[str]) -> Tried:
+        """`tests` are functions, the closest first."""
         began = time.monotonic()
-        if not tests:
-            return Tried(mistake, "no test", 0.0, 0)
-        file = self.folder / mistake.file
-        source = file.read_bytes()
-        file.write_bytes(mistake.applied(source))
-        try:
-            code = self.pytest(tests, seconds)
-        finally:
-            file.write_bytes(source)
-        outcome: Outcome = "hangs" if code is None else "survives" if code == 0 else "found"
-        return Tried(mistake, outcome, time.monotonic() - began, len(tests))
+        first = self._within(tests, FIRST_LOOK)
+        second = self._within([each for each in tests if each not in first], SECOND_LOOK)
+        for look in (first, second):
+            outcome, by = self._look(mistake, look)
+            if outcome != "survives":
+                break
+        return Tried(mistake, outcome, time.monotonic() - began, len(first) + len(second), by)
 
-    def pytest(self, tests: Sequence[str], seconds: float, *options: str) -> int | None:
-        """Its exit code; None when it did not end in time. Its processes end with it."""
-        paths = os.pathsep.join([str(self.folder), str(self.folder / "tests")])
-        environment = {
-            **os.environ,
-            "PYTHONPATH": paths,
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "HYPOTHESIS_STORAGE_DIRECTORY": "/dev/null/none",
-        }
-        listed = self.folder / "tests.txt"
-        listed.write_text("\n".join(tests) + "\n")
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"@{listed}", *options]
-        with (self.folder / "output").open("wb") as output:
+    def _within(self, tests: Sequence[str], seconds: float) -> list[str]:
+        """The first of them that take no longer together; one at least. Those of one file stay together."""
+        chosen: list[str] = []
+        left = seconds
+        for each in tests:
+            left -= self._seconds.get(each, 0.1)
+            if left < 0 and chosen:
+                continue
+            chosen.append(each)
+        files = list(dict.fromkeys(each.partition("::")[0] for each in chosen))
+        return sorted(chosen, key=lambda each: files.index(each.partition("::")[0]))
+
+    def _look(self, mistake: Mistake, tests: Sequence[str]) -> tuple[Outcome, str]:
+        """A test counts as having seen it when it passes without the mistake."""
+        while left := [each for each in tests if each not in self._unsound]:
+            limit = 30.0 + 4 * sum(self._seconds.get(each, 0.1) for each in left)
+            end, by = self._order(mistake, left, limit)
+            if end == "passed":
+                end, by = self._cold(mistake, left, limit)  # what was computed at the import was computed without it
+            elif end == "cold":
+                end, by = self._cold(mistake, left, limit)
+            if end == "passed":
+                return "survives", ""
+            if end == "late":
+                return (
+                    ("hangs", "")
+                    if self._order(None, left, limit)[0] == "passed"
+                    else ("survives", "without it, too, they hang")
+                )
+            test = by.partition("[")[0]
+            if test not in tests or self._is_sound(test):
+                return "found", by
+        return "survives", ""
+
+    def _is_sound(self, test: str) -> bool:
+        if test not in self._sound | self._unsound:
+            passes = self._order(None, [test], 60.0 + 4 * self._seconds.get(test, 0.1))[0] == "passed"
+            (self._sound if passes else self._unsound).add(test)
+        return test in self._sound
+
+    def _order(self, mistake: Mistake | None, tests: Sequence[str], seconds: float) -> tuple[str, str]:
+        told_of = asdict(mistake) if mistake else None
+        self._orders.write(json.dumps({"mistake": told_of, "tests": list(tests), "seconds": seconds}) + "\n")
+        self._orders.flush()
+        line = self._answers.readline()
+        if not line:
+            self._log.seek(0)
+            raise SystemExit(f"mutate: pytest ended\n{self._log.read().decode()[-3000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer["end"], answer["by"]
+
+    def _cold(self, mistake: Mistake, tests: Sequence[str], seconds: float) -> tuple[str, str]:
+        with tempfile.TemporaryDirectory(prefix="mcfd-mutate-") as folder:
+            listed = Path(folder, "tests")
+            listed.write_text("\n".join(tests) + "\n")
+            environment = {**_environment(mistake), "TMPDIR": folder}
+            plugins = ["-p", "mutate.spoiled", "-p", "no:cacheprovider"]
+            command = [sys.executable, "-m", "pytest", "-q", "-x", *plugins, f"@{listed}"]
             process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=output, stderr=output, start_new_session=True
+                command,
+                cwd=TREE,
+                env=environment,
+                text=True,
+                start_new_session=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
             )
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            if process.poll() is None:
+            try:
+                said, _ = process.communicate(timeout=seconds + 30)
+            except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                process.communicate()
+                return "late", ""
+        if process.returncode in NO_TEST_RAN and "ImportError" not in said:
+            raise SystemExit(f"mutate: no test ran\n{said[-3000:]}")
+        failed = [line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return (
+            ("passed", "") if process.returncode == 0 else ("failed", failed[0].split()[1] if failed else "the start")
+        )
+
+
+def _environment(mistake: Mistake | None) -> dict[str, str]:
+    return {
+        **os.environ,
+        **told(mistake),
+        "PYTHONPATH": str(TREE / "tests"),
+        "HYPOTHESIS_STORAGE_DIRECTORY": "/dev/null/none",
+    }

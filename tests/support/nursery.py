@@ -38,9 +38,11 @@ First = tuple[str, str, dict[str, Any]]
 class Nursery:
     """The test's side. Safe to use from several threads."""
 
+    command: tuple[str, ...] = (sys.executable, "-m", "support.nursery")
+
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "support.nursery"],
+            self.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from support.box.debian import BOOKWORM, SID, TRIXIE, Debian, debian, need_debian
-from support.box.package import ARCHITECTURES, LIB, TREE, built, built_twice, own_arch, scratch, unpacked
+from support.box.kept import scratch
+from support.box.package import ARCHITECTURES, LIB, TREE, built, built_twice, own_arch, unpacked
 from support.tools import need
 
 PYTHONS = ("311", "312", "313", "314")

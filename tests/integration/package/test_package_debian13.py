@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.box.debian import BOOKWORM, TRIXIE, dist_upgrade
 from support.box.package import LIB, built, other_version
-from support.box.shop import Shop, open_shop
+from support.box.shop import Shop, new_shop
 
 
 def as_it_was_first(root: Path) -> None:
@@ -23,7 +23,7 @@ def as_it_was_first(root: Path) -> None:
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    with open_shop(lambda: other_version(built(), "0.0.1", as_it_was_first), BOOKWORM) as shop:
+    with new_shop(lambda: other_version(built(), "0.0.1", as_it_was_first), BOOKWORM) as shop:
         yield shop
 
 

@@ -1,88 +1,37 @@
-"""A Debian of our own: made by mmdebstrap once and kept, laid out fresh for each use, entered or booted."""
+"""A Debian of our own: laid out fresh for each use (`support.box.trees`), entered or booted."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.box.kept import keep
+from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, output, quietly
 from support.tools import cannot, need
 
-BOOKWORM, TRIXIE, SID = "bookworm", "trixie", "sid"
-PACKAGES = "python3,systemd,udev,umockdev"
-# A distribution in the making: its index is old wherever a mirror is a snapshot, and nothing of it reaches a shop.
-LENIENT = ['--aptopt=Acquire::Check-Valid-Until "false"']
-KEPT = Path("/var/cache/mcfd-tests")
+__all__ = ["BOOKWORM", "SID", "TRIXIE", "Debian", "debian", "dist_upgrade", "need_debian"]
+
 BOOT_SECONDS = 240.0
 
 
 def need_debian() -> None:
     if os.geteuid() != 0:
         cannot("a Debian tree is made and entered by root only")
-    need("mmdebstrap", "systemd-nspawn", "dpkg-deb", "apt-get", "unshare", "nsenter", "tar")
-
-
-def mirror() -> str:
-    """Where this machine's own apt gets Debian from."""
-    targets = _output("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages")
-    found = [line.split()[-1] for line in targets.splitlines() if line.startswith("Debian ")]
-    if not found:
-        cannot("apt of this machine knows no mirror of Debian")
-    return found[0]
+    need("mmdebstrap", "systemd-nspawn", "dpkg-deb", "apt-get", "unshare", "nsenter")
 
 
 @contextlib.contextmanager
-def keep(name: str) -> Iterator[tuple[Path, Path | None]]:
-    """A file that is made once: where it is, and where to make it if it is not there yet. One process at a time."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    with (KEPT / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if (KEPT / name).exists():
-            yield KEPT / name, None
-            return
-        with tempfile.TemporaryDirectory(prefix="half-", dir=KEPT) as scratch:
-            half = Path(scratch, name)
-            yield KEPT / name, half
-            if half.exists():
-                half.rename(KEPT / name)
-
-
-def base(suite: str) -> Path:
-    """The archive every tree is laid out from. Made within a minute where it is not there, from where apt gets its own packages."""
-    arch = _output("dpkg", "--print-architecture")
-    wanted = hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]
-    with keep(f"{suite}-{arch}-{wanted}.tar") as (archive, half):
-        if half is not None:
-            options = LENIENT if suite == SID else []
-            command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", *options, suite, half, mirror()]
-            try:
-                _quietly(*command)
-            except AssertionError as error:
-                cannot(f"no Debian tree can be made here: {error}")
-    return archive
-
-
-@contextlib.contextmanager
-def debian(suite: str = TRIXIE) -> Iterator[Debian]:
-    """A fresh tree, gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="mcfd-debian-") as scratch:
-        tree = Path(scratch) / "tree"
-        tree.mkdir()
-        _quietly("tar", "-C", tree, "-xf", base(suite))
-        # Without an fsync for each of three thousand files.
-        (tree / "etc/dpkg/dpkg.cfg.d/quick").write_text("force-unsafe-io\n")
-        # No apt of the box looks for a network by itself; a test that wants a repository says which.
-        (tree / "etc/apt/sources.list").write_text("")
-        box = Debian(tree)
+def debian(suite: str = TRIXIE, *layers: Path) -> Iterator[Debian]:
+    """A fresh tree, gone afterwards; `layers` lie over the plain one."""
+    with laid_out([*layers, base(suite)]) as (tree, written):
+        box = Debian(tree, written)
         try:
             yield box
         finally:
@@ -91,27 +40,30 @@ def debian(suite: str = TRIXIE) -> Iterator[Debian]:
 
 def dist_upgrade(box: Debian, suite: str) -> None:
     """`apt dist-upgrade` to `suite`, from what was fetched for that once; the box itself has no network."""
-    with keep(f"{BOOKWORM}-to-{suite}-{_output('dpkg', '--print-architecture')}.tar") as (archive, half):
+    with keep(f"{BOOKWORM}-to-{suite}-{output('dpkg', '--print-architecture')}") as (fetched, half):
         if half is not None:
             _fetch_upgrade(suite, half)
-    _quietly("tar", "-C", box.tree, "-xf", archive)
+    quietly("cp", "-a", "--reflink=auto", f"{fetched}/.", box.tree)
     box.run("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold", "--no-download", "dist-upgrade")
 
 
-def _fetch_upgrade(suite: str, archive: Path) -> None:
+def _fetch_upgrade(suite: str, target: Path) -> None:
     """apt's lists and all packages that a plain tree is upgraded with."""
     with debian(BOOKWORM) as tree:
         shutil.copy("/etc/resolv.conf", tree.path("/etc/resolv.conf"))
         tree.path("/etc/apt/sources.list").write_text(f"deb {mirror()} {suite} main\n")
         tree.run("apt-get", "update")
         tree.run("apt-get", "-y", "--download-only", "dist-upgrade")
-        kept = ["etc/apt/sources.list", "var/lib/apt/lists", "var/cache/apt/archives"]
-        _quietly("tar", "-C", tree.tree, "-cf", archive, *kept)
+        for name in ("etc/apt/sources.list", "var/lib/apt/lists", "var/cache/apt/archives"):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            quietly("cp", "-a", tree.path(name), target / name)
 
 
 @dataclass
 class Debian:
     tree: Path
+    written: Path | None
+    """The layer that holds what was written to it; none where it is a copy."""
     _nspawn: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _init: int = 0
 
@@ -184,14 +136,3 @@ class Debian:
             self._nspawn.kill()
             self._nspawn.wait()
         self._nspawn, self._init = None, 0
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
-
-
-def _quietly(*command: str | Path) -> None:
-    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False)
-    assert done.returncode == 0, (
-        f"{command[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import fcntl
 import functools
@@ -15,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from support.box.kept import scratch
 from support.tools import need
 
 TREE = Path(__file__).resolve().parents[3]
@@ -27,25 +27,6 @@ KEPT_BUILDS = 6
 # What goes into a package, or decides what does.
 SOURCES = ("bridge", "config", "daemon", "docs", "exchange", "packaging", "pagekit", "requirements/run.txt", "simulator", "systemd",
            "pyproject.toml", "CHANGELOG.md")  # fmt: skip
-
-
-@functools.cache
-def scratch() -> Path:
-    """One for all processes of a run of the tests; the last to end removes it."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
-    path = Path(tempfile.gettempdir()) / f"mcfd-package-{run}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(path / "users", os.O_CREAT | os.O_RDWR)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    atexit.register(_leave, path, descriptor)
-    return path
-
-
-def _leave(path: Path, descriptor: int) -> None:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path, ignore_errors=True)
-    os.close(descriptor)
 
 
 def own_arch() -> str:

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.box.package import TREE, scratch
+from support.box.kept import scratch
+from support.box.package import TREE
 from support.tools import need
 
 

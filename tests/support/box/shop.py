@@ -4,15 +4,17 @@ The box has a network of its own, so everything is asked for from inside."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.box.debian import TRIXIE, Debian, debian, need_debian
+from support.box.kept import keep, scratch
 from support.box.package import built
+from support.box.trees import quietly
 
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
@@ -48,6 +50,48 @@ kind = "https"
 url = "https://127.0.0.1:1/closures"
 secret_file = "/etc/mcfd/credentials/upstream.secret"
 """
+
+
+@contextlib.contextmanager
+def new_shop(package: Callable[[], Path] = built, suite: str = TRIXIE) -> Iterator[Shop]:
+    """A Debian that boots, with the package in it, a machine plugged in and `mcfd setup` done."""
+    need_debian()
+    with debian(suite) as box:
+        box.boot()
+        shop = Shop(box, package())
+        shop.open()
+        yield shop
+
+
+@contextlib.contextmanager
+def open_shop() -> Iterator[Shop]:
+    """The same, on Debian 13. It is opened once in a run of the tests; all others go on from there."""
+    need_debian()
+    with keep("shop", scratch()) as (opened, half):
+        if half is not None:
+            _open_once(half)
+    layer = opened / "layer"
+    if not layer.exists():
+        with new_shop() as shop:
+            yield shop
+        return
+    with debian(TRIXIE, layer) as box:
+        box.boot()
+        shop = Shop(box, built(), (opened / "key").read_text())
+        shop.plug_in()
+        yield shop
+
+
+def _open_once(target: Path) -> None:
+    """What the package and `mcfd setup` write to a plain tree, and the till's key. Nothing where a tree has no layers."""
+    with new_shop() as shop:
+        if shop.box.written is None:
+            return
+        shop.unplug()
+        shop.box.run("systemctl", "stop", "mcfd.service")
+        shop.box.switch_off()
+        quietly("cp", "-a", shop.box.written, target / "layer")
+        (target / "key").write_text(shop.key)
 
 
 @dataclass
@@ -136,14 +180,3 @@ class Shop:
 
     def journal(self) -> str:
         return self.box.run("journalctl", "--no-pager", "--unit=mcfd.service", "--lines=50").stdout
-
-
-@contextmanager
-def open_shop(package: Callable[[], Path] = built, suite: str = TRIXIE) -> Iterator[Shop]:
-    """A box that has booted, with the package in it and the daemon running. The package is built only where Debian can be booted."""
-    need_debian()
-    with debian(suite) as box:
-        box.boot()
-        shop = Shop(box, package())
-        shop.open()
-        yield shop

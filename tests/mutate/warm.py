@@ -1,0 +1,133 @@
+"""A plugin of pytest: the tests are collected once, and each trial is a fork of that process. It takes orders instead of running tests.
+
+    {"mistake":{…}|null,"tests":[…],"seconds":N}   →   {"end":"failed"|"passed"|"late"|"cold","by":TEST}
+
+A trial ends with everything it started: this process is the parent of what loses its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from mutate.contexts import function_of
+from mutate.mistakes import Mistake
+from mutate.spoiled import Alive, alive, spoil, told
+from support.nursery import Nursery
+
+ORDERS, ANSWERS = "MCFD_MUTATE_ORDERS", "MCFD_MUTATE_ANSWERS"
+PASSED, FAILED, COLD = 0, 1, 2
+SUBREAPER = 36
+Items = dict[str, list[pytest.Item]]
+
+
+def pytest_configure() -> None:
+    """Before any test is imported: the same examples in each trial."""
+    settings.register_profile("mutate", derandomize=True, database=None)
+    settings.load_profile("mutate")
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    items: Items = defaultdict(list)
+    for item in session.items:
+        items[function_of(item.nodeid)].append(item)
+    functions = alive()
+    orders, answers = (int(os.environ[name]) for name in (ORDERS, ANSWERS))
+    with os.fdopen(orders) as asked, os.fdopen(answers, "w") as answered:
+        for line in asked:
+            order = json.loads(line)
+            mistake = Mistake(**order["mistake"]) if order["mistake"] else None
+            found = trial(
+                session, [each for name in order["tests"] for each in items[name]], mistake, functions, order["seconds"]
+            )
+            answered.write(json.dumps(found) + "\n")
+            answered.flush()
+    return True
+
+
+def trial(
+    session: pytest.Session, items: Sequence[pytest.Item], mistake: Mistake | None, functions: Alive, seconds: float
+) -> dict[str, Any]:
+    folder = Path(tempfile.mkdtemp(prefix="mcfd-mutate-"))
+    pid = os.fork()
+    if pid == 0:
+        run(session, items, mistake, functions, folder)
+    try:
+        code = ended(pid, seconds)
+        by = folder / "failed"
+        end = {None: "late", PASSED: "passed", COLD: "cold"}.get(code, "failed")
+        return {"end": end, "by": by.read_text() if by.exists() else f"ended with {code}"}
+    finally:
+        end_all()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(
+    session: pytest.Session, items: Sequence[pytest.Item], mistake: Mistake | None, functions: Alive, folder: Path
+) -> None:
+    """In the fork: to its end."""
+    code = FAILED
+    try:
+        os.setsid()
+        output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        if mistake is not None:
+            os.environ.update(told(mistake))
+            Nursery.command = (sys.executable, "-m", "mutate.daemons")
+        code = COLD if mistake is not None and not spoil(mistake, functions) else outcome(session, items, folder)
+    finally:
+        os._exit(code)
+
+
+def outcome(session: pytest.Session, items: Sequence[pytest.Item], folder: Path) -> int:
+    for at, item in enumerate(items):
+        following = items[at + 1] if at + 1 < len(items) else None
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            (folder / "failed").write_text(item.nodeid)
+            return FAILED
+    return PASSED
+
+
+def ended(pid: int, seconds: float) -> int | None:
+    """Its exit code; None when it was not over in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    return None
+
+
+def end_all() -> None:
+    """Everything that is below this process, and what it leaves to this process by its end."""
+    while below := list(children()):
+        for pid in below:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.002)
+
+
+def children() -> Iterator[int]:
+    for task in Path("/proc/self/task").iterdir():
+        yield from map(int, (task / "children").read_text().split())
