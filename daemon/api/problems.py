@@ -131,15 +131,15 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """… and what its credits would come to with this one."""
 
 
-def problem_answer(error: Exception, request_id: str, nim: str = "", language: Language = "en") -> Answer:
-    """`nim` of the path, for the certification of a duplicate; `language` of `title`, `detail` and the messages, never of a code."""
+def problem_answer(error: Exception, request_id: str, language: Language = "en") -> Answer:
+    """`language` of `title`, `detail` and the messages, never of a code."""
     if isinstance(error, HTTPException):
         return _http_problem(error, request_id, language)
     kind = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
     if kind is INTERNAL:
         log.error("request.failed", request_id=request_id, exc_info=error)
     problem = _problem(kind, kind.detail or _text(error, language), request_id, language)
-    problem = msgspec.structs.replace(problem, **_members(error, nim, language))
+    problem = msgspec.structs.replace(problem, **_members(error, language))
     return _answer(problem, _headers(error, kind))
 
 
@@ -185,12 +185,12 @@ def _answer(problem: Problem, headers: tuple[Header, ...]) -> Answer:
     return Answer(body, status=problem.status, media_type=PROBLEM, headers=headers)
 
 
-def _members(error: Exception, nim: str, language: Language) -> dict[str, object]:
+def _members(error: Exception, language: Language) -> dict[str, object]:
     match error:
         case errors.InvalidRequest():
             return {"errors": _told(error, language)}
         case DuplicateInvoice(record=Record() as record):
-            return {"certification": receipt(record, nim, language)}
+            return {"certification": receipt(record, language)}
         case errors.CreditExceedsOriginal():
             return {"original_ttc": error.original_ttc, "credited_ttc": error.credited_ttc}
         case _:

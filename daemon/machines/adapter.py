@@ -62,6 +62,7 @@ class ConnectedMachine:
         self._nim = nim
         self._rates: dict[str, int] = {}
         self._ifu = ""
+        self._tells_activation = False
         self._hung_up = ""
 
     async def lost(self) -> str:
@@ -83,6 +84,7 @@ class ConnectedMachine:
         taken = machine_state(state)
         self._rates = taken.rates
         self._ifu = taken.ifu
+        self._tells_activation = "-" in taken.nim
         return taken
 
     async def server_link(self) -> ServerLink:
@@ -126,7 +128,9 @@ class ConnectedMachine:
         if _is_another(closed, invoice):
             raise MachineNonsense(f"38h was answered for another invoice: {closed.type} {closed.number!r}")
         counters = await self._counters_now(closed, invoice, known)
-        return Certified(closed.code, closed.time, closed.ifu or self._ifu, counters)
+        # The name of an epoch comes from C1h; 38h has a say where both tell it, or the two would take turns.
+        nim = closed.nim if self._tells_activation and "-" in closed.nim else ""
+        return Certified(closed.code, closed.time, closed.ifu or self._ifu, counters, nim)
 
     async def _counters_now(self, closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters:
         """As 38h tells them where nothing else has happened since `known`; else C1h is asked, and 38h stands when that has no answer."""

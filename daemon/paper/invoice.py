@@ -143,10 +143,10 @@ def _comments(invoice: Invoice, style: Style) -> Iterator[Element]:
 def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     """What proves the certification: code, NIM, counters, the machine's own time, and all of it as a QR code."""
     say, counters = style.say, record.counters
-    told = receipt(record, shop.nim)
+    told = receipt(record)
     yield Line(say("Code SECeF/DGI"), align="center")
     yield Line(grouped(record.code), align="center", bold=True)
-    yield from paper_shop.machine(shop)
+    yield from paper_shop.machine(shop, record.nim)
     if counters is not None:
         yield Pair(say("Counters"), f"TC {counters.tc} FVC {counters.fvc} FRC {counters.frc} {record.type}")
     yield Pair(say("Date of the MCF"), machine_moment(record.machine_time, style.language))

@@ -57,7 +57,7 @@ def _head(shop: Shop, style: Style, title: str) -> Iterator[Element]:
         yield Title(style.say("DUPLICATE"))
     yield from paper_shop.test_mark(shop, style)
     yield Title(title)
-    yield from paper_shop.machine(shop)
+    yield from paper_shop.machine(shop, shop.nim)
 
 
 def _times(report: Report, shop: Shop, style: Style, printed_at: str) -> Iterator[Element]:

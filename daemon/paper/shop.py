@@ -71,8 +71,8 @@ def test_mark(shop: Shop, style: Style) -> Iterator[Element]:
         yield Line(style.say("*** TEST - NO FISCAL VALUE ***"), align="center", bold=True)
 
 
-def machine(shop: Shop) -> Iterator[Element]:
-    yield Pair("NIM", shop.nim)
+def machine(shop: Shop, nim: str) -> Iterator[Element]:
+    yield Pair("NIM", nim)
     if shop.isf:
         yield Pair("ISF", shop.isf)
 

@@ -113,7 +113,8 @@ class Ledger(CashDrawer):
         return self._snapshot(partial(attempts.find_record, book=book, attempt_id=attempt_id))
 
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
-        return await self._write(partial(epochs.begin_epoch, book=book, state=state, nim=nim, at=at))
+        begin = partial(epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu)
+        return await self._write(partial(begin, nim=nim, at=at))
 
     async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
         return await self._write(partial(epochs.book_of_taxpayer, book=book, nim=nim, ifu=ifu))
@@ -173,7 +174,7 @@ class Ledger(CashDrawer):
                 water.reserve(name, state.z_number + 1)
             closure = closures.close_period(
                 connection,
-                book,
+                state.book,
                 counters=counters,
                 unexplained=unexplained,
                 at=at,

@@ -106,7 +106,7 @@ class Attempts(Protocol):
 
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
         """The machine was activated anew for the same taxpayer (decision 33): an entry in the chain; the book under its name of now. Counters
-        that began again are taken over, and whatever they count is unexplained."""
+        that began again are taken over, and whatever they count is unexplained. Told twice, it is written once."""
         ...
 
     async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:

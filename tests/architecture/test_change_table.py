@@ -66,7 +66,7 @@ def add_migration(place: Path, tests: Path) -> str:
     (place / f"{number:04d}_note.sql").write_text("CREATE TABLE note (text TEXT NOT NULL) STRICT;\n")
     pinned = next(tests.rglob("test_store_queries.py"))
     pinned.write_text(
-        re.sub(r"(assert names == \[.*?)\]", rf'\1, "{number:04d}_note"]', pinned.read_text(), flags=re.DOTALL)
+        re.sub(r"(assert names == \[.*?),?\s*\]", rf'\1, "{number:04d}_note"]', pinned.read_text(), flags=re.DOTALL)
     )
     return f"{tests}/tables"
 

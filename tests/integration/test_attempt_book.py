@@ -4,15 +4,18 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import PATIENCE, MemoryShop
 
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.usecases.reports.journal import credits_of
-from simulator.line.session import Session
+from daemon.usecases.worker.machine_worker import Limits
+from simulator.line.session import Point, Session
 from simulator.machine.fiscal_memory import Snapshot
+from simulator.machine.options import Options
 
 SECOND = "EL02000015-2"
 
@@ -38,7 +41,7 @@ async def first_activation(path: Path) -> Session:
 
 @pytest.mark.parametrize("reset", [False, True])
 async def test_a_new_suffix_does_not_begin_another_book(tmp_path: Path, reset: bool) -> None:
-    """A number of before is a duplicate, Z numbers go on, answers carry the machine's name of now, and `verify` finds nothing."""
+    """A number of before is a duplicate, Z numbers go on, the book has the machine's name of now, and `verify` finds nothing."""
     session = await first_activation(tmp_path / "ledger")
     activated(session, reset=reset)
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
@@ -73,6 +76,38 @@ async def test_a_credit_note_finds_its_original_in_its_own_epoch(tmp_path: Path)
         assert [sale.counters.fvc for sale in sales if sale.counters] == [1, 1]
         listed = {sale.number: [note.number for note in await credits_of(shop.worker, sale)] for sale in sales}
         assert listed == {"A": ["K-4"], "D": ["K-1"]}
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_a_credit_note_on_a_name_that_this_book_never_had_is_not_checked_against_another_sale(
+    tmp_path: Path,
+) -> None:
+    """The machine worked as -1 before mcfd came, and began to count again as -2: what -1 called FVC 1 is no sale of this ledger."""
+    async with MemoryShop(tmp_path / "ledger", options=Options(nim=SECOND)) as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        answered = await shop.certify("K-1", 1500, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1-1")
+        assert [warn.code for warn in answered.value.invoice.warnings] == ["ORIGINAL_NOT_CHECKED"]
+        await shop.certify("K-2", 1000, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-1")
+        assert await credits_of(shop.worker, (await shop.certified())[0])
+
+
+async def test_an_intent_that_waited_through_an_activation_belongs_to_its_outcome(tmp_path: Path) -> None:
+    """Written down under -1, certified under -2: receipt and look-up have it under -2."""
+    async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=PATIENCE, aggregation_delay=0.01)) as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        shop.session.pause_at(Point(shop.session.frames_in + 1, "before", "in"))
+        first = asyncio.ensure_future(shop.certify("B", 2000))
+        waiting = asyncio.ensure_future(shop.certify("C", 3000))
+        await shop.intents(2)
+        activated(shop.session, reset=True)
+        shop.resume()
+        told = [receipt((await till).value) for till in (first, waiting)]
+        assert [(each.nim, each.fvc) for each in told] == [(SECOND, 1), (SECOND, 2)]
+        with pytest.raises(CreditExceedsOriginal) as caught:
+            await shop.certify("K-1", 3001, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-2")
+        assert caught.value.original_ttc == 3000
     assert verify(tmp_path / "ledger").problems == ()
 
 
@@ -148,16 +183,42 @@ async def test_an_activation_that_the_line_does_not_notice_is_noticed_by_a_look(
         await shop.certify("B", 2000)
 
 
-async def test_an_invoice_right_after_a_reset_that_nobody_noticed_is_certified_once(tmp_path: Path) -> None:
-    """The memory is erased and the suffix goes up between two looks: the counters of 38h are where they were before it, and yet the
-    machine's last invoice is ours."""
+async def test_an_invoice_right_after_an_activation_names_it(tmp_path: Path) -> None:
+    """The suffix goes up between two looks and the counters go on: 38h says it, so the receipt does too, and for ever."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
-        await shop.certify("A", 1000)
+        await shop.certify("A", 1000, key="a")
+        shop.session.machine.change(nim=SECOND)
+        for number in ("B", "C"):
+            assert receipt((await shop.certify(number, 2000, key=number)).value).nim == SECOND
+        again = await shop.certify("A", 1000, key="a")
+        assert (again.replayed, receipt(again.value).nim) == (True, "EL02000015-1")
+        assert (await shop.store.ledger.state(shop.worker.book)).epoch == 2
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+@pytest.mark.parametrize("foreign", [0, 1])
+async def test_an_invoice_right_after_a_reset_that_nobody_noticed_is_certified_once(
+    tmp_path: Path, foreign: int
+) -> None:
+    """The memory is erased and the suffix goes up between two looks: the counters of 38h are where they were before it, and yet
+    the machine's last invoice is ours, of the new activation; what somebody else certified before it is counted."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        for number in ("A", "A-2")[: 1 + foreign]:
+            await shop.certify(number, 1000)
         shop.session.machine.change(nim=SECOND)
         shop.session.machine.restore(Snapshot())
+        if foreign:
+            shop.session.machine.certify_foreign(invoice_type="FV", total=500)
         answered = await shop.certify("B", 2000, key="b")
-        assert [(entry.number, entry.code) for entry in shop.on_machine][1:] == [("B", answered.value.code)]
+        assert [entry.code for entry in shop.on_machine if entry.number == "B"] == [answered.value.code]
+        told = receipt(answered.value)
+        assert (told.nim, told.fvc) == (SECOND, 1 + foreign)
         await shop.until(lambda: shop.worker.connected, "service")
         assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
+        replayed = await shop.certify("B", 2000, key="b")
+        assert (replayed.replayed, receipt(replayed.value)) == (True, told)
+        assert (await shop.close_period()).value.unexplained == foreign
+        assert (await shop.store.ledger.state(shop.worker.book)).epoch == 2
     assert verify(tmp_path / "ledger").problems == ()

@@ -81,6 +81,7 @@ def record(number: str = "F-1") -> Record:
         machine_time="20260201024000",
         ifu="00084440Y",
         counters=FiscalCounters(2, 2, 0),
+        nim=NIM,
         duration_ms=60,
     )
 

@@ -63,6 +63,7 @@ def record(request=None, *, credit=False, state="certified", **fields):
             "machine_time": "20260105100000",
             "ifu": "00084440Y",
             "counters": FiscalCounters(11, 9, 1),
+            "nim": NIM,
             "line_ms": 59,
             "duration_ms": 64,
             "request_id": "req-1",

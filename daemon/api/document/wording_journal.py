@@ -23,6 +23,7 @@ _JOURNAL_ENTRY = {
     "lineMs": "Time on the machine's line",
     "durationMs": "From the request's arrival to the durable outcome",
     "requestId": "X-Request-ID of the request",
+    "nim": "What the machine was called then, with its activation counter: together with `fvc` it names a sale",
 }
 _AS_SENT = "As sent, or its default"
 

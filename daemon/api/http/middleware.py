@@ -61,8 +61,7 @@ class OuterMiddleware:
         except Exception as error:
             if finish.status:
                 raise
-            nim = scope.get("path_params", {}).get("nim", "")
-            await problem_answer(error, own_id, nim, language_of(scope))(scope, receive, finish)
+            await problem_answer(error, own_id, language_of(scope))(scope, receive, finish)
 
     def _is_ours(self, host: bytes) -> bool:
         """Any IP address is: a foreign page reaches this box by a name of its own (DNS rebinding), never by a number."""

@@ -52,7 +52,7 @@ def shown_machine(worker: MachineWorker, visit: Visit, now: int) -> ShownMachine
 
 def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     say = visit.say
-    if worker.book.mode == "live" and worker.book.nim in visit.deps.disabled:
+    if worker.book.mode == "live" and visit.deps.is_disabled(worker.book.nim):
         return "off", say("switched off"), ""
     if worker.attention:
         return "attention", say("needs a decision"), in_plain_words(worker.attention, visit.language)

@@ -20,7 +20,7 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     worker = request.auth.worker
     raw, body = await read_json(request.scope["headers"], request.receive)
     done = await certify(worker, body, call_of(request, raw), credit=credit)
-    return encoded(receipt(done.value, worker.book.nim, language_of(request.scope)), replayed=done.replayed)
+    return encoded(receipt(done.value, language_of(request.scope)), replayed=done.replayed)
 
 
 @post(

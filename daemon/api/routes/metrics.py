@@ -17,6 +17,7 @@ from daemon.api.document.describe import Doc, Media
 from daemon.api.http.answers import Answer
 from daemon.api.refusals import TooManyRequests, Unauthenticated
 from daemon.core.keys import ApiKey
+from daemon.core.machine.nim import same_machine
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -73,14 +74,19 @@ def _is_shown(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> boo
     book = worker.book
     if book.mode == "live" and deps.is_disabled(book.nim):
         return False
-    return owner is None or (owner.nim, owner.mode) == (book.nim, book.mode)
+    return owner is None or _is_its_own(owner, book.nim, book.mode)
+
+
+def _is_its_own(owner: ApiKey, nim: str, mode: str) -> bool:
+    """A key is for the machine, whatever its activation counter is by now (decision 26)."""
+    return same_machine(owner.nim, nim) and owner.mode == mode
 
 
 def _for(owner: ApiKey | None, figures: BoxFigures) -> BoxFigures:
     if owner is None:
         return figures
     its_own = {
-        destination: tuple(lane for lane in lanes if (lane.nim, lane.mode) == (owner.nim, owner.mode))
+        destination: tuple(lane for lane in lanes if _is_its_own(owner, lane.nim, lane.mode))
         for destination, lanes in figures.outbox.items()
     }
     return replace(figures, outbox=its_own)

@@ -57,7 +57,7 @@ async def qr_png(request: ApiRequest) -> Answer:
 async def _answer(request: ApiRequest, kind: Literal["svg", "png"], media_type: bytes) -> Answer:
     worker = request.auth.worker
     record = await journal.find(worker, request.path_params["code"])
-    content = receipt(record, worker.book.nim).qr_content
+    content = receipt(record).qr_content
     image = await asyncio.to_thread(draw_qr, content, kind)
     return Answer(image, media_type=media_type, headers=(UNCHANGING,))
 

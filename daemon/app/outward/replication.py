@@ -17,6 +17,7 @@ from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode
+from daemon.core.machine.nim import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.store.outbox import Outbox
 from daemon.upstream.event import compose
@@ -114,7 +115,7 @@ class Replication:
     async def _learn_z(self, nim: str, last_z: int) -> None:
         """Decision 30: a number that headquarters has is not given again by a ledger that does not remember it."""
         for worker in self._runtime.workers:
-            if worker.book.mode == "live" and worker.book.nim == nim:
+            if worker.book.mode == "live" and same_machine(worker.book.nim, nim):
                 await self._runtime.store.decisions.hear_last_z(worker.book, last_z)
 
 

@@ -75,6 +75,8 @@ class Record(msgspec.Struct, frozen=True):
     hash: bytes = b""
     chained_at: int = 0
     """What the hash holds instead of `ended_at`, where the time was repaired since; else 0."""
+    nim: str = ""
+    """The machine's name in its epoch (decision 33), as a credit note's reference has it; the present one until the attempt has ended."""
 
 
 class DuplicateInvoice(McfdError):

@@ -50,7 +50,9 @@ class Case(msgspec.Struct, frozen=True):
         state = self.evidence.state if self.evidence else None
         if state is None or state.last is None:
             return None
-        return Certified(state.last.code, state.last.time, state.ifu, state.counters)
+        known = self.state.known
+        is_new = known is not None and "-" in state.nim and state.counters.tc <= known.tc  # it has begun to count again
+        return Certified(state.last.code, state.last.time, state.ifu, state.counters, state.nim if is_new else "")
 
     def foreign(self) -> int:
         """Invoices on the machine that are in no total, also its last one: its number is entered, its lines nobody knows."""

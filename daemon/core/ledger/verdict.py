@@ -41,12 +41,13 @@ MAY_NOT_COUNT = ("EV", "ET", "EA")
 Verdict = Certified | NotCertified | Disputed
 
 
-def judge(attempt: Record, known: FiscalCounters, state: MachineState, *, is_activated: bool = False) -> Verdict:
-    """`known` includes everything that ended before `attempt`; `state` is a fresh C1h. `is_activated`: the machine was activated anew meanwhile, and
-    may have begun to count again."""
-    if is_activated and state.last is not None and is_last(attempt, state):
-        return Certified(state.last.code, state.last.time, state.ifu, state.counters)
+def judge(attempt: Record, known: FiscalCounters, state: MachineState, *, activated: str = "") -> Verdict:
+    """`known` includes everything that ended before `attempt`; `state` is a fresh C1h. `activated`: the machine was activated anew meanwhile, and is
+    called that now; where it has begun to count again, what it remembers is of this activation, else nobody knows of which."""
     now = state.counters
+    if activated and state.last is not None and is_last(attempt, state):
+        nim = activated if now.tc <= known.tc else ""
+        return Certified(state.last.code, state.last.time, state.ifu, now, nim)
     credit = attempt.invoice.is_credit
     expected = (known.fvc, known.frc + 1) if credit else (known.fvc + 1, known.frc)
     last = state.last

@@ -64,3 +64,5 @@ class Certified(msgspec.Struct, frozen=True):
     time: str
     ifu: str
     counters: FiscalCounters
+    nim: str = ""
+    """What the machine was called when it certified this, with its activation counter; empty where that is not told."""

@@ -122,6 +122,8 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     line_ms: int
     duration_ms: int
     request_id: str
+    nim: str
+    """The machine's name in its epoch: `fvc` alone names no sale once the machine has begun to count again."""
 
 
 class JournalRecord(JournalEntry, frozen=True, kw_only=True, rename="camel"):
@@ -145,10 +147,10 @@ def journal_entry(record: Record, z_number: int, language: Language = "en") -> J
     return JournalEntry(**_common(record, z_number, language))
 
 
-def journal_record(record: Record, z_number: int, nim: str, language: Language = "en") -> JournalRecord:
+def journal_record(record: Record, z_number: int, language: Language = "en") -> JournalRecord:
     return JournalRecord(
         **_common(record, z_number, language),
-        receipt=receipt(record, nim, language) if record.state == "certified" else None,
+        receipt=receipt(record, language) if record.state == "certified" else None,
         request=certify_request(record.invoice),
     )
 
@@ -174,6 +176,7 @@ def _common(record: Record, z_number: int, language: Language) -> dict[str, Any]
         "line_ms": record.line_ms,
         "duration_ms": record.duration_ms,
         "request_id": record.request_id,
+        "nim": record.nim,
     }
 
 

@@ -23,7 +23,7 @@ COLUMNS: Final = (
     *("totalTtc", "totalHt", "totalTva", "specificTax", "psvbGroup", "psvbAmount"),
     *(f"paid{method}" for method in PAYMENT_METHODS),
     *("tc", "fvc", "frc", "zNumber", "creditNoteNature", "creditNoteRef"),
-    *("operatorId", "operatorName", "clientType", "customerIfu", "customerName", "reason", "requestId", "cash"),
+    *("operatorId", "operatorName", "clientType", "customerIfu", "customerName", "reason", "requestId", "cash", "nim"),
 )
 """`cash` is what a movement of cash put into the drawer, below 0 what it took out; such a line has no totals."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
@@ -80,6 +80,7 @@ def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
         _plain(told_reason(record)),
         _plain(record.request_id),
         None,
+        record.nim,
     )
 
 

@@ -51,6 +51,7 @@ HEADINGS: Final[dict[str, str]] = {
     "reason": "Raison",
     "requestId": "Requête",
     "cash": "Mouvement de caisse",
+    "nim": "NIM",
 }
 STATES: Final = {
     "certified": "certifiée",

@@ -1,6 +1,6 @@
 """The certify answer: the table of `service.md`, with what decisions 4, 9 and 10 and existing clients add to it.
 
-It is made of the ledger's record and the NIM alone, so an answer given again is the first one, byte for byte.
+It is made of the ledger's record alone, so an answer given again is the first one, byte for byte, whatever the machine is called since.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     duration_ms: int
 
 
-def receipt(record: Record, nim: str, language: Language = "en") -> Receipt:
-    """Of a certified record; `nim` is that of the path (decision 9), `language` that of the warnings' messages."""
+def receipt(record: Record, language: Language = "en") -> Receipt:
+    """Of a certified record; `language` is that of the warnings' messages."""
     counters = record.counters
     if record.state != "certified" or counters is None:
         raise ValueError(f"an attempt in state {record.state} has no receipt")
-    short = short_nim(nim)
+    short = short_nim(record.nim)
     return Receipt(
         code_secef=record.code,
         invoice_number=record.number,
         invoice_type=record.type,
         total_ttc=record.total_ttc,
-        nim=nim,
+        nim=record.nim,
         nim_short=short,
         ifu=record.ifu,
         date_time=record.machine_time,

@@ -260,6 +260,7 @@ async def _store(job: Job, invoice: Invoice, certified: Certified, unexplained: 
             _give_up(job)
             raise
     job.step(Step.STORED)
+    worker.take_name(record.nim)
     worker.after_answers(partial(announce, worker, record))
     return record
 

@@ -61,7 +61,9 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
         # Once more: a machine that was still at it until the cancellation cannot be any longer.
         state = await machine.state()
     if not worker.attention:
-        for record, verdict in _verdicts(unfinished, worker.known, state, is_activated=is_activated(worker, state)):
+        await _ask_about_activation(worker, state)
+    if not worker.attention:
+        for record, verdict in _verdicts(unfinished, worker.known, state, activated=_activated(worker, state)):
             await _write(worker, record, verdict)
     if not worker.attention:
         await _take_activation(worker, state)
@@ -76,7 +78,13 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
 
 def is_activated(worker: MachineWorker, state: MachineState) -> bool:
     """Whether the machine has another activation counter than the book knows."""
-    return present_nim(state.nim, worker.configured_nim, worker.book.nim) != worker.book.nim
+    return bool(_activated(worker, state))
+
+
+def _activated(worker: MachineWorker, state: MachineState) -> str:
+    """The machine's name of now where the book knows it by another one; else empty."""
+    nim = present_nim(state.nim, worker.configured_nim, worker.book.nim)
+    return nim if nim != worker.book.nim else ""
 
 
 async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
@@ -108,7 +116,7 @@ async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int
 
 
 def _verdicts(
-    unfinished: list[Record], known: FiscalCounters, state: MachineState, *, is_activated: bool
+    unfinished: list[Record], known: FiscalCounters, state: MachineState, *, activated: str
 ) -> list[tuple[Record, Verdict]]:
     """The one that may have been on the line is judged; the others cannot have been certified, and go first: what is left over
     when this breaks off in the middle must not be the wrong one."""
@@ -117,7 +125,7 @@ def _verdicts(
     last = state.last.number if state.last else None
     suspect = next((r for r in unfinished if r.number == last), unfinished[0])
     never_sent: list[tuple[Record, Verdict]] = [(r, NotCertified(sent=False)) for r in unfinished if r is not suspect]
-    return [*never_sent, (suspect, judge(suspect, known, state, is_activated=is_activated))]
+    return [*never_sent, (suspect, judge(suspect, known, state, activated=activated))]
 
 
 async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusal: str = "") -> None:
@@ -143,6 +151,7 @@ async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusa
         outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=max(0, now - record.begun_at))
         ended = await worker.ledger.certify(worker.book, record.id, outcome)
         worker.attempts.known = verdict.counters
+        worker.take_name(ended.nim)
     elif refusal:
         ended = await worker.ledger.end(worker.book, record.id, "refused", refusal, at=now)
     else:
@@ -168,16 +177,18 @@ async def _take_taxpayer(worker: MachineWorker, state: MachineState) -> None:
         worker.take_state(await worker.ledger.state(worker.book))
 
 
-async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
-    """Another activation counter: the same book goes on, in a new epoch; after an older ledger was put back an operator is asked first."""
-    book = worker.book
-    nim = present_nim(state.nim, worker.configured_nim, book.nim)
-    if nim == book.nim:
-        return
-    if (await worker.ledger.state(book)).is_restored:
+async def _ask_about_activation(worker: MachineWorker, state: MachineState) -> None:
+    """An older ledger was put back, and the machine was activated anew since: nothing is judged by counters of another activation before an
+    operator was asked."""
+    if _activated(worker, state) and (await worker.ledger.state(worker.book)).is_restored:
         await _attend(worker, activated_since(worker.known, state))
-        worker.take_state(await worker.ledger.state(book))
-    else:
+        worker.take_state(await worker.ledger.state(worker.book))
+
+
+async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
+    """Another activation counter: the same book goes on, in a new epoch."""
+    book = worker.book
+    if nim := _activated(worker, state):
         log.warning("machine.activated", nim=nim, mode=book.mode, before=book.nim)
         worker.book = await worker.ledger.begin_epoch(book, state, nim, at=worker.now())
         worker.take_state(await worker.ledger.state(worker.book))

@@ -128,7 +128,7 @@ async def data_of(receipts: Receipts, book: Book, event: Event) -> bytes:
 
 async def _read(receipts: Receipts, book: Book, event: Event) -> bytes:
     if event.type == CERTIFIED:
-        return msgspec.json.encode(receipt(await receipts.record(book, event.ref_id), book.nim))
+        return msgspec.json.encode(receipt(await receipts.record(book, event.ref_id)))
     if event.type == CLOSURE:
         body = (await receipts.closure(book, event.ref_id)).body
         msgspec.json.decode(body)  # goes into other JSON as it is

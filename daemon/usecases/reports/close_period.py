@@ -12,6 +12,7 @@ from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import went_down
 from daemon.language import Text
 from daemon.usecases.certification.idempotency import Answered, once
+from daemon.usecases.certification.recover import ACTIVATED, is_activated
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
 
@@ -63,6 +64,9 @@ async def _freeze(worker: MachineWorker, machine: FiscalMachine, call: Call) -> 
     if went_down(known, now):
         worker.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
         raise LineLost(COUNTERS_WENT_DOWN)
+    if is_activated(worker, state):
+        worker.drop(machine, ACTIVATED)  # `recover` begins its epoch: no Z is in two of them
+        raise LineLost(ACTIVATED)
     moved = (now.fvc - known.fvc) + (now.frc - known.frc)
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)

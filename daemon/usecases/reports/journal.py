@@ -82,7 +82,7 @@ async def find(worker: MachineWorker, code: str) -> Record:
 async def read_record(worker: MachineWorker, code: str, language: Language = "en") -> JournalRecord:
     record = await find(worker, code)
     (z_number,) = await worker.journal.periods(worker.book, [record])
-    return journal_record(record, z_number, worker.book.nim, language)
+    return journal_record(record, z_number, language)
 
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:

@@ -52,7 +52,7 @@ def _cells(line: Line) -> tuple[Cell, ...]:
 
 def _told(line: Line, nim: str) -> msgspec.Struct:
     entry, z_number = line
-    return journal_record(entry, z_number, nim) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
+    return journal_record(entry, z_number) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
 
 
 async def _file(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 
+import msgspec
 import structlog
 
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
@@ -154,6 +155,12 @@ class MachineWorker:
         self.time.take_book(state)
         if is_news and state.attention:
             self.publish("mcf.attention", detail=state.attention)
+
+    def take_name(self, nim: str) -> None:
+        """The machine was called that when it certified last, and the ledger has begun that epoch with the outcome."""
+        if nim != self.book.nim:
+            log.warning("machine.activated", nim=nim, mode=self.book.mode, before=self.book.nim)
+            self.book = msgspec.structs.replace(self.book, nim=nim)
 
     def change_book(self, book: Book) -> None:
         """The machine has another taxpayer: what waits was asked for in the other book, and is sent away at its turn."""

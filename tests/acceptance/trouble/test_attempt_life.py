@@ -5,6 +5,7 @@ How each happens inside, step by step, is in tests/integration/test_attempt_*.py
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 from collections.abc import Iterator
@@ -127,6 +128,30 @@ def test_4_8_10_another_activation_goes_on_in_the_same_book(lane: Lane) -> None:
     assert credit_note(lane, "K-3", 4000, f"{SECOND}-1").status_code == 200
     assert credit_note(lane, "K-4", 1, f"{SECOND}-{1 << 64}").json()["code"] == "MACHINE_REFUSED"
     assert lane.shop.close_period().json()["z_number"] == 2
+    lane.shop.verify()
+
+
+def test_4_a_receipt_names_the_activation_that_certified_it_for_ever(lane: Lane) -> None:
+    """Asked again after another activation, by key, by number, in the journal, on paper: the first answer, with the machine's name of then; so a
+    credit note that is written from it names that sale, and not the one that has its FVC since."""
+    first = lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json()
+    lane.machine.order("counters", tc=0, fvc=0, frc=0)
+    lane.machine.order("reboot", seconds=0.1, nim=SECOND)
+    wait_for(lambda: lane.shop.events("machine.activated"), "the new activation", patience=60)
+    second = insist(partial(lane.shop.certify, invoice("F-2", 4000), key="key of F-2"), 200).json()
+    assert [(told["nim"], told["fvc"]) for told in (first, second)] == [(NIM, 1), (SECOND, 1)]
+    assert lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json() == first
+    assert lane.shop.certify(invoice("F-1", 1000)).json()["certification"] == first
+    assert lane.shop.get(f"certifications/{first['codeSecef']}").json()["receipt"] == first
+    exported = lane.shop.get("certifications", format="jsonl")
+    assert [json.loads(line)["receipt"]["nim"] for line in exported.text.splitlines()] == [NIM, SECOND]
+    ticket = lane.shop.get(f"certifications/{first['codeSecef']}/ticket")
+    assert NIM in ticket.text
+    assert SECOND not in ticket.text
+    told = lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json()
+    refused = credit_note(lane, "K-1", 1001, f"{told['nim']}-{told['fvc']}")
+    assert refused.json()["code"] == "CREDIT_EXCEEDS_ORIGINAL"
+    assert refused.json()["original_ttc"] == 1000
     lane.shop.verify()
 
 

@@ -46,7 +46,7 @@ async def invoice_screen(visit: Visit) -> Reply:
     (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
     if z_number and not visit.may("report"):
         raise RoleNotAllowed(visit.session.role, "report")
-    given = receipt(record, visit.worker.book.nim) if record.state == "certified" else None
+    given = receipt(record) if record.state == "certified" else None
     credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
     picture = await qr_picture(given.qr_content) if given else ""
     return shown(visit, "invoice.html", record=record, z=z_number, receipt=given, picture=picture, credits=credits_)

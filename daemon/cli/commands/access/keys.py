@@ -20,6 +20,7 @@ from daemon.cli.shared import (
     warn,
 )
 from daemon.core.ledger.attempt import Mode
+from daemon.core.machine.nim import same_machine
 from daemon.core.roles import ROLES, USUAL, Role
 from daemon.language import tr
 from daemon.settings import load
@@ -97,7 +98,7 @@ def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role,
 def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -> None:
     settings = load(config)
     found = with_ledger(settings, lambda store: store.api_keys.list_keys())
-    keys = [key for key in found if nim in ("", key.nim) and (revoked_too or not key.revoked_at)]
+    keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
         print_json([_shown(key) for key in keys])
         return

@@ -157,11 +157,18 @@ def _known(settings: Settings) -> Mapping[str, BookState]:
     """The live book of each NIM; nothing before the first start."""
     if not settings.storage.path.exists():
         return {}
-    return with_ledger(settings, _live_states)
+
+    async def states(store: Store) -> Mapping[str, BookState]:
+        live = [book for book in await store.journal.books() if book.mode == "live"]
+        return {_named(book.nim, settings): await store.ledger.state(book) for book in live}
+
+    return with_ledger(settings, states)
 
 
-async def _live_states(store: Store) -> Mapping[str, BookState]:
-    return {book.nim: await store.ledger.state(book) for book in await store.journal.books() if book.mode == "live"}
+def _named(nim: str, settings: Settings) -> str:
+    """As the configuration has it: the machine may have been activated anew since."""
+    machine = settings.find_machine(nim)
+    return machine.nim if machine else nim
 
 
 def _condition(machine: Machine | None, state: BookState | None, health: MachineHealth | None = None) -> Condition:

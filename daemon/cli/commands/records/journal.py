@@ -136,7 +136,7 @@ def _place(line: Line) -> tuple[int, int]:
 
 def _told(line: Line, nim: str) -> JournalRecord | JournalCash:
     entry, z_number = line
-    return journal_record(entry, z_number, nim) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
+    return journal_record(entry, z_number) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
 
 
 def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ import msgspec
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.shared import Failure, config_option, examples, find_machine, json_option, nim_argument_option
 from daemon.core.clock import millis_text
+from daemon.core.machine.nim import same_machine
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport, a_report, x_report
 from daemon.core.report.ranges import read_range
 from daemon.language import ambient, tr
@@ -112,9 +113,10 @@ async def find_book(store: Store, settings: Settings, nim: str, *, test: bool) -
     """The book of that machine; Failure names those that there are."""
     machine = find_machine(settings, nim)
     mode = "test" if test else "live"
-    for book in await store.journal.books():
-        if (book.nim, book.mode) == (machine.nim, mode):
-            return book
+    books = [book for book in await store.journal.books() if book.mode == mode and same_machine(book.nim, machine.nim)]
+    if books:
+        # Another activation has renamed the book since; of two taxpayers' books the newer one, or the one that is named.
+        return next((book for book in books if book.nim == nim), books[-1])
     raise Failure(tr("nothing has been certified on {nim} yet", nim=machine.nim))
 
 

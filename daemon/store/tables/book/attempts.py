@@ -17,11 +17,12 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
+from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.nim import named_machine, original_fvc
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
-from daemon.store.tables.book.epochs import epoch_of
+from daemon.store.tables.book.epochs import Activation, begin_epoch, epoch_of, present_epoch
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 _NOT_UNDER_WAY = "there is no attempt {} under way"
@@ -103,8 +104,10 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         return record
     _must_be_open(record)
     word = outcome.certified
+    epoch = _take_epoch(connection, book, outcome)
     ended = msgspec.structs.replace(
         record,
+        nim=epoch.nim,
         state="certified",
         invoice=outcome.invoice,
         total_ttc=outcome.total_ttc,
@@ -117,7 +120,7 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         duration_ms=outcome.duration_ms,
         reason=outcome.reason,
     )
-    sealed, head = _seal(connection, book, ended, stored)
+    sealed, head = _seal(connection, book, ended, stored, epoch.number)
     advance_certified(
         connection,
         book.id,
@@ -127,6 +130,26 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         unexplained=outcome.unexplained,
     )
     return sealed
+
+
+def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome) -> Activation:
+    """In which epoch the machine certified. Another activation, or counters that have begun again, may be noticed by this very outcome: then
+    its epoch begins with it."""
+    word, present = outcome.certified, present_epoch(connection, book)
+    is_renamed = word.nim not in ("", present.nim)
+    if not is_renamed and not (present.known and went_down(present.known, word.counters)):
+        return present
+    begin_epoch(
+        connection,
+        book,
+        word.counters,
+        ifu=word.ifu,
+        nim=word.nim or present.nim,
+        at=outcome.at,
+        began_again=is_renamed and present.known is not None and word.counters.tc <= present.known.tc,
+        ours=int((word.counters.frc if outcome.invoice.is_credit else word.counters.fvc) > 0),
+    )
+    return present_epoch(connection, book)
 
 
 def end(
@@ -205,9 +228,12 @@ def _must_be_open(record: Record) -> None:
         raise NotFound(f"attempt {record.id} has already ended {record.state}")
 
 
-def _seal(connection: sqlite3.Connection, book: Book, record: Record, stored: bytes) -> tuple[Record, Head]:
+def _seal(
+    connection: sqlite3.Connection, book: Book, record: Record, stored: bytes, epoch: int | None = None
+) -> tuple[Record, Head]:
     """Gives an attempt that has just ended its place in the book; the caller advances the book to the head returned.
-    `stored` are the bytes of its invoice in the row: what has not changed is not deflated a second time."""
+    `stored` are the bytes of its invoice in the row: what has not changed is not deflated a second time. `epoch` is that of its outcome: an
+    intent may have waited through an activation."""
     before = read_head(connection, book.id)
     content = invoice_bytes(record.invoice)
     placed = msgspec.structs.replace(
@@ -230,6 +256,7 @@ def _seal(connection: sqlite3.Connection, book: Book, record: Record, stored: by
         sealed.hash,
         tally_bytes(tally_of(sealed)),
         None if content == stored else pack(content),
+        epoch,
         sealed.id,
     )
     connection.execute(_SQL["seal"], values)

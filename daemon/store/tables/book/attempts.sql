@@ -9,7 +9,8 @@ UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ?
 -- name: seal
 UPDATE certification
 SET seq = ?, state = ?, total_ttc = ?, ended_at = ?, tc = ?, fvc = ?, frc = ?, line_ms = ?, duration_ms = ?,
-    code = ?, machine_time = ?, ifu = ?, reason = ?, hash = ?, tally = ?, payload = coalesce(?, payload)
+    code = ?, machine_time = ?, ifu = ?, reason = ?, hash = ?, tally = ?, payload = coalesce(?, payload),
+    epoch = coalesce(?, epoch)
 WHERE id = ?;
 
 -- name: dispute

@@ -43,13 +43,14 @@ def all_books(connection: sqlite3.Connection) -> list[Book]:
 
 
 def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
+    """Under the machine's name of now, whatever the caller's `book` remembers."""
     row = connection.execute(_SQL["state"], (book.id,)).fetchone()
     if row is None:
         raise NotFound(f"the ledger has no book for {book.nim} ({book.mode})")
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
-    epoch, z_asked, accepted_to, repairs, restored_at, begun_at = rest
+    epoch, z_asked, accepted_to, repairs, restored_at, begun_at, nim = rest
     return BookState(
-        book=book,
+        book=Book(book.id, nim, book.mode),
         known=counters_of(tc, fvc, frc),
         last_number=last_number,
         last_at=max(last_at, begun_at or 0),

@@ -13,7 +13,7 @@ SELECT id, nim, mode FROM book ORDER BY id;
 -- name: state
 SELECT tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs,
        restored_at,
-       (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL)
+       (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim
 FROM book WHERE id = ?;
 
 -- name: head

@@ -74,9 +74,16 @@ def _tally_keys() -> Iterator[str]:
 _NAMES = dict(enumerate(_tally_keys()))
 _NUMBERS = {name: number for number, name in _NAMES.items()}
 
+_NIM = (
+    "coalesce((SELECT json_extract(CAST(body AS TEXT), '$.was') FROM entry WHERE entry.book_id = certification.book_id"
+    " AND entry.after_seq >= certification.seq AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'"
+    " ORDER BY entry.after_seq, entry.id LIMIT 1), (SELECT nim FROM book WHERE book.id = certification.book_id))"
+)
+"""What the machine was called: before the next activation after it, or now. Made of what is chained, so nobody can rename a sale."""
+
 RECORD_COLUMNS = (
     "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
-    "machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at"
+    f"machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at, {_NIM}"
 )
 PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
 """Where in such a row the invoice is."""
@@ -142,7 +149,7 @@ def counters_of(tc: int | None, fvc: int | None, frc: int | None) -> FiscalCount
 def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
     """`row` as `RECORD_COLUMNS` has it; `content` is the invoice's bytes where the caller has unpacked them already."""
     (id_, number, type_, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, *rest) = row
-    code, machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash_, chained_at = rest
+    code, machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash_, chained_at, nim = rest
     return Record(
         id=id_,
         number=number,
@@ -164,4 +171,5 @@ def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
         request_id=request_id or "",
         hash=hash_ or b"",
         chained_at=chained_at or 0,
+        nim=nim,
     )

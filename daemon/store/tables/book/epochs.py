@@ -4,6 +4,7 @@ Functions on a connection, for the writer or a reader."""
 from __future__ import annotations
 
 import sqlite3
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,27 +12,57 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.core.machine.state import FiscalCounters
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
+from daemon.store.tables.book.codec import counters_of
 
 _SQL = load(__name__)
 
 
-def begin_epoch(connection: sqlite3.Connection, book: Book, state: MachineState, nim: str, at: int) -> Book:
-    """The book under the machine's name of now; one that holds nothing yet has only been misnamed."""
+class Activation(NamedTuple):
+    """An epoch by its number, the machine's name in it, and its counters as they are known (None: never read)."""
+
+    number: int
+    nim: str
+    known: FiscalCounters | None
+
+
+def begin_epoch(
+    connection: sqlite3.Connection,
+    book: Book,
+    counters: FiscalCounters,
+    *,
+    ifu: str,
+    nim: str,
+    at: int,
+    began_again: bool = False,
+    ours: int = 0,
+) -> Book:
+    """The book under the machine's name of now; one that holds nothing yet has only been misnamed, and one that has that name already, with
+    counters that go on, stays as it is. `began_again`: the counters did, though they do not show it; counters that are below those known always
+    did. Then they are taken over, and all they count but `ours` invoices is unexplained."""
     now = books.book_state(connection, book)
     known = now.known or FiscalCounters(0, 0, 0)
     renamed = msgspec.structs.replace(book, nim=nim)
+    began_again = began_again or went_down(known, counters)
+    was = present_epoch(connection, book).nim
+    if was == nim and not began_again:
+        return renamed
     if now.known is None and not now.last_seq and not now.z_number:
         connection.execute(_SQL["rename"], (nim, book.id))
         return renamed
-    began_again = went_down(known, state.counters)
-    after = state.counters if began_again else known
-    entries.append(connection, book, Epoch(now.epoch + 1, book.nim, nim, state.ifu, known, after), at)
-    unexplained = after.fvc + after.frc if began_again else 0
+    after = counters if began_again else known
+    entries.append(connection, book, Epoch(now.epoch + 1, was, nim, ifu, known, after), at)
+    unexplained = max(0, after.fvc + after.frc - ours) if began_again else 0
     connection.execute(_SQL["begin"], (nim, after.tc, after.fvc, after.frc, unexplained, began_again, book.id))
     return renamed
+
+
+def present_epoch(connection: sqlite3.Connection, book: Book) -> Activation:
+    """As the ledger has it, whatever the caller's `book` remembers."""
+    number, nim, *known = connection.execute(_SQL["present"], (book.id,)).fetchone()
+    return Activation(number, nim, counters_of(*known))
 
 
 def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: str) -> Book:
@@ -46,13 +77,15 @@ def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: 
     return taken
 
 
+NOBODYS = 0
+"""The epoch of no sale of ours."""
+
+
 def epoch_of(connection: sqlite3.Connection, book: Book, machine: str) -> int:
-    """The number of the newest epoch in which the machine had that name; the present one when it names none."""
-    number, nim = connection.execute(_SQL["present"], (book.id,)).fetchone()
-    if "-" not in machine or machine == nim:
-        return int(number)
-    for placed in reversed(entries.entries(connection, book)):
-        entry = placed.entry
-        if isinstance(entry, Epoch) and entry.was == machine:
-            return entry.number - 1
-    return int(number)
+    """The number of the newest epoch in which the machine had that name; the present one where the book or the name has no activation counter;
+    NOBODYS for a name that it never had here: its FVC would name another sale."""
+    number, nim, _ = present_epoch(connection, book)
+    if "-" not in machine or "-" not in nim or machine == nim:
+        return number
+    found = connection.execute(_SQL["called"], (book.id, machine)).fetchone()
+    return int(found[0]) if found else NOBODYS

@@ -67,7 +67,8 @@ def adopt(
     last = state.last
     known = books.book_state(connection, book).known
     if known is not None and went_down(known, state.counters):
-        book = begin_epoch(connection, book, state, present_nim(state.nim, "", book.nim), at)
+        nim = present_nim(state.nim, "", book.nim)
+        book = begin_epoch(connection, book, state.counters, ifu=state.ifu, nim=nim, at=at)
         unexplained = 0  # the new epoch's are counted
     if last is not None and attempts.find_number(connection, book, last.number, include_begun=True) is None:
         record = _enter(connection, book, last, state=state, reason=reason, at=at)

@@ -73,7 +73,7 @@ def test_every_class_of_the_table_has_its_example_here() -> None:
 @pytest.mark.parametrize(("error", "status", "code"), EXAMPLES, ids=lambda value: type(value).__name__)
 def test_a_problem_has_its_status_code_and_members(error: Exception, status: int, code: str) -> None:
     """RFC 9457's members, `code` for programs, `error` for clients of the hosted service, the request's id."""
-    answer = problem_answer(error, "r-1", NIM)
+    answer = problem_answer(error, "r-1")
     body = json.loads(answer.body)
     assert answer.status == body["status"] == status
     assert body["code"] == code
@@ -93,7 +93,7 @@ def test_an_invalid_request_names_its_fields() -> None:
 
 def test_a_duplicate_carries_the_certification_it_had() -> None:
     """Decision 5."""
-    body = json.loads(problem_answer(DuplicateInvoice(record()), "r", NIM).body)
+    body = json.loads(problem_answer(DuplicateInvoice(record()), "r").body)
     assert body["certification"]["codeSecef"] == record().code
     assert body["certification"]["nim"] == NIM
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import schemathesis
 from litestar.routes import HTTPRoute
-from support.api import INVOICE, NIM, Ring, Served, record
+from support.api import INVOICE, Ring, Served, record
 
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
@@ -140,9 +140,9 @@ def test_the_examples_fit(document: dict[str, Any]) -> None:
     resolver(document, "CertifyBody").validate(INVOICE_EXAMPLE)
     resolver(document, "CertifyBody").validate(INVOICE)
     resolver(document, "CreditNoteBody").validate(CREDIT_NOTE_EXAMPLE)
-    resolver(document, "Receipt").validate(json.loads(msgspec.json.encode(receipt(record(), NIM))))
+    resolver(document, "Receipt").validate(json.loads(msgspec.json.encode(receipt(record()))))
     for trouble in (DuplicateInvoice(record()), InvalidRequest([FieldError("a", "b")])):
-        resolver(document, "Problem").validate(msgspec.json.decode(problem_answer(trouble, "r", NIM).body))
+        resolver(document, "Problem").validate(msgspec.json.decode(problem_answer(trouble, "r").body))
 
 
 async def test_the_page_works_without_internet(served: Served) -> None:

@@ -209,8 +209,9 @@ def test_a_report_is_the_sum_of_its_receipts(bodies):
             total_ttc=invoice.total_ttc,
             invoice=invoice,
             counters=FiscalCounters(1, 1, 0),
+            nim="EL02000015-1",
         )
-        receipts.append(receipt(record, "EL02000015-1"))
+        receipts.append(receipt(record))
         running = add(running, contribution(record))
     aggregate = Aggregate(0, 0, running, {}, 0, 0, 0)
     report = as_json(x_report(Book(1, "EL02000015-1", "live"), aggregate, 0))

@@ -28,7 +28,7 @@ def sale(**fields):
 def told(request, **options):
     """The paths of the unknown fields, with what was probably meant."""
     found = {}
-    for each in receipt(record(request, **options), "EL02000015-1").warnings:
+    for each in receipt(record(request, **options)).warnings:
         if each.code == "UNKNOWN_FIELD":
             found[each.field] = each.message.partition("did you mean ")[2].rstrip("?")
     return found
@@ -100,7 +100,7 @@ def test_strict_takes_what_is_known():
 def test_many_are_told_in_a_bounded_answer():
     """Thousands of unknown fields make a hundred warnings and one that says that there are more."""
     request = sale(**{f"field{number}": number for number in range(5000)})
-    warnings = receipt(record(request), "EL02000015-1").warnings
+    warnings = receipt(record(request)).warnings
     assert len(warnings) == MOST_TOLD + 1
     assert "more fields" in warnings[-1].message
 

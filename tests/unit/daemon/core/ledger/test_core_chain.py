@@ -76,8 +76,8 @@ def test_the_invoice_is_covered():
 
 def test_only_its_own_hash_is_left_out_of_a_record():
     """A field added to `Record` has to be covered too, or be named here; `chained_at` is the time that was chained, where it was
-    repaired since."""
-    assert set(Record.__struct_fields__) == {*RECORD_CHANGES, "invoice", "hash", "chained_at"}
+    repaired since; `nim` comes from the chained entry of the next activation."""
+    assert set(Record.__struct_fields__) == {*RECORD_CHANGES, "invoice", "hash", "chained_at", "nim"}
     assert hash_of(record(hash=b"x")) == hash_of(record())
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, record
+from support.core_samples import AT, BOOK, body, credit_body, item, read, record
 
 from daemon.core.errors import InvalidRequest
 from daemon.core.report import articles as sums
@@ -70,8 +70,8 @@ def test_what_was_not_given_is_left_out():
 def test_an_entry_of_a_certification():
     """With the answer that the till got, byte for byte, and the Z that it is in."""
     sale = record()
-    told = as_sent(journal_record(sale, 7, NIM))
-    assert msgspec.json.encode(journal_record(sale, 7, NIM).receipt) == msgspec.json.encode(receipt(sale, NIM))
+    told = as_sent(journal_record(sale, 7))
+    assert msgspec.json.encode(journal_record(sale, 7).receipt) == msgspec.json.encode(receipt(sale))
     assert (told["seq"], told["state"], told["zNumber"], told["codeSecef"]) == (1, "certified", 7, sale.code)
     assert (told["begunAt"], told["endedAt"]) == ("2026-01-05T09:59:59.923Z", "2026-01-05T10:00:00.123Z")
     assert told.items() >= as_sent(journal_entry(sale, 7)).items()
@@ -80,10 +80,10 @@ def test_an_entry_of_a_certification():
 def test_an_entry_of_what_was_not_certified():
     """No receipt, no place while it has not ended, no Z while the period is open; the port is nobody's business."""
     lost = record(state="abandoned", code="", machine_time="", counters=None, reason="the port /dev/ttyACM0 is gone")
-    told = as_sent(journal_record(lost, 0, NIM))
+    told = as_sent(journal_record(lost, 0))
     assert (told["receipt"], told["zNumber"], told["tc"]) == (None, None, None)
     assert told["reason"] == "the port the port is gone"
-    begun = as_sent(journal_record(record(state="begun", seq=0, ended_at=0, counters=None), 0, NIM))
+    begun = as_sent(journal_record(record(state="begun", seq=0, ended_at=0, counters=None), 0))
     assert (begun["seq"], begun["endedAt"]) == (None, None)
     refused = as_sent(journal_entry(record(state="refused", counters=None, reason="E:a/b /x"), 0))
     assert refused["reason"] == "E:a/b /x"

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 import pytest
-from support.core_samples import NIM, as_json, body, item, record
+from support.core_samples import as_json, body, item, record
 
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.receipt import receipt
@@ -18,7 +18,7 @@ def test_a_receipt_has_every_field_of_the_service():
         item(name="Jus", amountTtc=100, specificTax="x"),
         psvbGroup="A",
     )
-    assert as_json(receipt(record(sale), NIM)) == {
+    assert as_json(receipt(record(sale))) == {
         "codeSecef": "TESTCODE1234567890ABCDEF",
         "invoiceNumber": "FV-1",
         "invoiceType": "FV",
@@ -51,7 +51,7 @@ def test_a_receipt_has_every_field_of_the_service():
 
 def test_the_same_record_gives_the_same_bytes():
     """So a replayed answer is the first one."""
-    first, second = (msgspec.json.encode(receipt(record(), NIM)) for _ in range(2))
+    first, second = (msgspec.json.encode(receipt(record())) for _ in range(2))
     assert first == second
 
 
@@ -61,14 +61,14 @@ def test_existing_clients_read_the_rate_from_the_label(rate, shown):
     sale = record(body(item(taxRate=None)))
     line = msgspec.structs.replace(sale.invoice.taxes[0], rate=rate)
     sale = msgspec.structs.replace(sale, invoice=msgspec.structs.replace(sale.invoice, taxes=(line,)))
-    label = receipt(sale, NIM).tax_details[0].label
+    label = receipt(sale).tax_details[0].label
     assert float(re.search(r"(\d+(?:[.,]\d+)?)\s*%", label)[1]) == shown
 
 
 def test_only_what_is_certified_has_a_receipt():
     """Asking otherwise is a mistake of the caller."""
     with pytest.raises(ValueError, match="begun"):
-        receipt(record(state="begun", counters=None), NIM)
+        receipt(record(state="begun", counters=None))
 
 
 def test_the_short_nim_is_before_the_dash():

@@ -54,7 +54,7 @@ async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
         *("cert.issued", "closure.created", "mcf.disconnected", "mcf.attention", "taxserver.alert")
     ]
     assert [event.id for event in told] == sorted(event.id for event in told)
-    assert told[0].data == msgspec.json.encode(receipt(record, till.book.nim))
+    assert told[0].data == msgspec.json.encode(receipt(record))
     assert told[1].data == closure.body
     common = {"nim": till.book.nim, "mode": "live", "at": "2025-12-06T05:46:40.000Z"}
     assert [json.loads(event.data) for event in told[2:]] == [
@@ -187,7 +187,7 @@ async def test_a_posting_says_what_and_of_which_book(store: Store, till: Till) -
         "timestamp": "2025-12-06T05:47:40.050Z",
         "nim": till.book.nim,
         "mode": "live",
-        "data": json.loads(msgspec.json.encode(receipt(record, till.book.nim))),
+        "data": json.loads(msgspec.json.encode(receipt(record))),
     }
     assert json.loads(compose(attention))["data"]["found"] == "another machine"
     assert sale.names["webhook_id"] == sale.report_id
