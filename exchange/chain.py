@@ -33,7 +33,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 def closure_head(previous: bytes, link: Link) -> bytes:
     """`previous` is what the closure is chained to: the report's `chain_previous`."""
-    return chained(previous, "closure", *(getattr(link, name) for name in link.__struct_fields__))
+    return chained(previous, "closure", *msgspec.structs.astuple(link))
 
 
 def chained(previous: bytes, *content: object) -> bytes:

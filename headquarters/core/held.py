@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from operator import attrgetter
 
 import msgspec
 
@@ -11,7 +12,7 @@ from exchange.closure import Closure, proves_itself
 Triple = tuple[int, int, int]
 """Counters of the machine: tc, fvc, frc."""
 
-_FIGURES = (
+_figures = attrgetter(
     *("nim", "mode", "report_id", "z_number", "period_start", "period_end", "created_at", "certs_count", "total_ttc"),
     *("total_ht", "total_tva", "by_group", "by_type", "fvc_start", "fvc_end", "mcf_counters", "unexplained"),
     *("chain_previous", "chain_head"),
@@ -49,7 +50,7 @@ def machine_of(nim: str) -> str:
 
 
 def digest_of(data: Closure) -> bytes:
-    return hashlib.sha256(msgspec.msgpack.encode([getattr(data, name) for name in _FIGURES])).digest()
+    return hashlib.sha256(msgspec.msgpack.encode(_figures(data))).digest()
 
 
 def held_of(data: Closure) -> Held:

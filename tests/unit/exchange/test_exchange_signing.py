@@ -74,6 +74,18 @@ def test_damaged(change):
         verify([public(NEW), SECRET], headers, BODY, now=NOW)
 
 
+@pytest.mark.parametrize("bit", range(0, 512, 7))
+def test_one_bit_of_a_signature(bit):
+    """Whichever bit of a signature is turned, it is none; nor is one with a byte more or less."""
+    headers = sign([NEW], "id", NOW, BODY)
+    good = base64.b64decode(headers["webhook-signature"].removeprefix("v1a,"))
+    turned = (int.from_bytes(good, "big") ^ (1 << bit)).to_bytes(64, "big")
+    for wrong in (turned, good[:-1], good + b"\0", good + BODY):
+        signature = "v1a," + base64.b64encode(wrong).decode()
+        with pytest.raises(NotSigned):
+            verify([public(NEW)], headers | {"webhook-signature": signature}, BODY, now=NOW)
+
+
 @pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])
 def test_a_header_is_missing(missing):
     """Without one of the three headers nothing is verified, and the error names it."""
