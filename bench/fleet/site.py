@@ -13,6 +13,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
 
+import msgspec
 import psycopg
 from support.hq.paper_box import PaperBox
 from support.hq.postgresql import Cluster
@@ -84,7 +85,7 @@ class FleetSite:
             rows["box_key"].append({"machine": machine} | key)
         store = Store(self.url)
         store.open()
-        store.register.from_copy(Copy(1, rows))
+        store.register.from_copy(msgspec.json.decode(msgspec.json.encode({"revision": 1, "rows": rows}), type=Copy))
         store.close()
 
     def region(self, **task: Any) -> Popen[str]:

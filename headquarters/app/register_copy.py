@@ -38,18 +38,17 @@ class RegisterCopy:
         revision = self._register.revision()
         if self._path is None or revision in (self._written, 0):
             return
-        copy = self._register.to_copy()
         descriptor, name = tempfile.mkstemp(prefix=".register-", dir=self._path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(copy))
+                file.writelines(self._register.to_copy())
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(self._path)
-        except OSError:
+        except (OSError, StoreError):
             Path(name).unlink(missing_ok=True)
             raise
-        self._written = copy.revision
+        self._written = revision
 
     async def keep(self, threads: Threads) -> None:
         """For ever. A disk that is full today is tried again."""

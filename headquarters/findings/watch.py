@@ -69,7 +69,7 @@ class Watch:
     def learn(self, now: int) -> None:
         since = now - int(LOOK_BACK.total_seconds() * 1000)
         instants = self._store.figures.instants(since)
-        habits = {machine: learn(found, self._zone, now) for machine, found in instants.items()}
+        habits = {machine: learn(found, self._zone, now) for machine, found in instants}
         self._store.watching.learnt({machine: habit for machine, habit in habits.items() if habit is not None})
 
     def _late(self, silent: Silent, now: int) -> Fact | None:

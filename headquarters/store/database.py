@@ -18,6 +18,8 @@ HEAD = "0002"
 """The newest of the migrations."""
 MIGRATIONS = Path(__file__).with_name("migrations")
 POOL = 6
+READ_AT_ONCE = 1000
+"""Rows of a long answer that are in memory at a time."""
 BUSY_SECONDS = 20
 WAL_AGAIN_SECONDS = 0.02
 MIGRATING = 8_490_001

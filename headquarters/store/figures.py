@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, RowMapping, Select, func, select
 
 from headquarters.store import tables
-from headquarters.store.database import Database
-
-READ_AT_ONCE = 2000
+from headquarters.store.database import READ_AT_ONCE, Database
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,15 +134,14 @@ class Figures:
         headers = msgspec.json.decode(row["headers"], type=dict[str, str])
         return Whole(_line(row), headers, row["body"], row["key_id"], row["via"])
 
-    def instants(self, since: int) -> dict[str, list[int]]:
+    def instants(self, since: int) -> Iterator[tuple[str, list[int]]]:
         """When each shop closed, from that day on; to learn when it usually does."""
         table = tables.closure.c
         query = select(table.machine, table.created_at).where(table.mode == "live", table.created_at >= since)
-        found: dict[str, list[int]] = {}
+        query = query.order_by(table.machine, table.created_at).execution_options(yield_per=READ_AT_ONCE)
         with self._database.read() as connection:
-            for machine, at in connection.execute(query.order_by(table.machine, table.created_at)):
-                found.setdefault(machine, []).append(at)
-        return found
+            for machine, rows in groupby(connection.execute(query), key=itemgetter(0)):
+                yield machine, [at for _, at in rows]
 
     def count(self) -> int:
         with self._database.read() as connection:

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Table, delete, func, select, update
+from sqlalchemy import Connection, Select, Table, delete, func, select, update
 
 from exchange.closure import Id, Nim
 from exchange.keys import VerifyingKey, verifying_key
 from headquarters.core.held import machine_of
 from headquarters.store import tables
 from headquarters.store.bulk import insert_new, write_all
-from headquarters.store.database import Database
+from headquarters.store.database import READ_AT_ONCE, Database
 
 COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
 OF_A_LEDGER = ("gap", "fork", "chain")
@@ -47,16 +48,16 @@ class BoxKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """The register as a file; rows as they stand in the tables."""
+    """The register as a file: JSON, rows as they stand in the tables, each decoded when it is needed."""
 
     revision: int
-    rows: dict[str, list[dict[str, str | int | bool | None]]]
+    rows: dict[str, list[msgspec.Raw]]
 
 
 class Ring:
     """The keys of one revision, in memory."""
 
-    def __init__(self, revision: int, keys: Sequence[BoxKey]) -> None:
+    def __init__(self, revision: int, keys: Iterable[BoxKey]) -> None:
         self.revision = revision
         self._keys: dict[str, list[VerifyingKey]] = {}
         self._owners: dict[str, str] = {}
@@ -88,8 +89,11 @@ class Register:
 
     def ring(self) -> Ring:
         with self._database.read() as connection:
-            keys = [BoxKey(**row) for row in connection.execute(select(tables.box_key)).mappings()]
-            return Ring(revision_of(connection), keys)
+            revision = revision_of(
+                connection
+            )  # first: keys that are newer than it are looked at again, older ones never
+            keys = connection.execute(_streamed(tables.box_key)).mappings()
+            return Ring(revision, (BoxKey(**row) for row in keys))
 
     def add(self, nim: str, line: str, *, now: int, label: str = "", region: str = "") -> str:
         """Another key for that box, which is made when there is none; the key's id. ValueError for a NIM or key that is none.
@@ -183,10 +187,17 @@ class Register:
         with self._database.read() as connection:
             return [BoxKey(**row) for row in connection.execute(query).mappings()]
 
-    def to_copy(self) -> Copy:
+    def to_copy(self) -> Iterator[bytes]:
+        """A `Copy`, in pieces: of ten thousands of boxes it is larger than all else that is held here."""
         with self._database.read() as connection:
-            rows = {table.name: [dict(r) for r in connection.execute(select(table)).mappings()] for table in COPIED}
-            return Copy(revision_of(connection), rows)
+            yield b'{"revision":%d,"rows":{' % revision_of(connection)
+            for number, table in enumerate(COPIED):
+                yield b'%s"%s":[' % (b"," if number else b"", table.name.encode())
+                rows = connection.execute(_streamed(table)).mappings()
+                for count, row in enumerate(rows):
+                    yield (b",\n" if count else b"") + msgspec.json.encode(dict(row))
+                yield b"]"
+            yield b"}}"
 
     def from_copy(self, copy: Copy) -> bool:
         """Takes it when it is newer than what the database has: the database was put back, or is a new one."""
@@ -195,10 +206,19 @@ class Register:
                 return False
             for table in COPIED:
                 connection.execute(delete(table))
-                if copy.rows.get(table.name):
-                    connection.execute(table.insert(), copy.rows[table.name])
+                for some in _parts(copy.rows.get(table.name, [])):
+                    connection.execute(table.insert(), [msgspec.json.decode(row) for row in some])
             count_up(connection, copy.revision)
             return True
+
+
+def _streamed(table: Table) -> Select[Any]:
+    return select(table).execution_options(yield_per=READ_AT_ONCE)
+
+
+def _parts(rows: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
+    for first in range(0, len(rows), READ_AT_ONCE):
+        yield rows[first : first + READ_AT_ONCE]
 
 
 def revision_of(connection: Connection) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from sqlalchemy import bindparam, or_, select, update
@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, or_, select, update
 from headquarters.core.finding import Fact
 from headquarters.core.lateness import Habit
 from headquarters.store import tables
-from headquarters.store.database import Database
+from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.findings import keep_fact
 
 LIVE = "live"
@@ -32,7 +32,7 @@ class Watching:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def silent(self, since: int) -> list[Silent]:
+    def silent(self, since: int) -> Iterator[Silent]:
         """Boxes whose last word came before that."""
         box, presence, book = tables.box.c, tables.presence.c, tables.book.c
         joined = tables.box.outerjoin(tables.presence, presence.machine == box.machine).outerjoin(
@@ -54,7 +54,8 @@ class Watching:
             .where(or_(presence.received_at.is_(None), presence.received_at < since))
         )
         with self._database.read() as connection:
-            return [Silent(*row[:5], row[5] or 0, row[6] or 0) for row in connection.execute(query)]
+            for row in connection.execute(query.execution_options(yield_per=READ_AT_ONCE)):
+                yield Silent(*row[:5], row[5] or 0, row[6] or 0)
 
     def settle_late(self, late: Mapping[str, tuple[str, Fact]], now: int) -> None:
         """The open findings of that kind become exactly these, by machine, each with its NIM."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from sqlalchemy import text
 from support.hq.paper_box import DAY, EVENING, PaperBox
@@ -12,6 +13,7 @@ from exchange.presence import Wanted
 from headquarters.store.closures import Outcome
 from headquarters.store.database import HEAD
 from headquarters.store.presences import Word
+from headquarters.store.register import Copy
 from headquarters.store.store import Store
 
 LATER = EVENING + 30 * DAY
@@ -125,7 +127,7 @@ def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
     new = another_ledger(box)
     old, fresh = [box.close() for _ in range(3)], [new.close() for _ in range(2)]
     store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
-    copy = store.register.to_copy()
+    copy = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
     again = Store(f"sqlite:///{tmp_path}/again.sqlite3")
     again.open()
     assert again.register.from_copy(copy)
