@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
+
 from daemon.core.ledger.book import Book
 from daemon.language import Language
+from daemon.paper.png import LARGEST
 from daemon.paper.shop import Shop
 from daemon.settings import Settings
 
 TAXPAYER_LINES = 6
+
+
+def read_logo(path: Path | None) -> bytes:
+    """Nothing where it cannot be read: paper comes without it, and `mcfd doctor` says why."""
+    if path is None:
+        return b""
+    try:
+        about = path.stat()
+        return _logo(path, about.st_mtime_ns, about.st_size)
+    except OSError:
+        return b""
+
+
+@lru_cache(maxsize=2)
+def _logo(path: Path, _changed: int, size: int) -> bytes:
+    return path.read_bytes() if size <= LARGEST else b""
 
 
 def shop_of(settings: Settings, book: Book, ifu: str, taxpayer: tuple[str, ...], language: Language) -> Shop:
@@ -29,6 +49,7 @@ def shop_of(settings: Settings, book: Book, ifu: str, taxpayer: tuple[str, ...],
         accounts=company.accounts,
         regime=company.regime,
         tax_office=company.tax_office,
+        logo=read_logo(company.logo),
         labels=settings.labels_in(language),
         zone=settings.reports.zone,
         is_test=book.mode == "test",

@@ -68,7 +68,7 @@ class ZPrinting:
             shown = msgspec.json.decode(closure.body, type=ZReport)
             style = Style(paper.language)
             document = report_document(shown, paper.shop(worker, style.language), style, printed_at=shown.created_at)
-            await paper.printer.print(as_escpos(document, paper.width, paper.code_page))
+            await paper.printer.print(await asyncio.to_thread(as_escpos, document, paper.width, paper.code_page))
         except McfdError as error:
             log.warning("printer.failed", nim=worker.book.nim, z_number=z_number, cause=str(error))
             self._runtime.publish(BookEvent(PRINTER, worker.book, detail=f"Z {z_number}: {error}"))

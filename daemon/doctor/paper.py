@@ -8,6 +8,9 @@ from typing import Final
 from daemon.core.errors import PrinterFailed
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.language import ambient, sentence, tell, tr
+from daemon.language.system import reason
+from daemon.owner import as_owner
+from daemon.paper.png import NotAPicture, read_png
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 
@@ -25,6 +28,22 @@ def check_isf(settings: Settings) -> Iterator[Finding]:
                 tr("set isf in [[machine]] to the one that the tax authority gave the till software"),
                 nim=machine.nim,
             )
+
+
+def check_logo(settings: Settings) -> Iterator[Finding]:
+    if (path := settings.company.logo) is None:
+        return
+    todo = tr("a PNG that the daemon's user may read: logo in [company]")
+    try:
+        with as_owner(settings.storage.path.parent):
+            picture = read_png(path.read_bytes())
+    except OSError as error:
+        yield warn("logo", tr("{path} cannot be read: {why}", path=path, why=reason(error)), todo)
+    except NotAPicture as error:
+        yield warn("logo", tr("{path} cannot be printed: {why}", path=path, why=tell(error.text, ambient())), todo)
+    else:
+        size = f"{picture.width} × {picture.height}"
+        yield ok("logo", tr("{path} can be printed ({size})", path=path, size=size))
 
 
 async def check_printer(settings: Settings) -> list[Finding]:

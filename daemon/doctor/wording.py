@@ -27,6 +27,7 @@ NAMES: Mapping[str, Text] = {
     "certificate": Text("certificate"),
     "backup": Text("backup"),
     "isf": Text("ISF"),
+    "logo": Text("logo"),
     "printer": Text("printer"),
 }
 """What each check is called for people; the key is its name for scripts."""

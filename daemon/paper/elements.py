@@ -48,7 +48,13 @@ class QrCode(msgspec.Struct, frozen=True):
     content: str
 
 
-Element = Title | Line | Pair | Table | Rule | QrCode
+class Logo(msgspec.Struct, frozen=True):
+    """A PNG; a document as text has none."""
+
+    png: bytes
+
+
+Element = Title | Line | Pair | Table | Rule | QrCode | Logo
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -7,8 +7,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Final, Literal
 
-from daemon.paper.elements import Document, QrCode
+from daemon.paper.elements import Document, Logo, QrCode
 from daemon.paper.layout import Row, rows
+from daemon.paper.logo import raster
 
 CodePage = Literal["cp858", "cp1252", "cp850"]
 
@@ -70,7 +71,12 @@ def as_escpos(document: Document, width: int, code_page: CodePage = "cp858") -> 
     """Bytes to send to the printer as they are: they begin by setting it up, whatever was printed before, and end with a cut."""
     out = bytearray(INITIALIZE + INTERNATIONAL_USA + b"\x1bt" + bytes((CODE_PAGES[code_page],)))
     for row in rows(document, width):
-        out += _qr_code(row.content, MODULE_DOTS.get(width, 6)) if isinstance(row, QrCode) else _row(row, code_page)
+        if isinstance(row, QrCode):
+            out += _qr_code(row.content, MODULE_DOTS.get(width, 6))
+        elif isinstance(row, Logo):
+            out += _picture(raster(row.png, width))
+        else:
+            out += _row(row, code_page)
     return bytes(out + FEED_AND_CUT)
 
 
@@ -103,6 +109,10 @@ def _character(char: str, code_page: CodePage) -> bytes:
         except UnicodeEncodeError:
             continue
     return b"" if unicodedata.combining(char) else b"?"
+
+
+def _picture(dots: bytes) -> bytes:
+    return CENTER + dots + b"\n" + LEFT if dots else b""
 
 
 def _qr_code(content: str, dots: int) -> bytes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from html import escape
 
-from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
+from daemon.paper.elements import Document, Element, Line, Logo, Pair, QrCode, Rule, Table, Title
 from daemon.paper.qr import draw_qr
 
 PAPER_MM = {32: 58, 42: 80, 48: 80}
@@ -24,13 +25,19 @@ table { width: 100%%; border-collapse: collapse; font-size: .85em }
 th, td { text-align: right; padding: 0 0 0 1mm } th:first-child, td:first-child { text-align: left; padding: 0 }
 hr { border: 0; border-top: 1px dashed #000; margin: .6em 0 }
 svg { display: block; margin: 2mm auto }
+.logo { display: block; margin: 0 auto 2mm; max-width: %(logo)dmm; max-height: 30mm }
 """
 
 
 def as_html(document: Document, width: int) -> str:
     """Sized for the paper that has `width` columns."""
     paper = PAPER_MM[width]
-    style = _STYLE % {"paper": paper, "inner": paper - 8, "font": "2.6" if paper < PAPER_MM[48] else "3"}
+    style = _STYLE % {
+        "paper": paper,
+        "inner": paper - 8,
+        "logo": (paper - 8) * 2 // 3,
+        "font": "2.6" if paper < PAPER_MM[48] else "3",
+    }
     body = "\n".join(_html(element) for element in document.elements)
     return (
         f'<!doctype html>\n<html lang="{document.language}">\n<head>\n<meta charset="utf-8">\n'
@@ -53,8 +60,14 @@ def _html(element: Element) -> str:
             return f"<table><tr>{_cells('th', head)}</tr>{figures}</table>"
         case Rule():
             return "<hr>"
-        case QrCode(content):
-            return draw_qr(content).decode().strip()
+        case QrCode() | Logo():
+            return _picture(element)
+
+
+def _picture(element: QrCode | Logo) -> str:
+    if isinstance(element, QrCode):
+        return draw_qr(element.content).decode().strip()
+    return f'<img class="logo" alt="" src="data:image/png;base64,{b64encode(element.png).decode()}">'
 
 
 def _classes(**wanted: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
+from daemon.paper.elements import Document, Element, Line, Logo, Pair, QrCode, Rule, Table, Title
 
 WIDTHS = (32, 42, 48)
 """Columns of 58 mm paper, and of 80 mm paper in its two usual fonts."""
@@ -26,7 +26,7 @@ class Row(msgspec.Struct, frozen=True):
     tall: bool = False
 
 
-def rows(document: Document, width: int) -> Iterator[Row | QrCode]:
+def rows(document: Document, width: int) -> Iterator[Row | QrCode | Logo]:
     for element in document.elements:
         yield from _rows(element, width)
 
@@ -37,12 +37,12 @@ def as_text(document: Document, width: int) -> str:
     for row in rows(document, width):
         if isinstance(row, QrCode):
             lines += _broken(row.content, width)
-        else:
+        elif isinstance(row, Row):
             lines.append(row.text.rstrip())
     return "\n".join(lines) + "\n"
 
 
-def _rows(element: Element, width: int) -> Iterator[Row | QrCode]:
+def _rows(element: Element, width: int) -> Iterator[Row | QrCode | Logo]:
     match element:
         case Title(text):
             for line in wrapped(text, width):
@@ -55,7 +55,7 @@ def _rows(element: Element, width: int) -> Iterator[Row | QrCode]:
             yield from _table(element, width)
         case Rule():
             yield Row("-" * width)
-        case QrCode():
+        case QrCode() | Logo():
             yield element
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from daemon.language import Language, Speaker
-from daemon.paper.elements import Element, Line, Pair, Rule
+from daemon.paper.elements import Element, Line, Logo, Pair, Rule
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +27,8 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
     regime: str = ""
     tax_office: str = ""
     labels: Mapping[str, str] = {}
+    logo: bytes = b""
+    """A PNG."""
     zone: tzinfo = UTC
     is_test: bool = False
 
@@ -44,8 +46,7 @@ class Style(msgspec.Struct, frozen=True):
 
 def head(shop: Shop, style: Style) -> Iterator[Element]:
     say = style.say
-    if shop.name:
-        yield Line(shop.name, align="center", bold=True)
+    yield from _sign(shop)
     for line in shop.address:
         yield Line(line, align="center")
     if shop.cadastral:
@@ -63,6 +64,13 @@ def head(shop: Shop, style: Style) -> Iterator[Element]:
     for account in shop.accounts:
         yield Line(say("Account: {account}", account=account), align="center")
     yield Rule()
+
+
+def _sign(shop: Shop) -> Iterator[Element]:
+    if shop.logo:
+        yield Logo(shop.logo)
+    if shop.name:
+        yield Line(shop.name, align="center", bold=True)
 
 
 def test_mark(shop: Shop, style: Style) -> Iterator[Element]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -48,6 +49,10 @@ class Company(Section, frozen=True):
     accounts: Annotated[tuple[Line, ...], key("Bank accounts, one line each.")] = ()
     regime: Annotated[Line, key("Tax regime, as `RNI`.")] = ""
     tax_office: Annotated[Line, key("Tax office, as `DME Centre I`.")] = ""
+    logo: Annotated[
+        Path | None,
+        key("Logo above every document: a PNG, 384 dots wide on 80 mm paper, 256 on 58 mm; larger is made smaller."),
+    ] = None
 
 
 class Printer(Section, frozen=True):

@@ -30,6 +30,8 @@ FORMAT: Final = 1
 AUTHORITY_FILES: Final = {"ca.pem": 0o644, "ca.key": 0o600, "server.pem": 0o600}
 NOT_COPIED: Final = ("file", "storage.path", "server.tls_folder")
 """Paths of the configuration that are not files of their own, or the ledger."""
+OPEN_FILES: Final = {"company.logo": 0o644}
+"""What is no secret, and is read by a daemon that is not root."""
 LARGEST_FILE: Final = 1024 * 1024
 
 
@@ -54,7 +56,7 @@ def belongings(settings: Settings) -> Iterator[Belonging]:
     """What the configuration names and what its authority holds; whether or not it is there."""
     for key, path in _paths(settings, ""):
         if key not in NOT_COPIED:
-            yield Belonging(FILES + key, path, 0o600)
+            yield Belonging(FILES + key, path, OPEN_FILES.get(key, 0o600))
     for name, mode in AUTHORITY_FILES.items():
         yield Belonging(AUTHORITY + name, settings.tls_home / name, mode)
 

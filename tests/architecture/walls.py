@@ -168,6 +168,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "daemon.core",
             "daemon.machines",
             "daemon.owner",
+            "daemon.paper",  # whether the logo can be printed
             "daemon.printer",
             "daemon.settings",
             "daemon.store",

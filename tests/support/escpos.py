@@ -9,10 +9,12 @@ CODE_PAGES = {2: "cp850", 16: "cp1252", 19: "cp858"}
 
 @dataclass
 class Printed:
-    """`lines` as (text, bold, tall); `codes` the QR codes as (content, dots a module, error correction)."""
+    """`lines` as (text, bold, tall); `codes` the QR codes as (content, dots a module, error correction); `pictures` as
+    rows of dots, `#` black."""
 
     lines: list = field(default_factory=list)
     codes: list = field(default_factory=list)
+    pictures: list = field(default_factory=list)
     cut: bool = False
     initialized: bool = False
 
@@ -83,6 +85,13 @@ class Printer:
         elif command == b"V":
             assert self.take(2) == b"B\0"
             self.out.cut = True
+        elif command == b"v":
+            assert self.take(2) == b"0\0"
+            across, high = (int.from_bytes(self.take(2), "little") for _ in "xy")
+            assert 0 < across <= 72, "wider than the paper"
+            assert 0 < high < 2304, "the makers' limit"
+            rows = [self.take(across) for _ in range(high)]
+            self.out.pictures.append(["".join(".#"[int(bit)] for byte in row for bit in f"{byte:08b}") for row in rows])
         elif command == b"(":
             assert self.take(1) == b"k"
             self.symbol(self.take(int.from_bytes(self.take(2), "little")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast, get_args
 
@@ -44,7 +45,10 @@ _ACCEPTED: Final = {
 }
 COPIES: Final = ("original", "duplicate")
 # A page of ours has one style and nothing else: whatever a name on an invoice holds, nothing in it runs or is fetched.
-ALONE: Final[Header] = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox")
+ALONE: Final[Header] = (
+    b"content-security-policy",
+    b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox",
+)
 
 STYLE: Final = (
     Parameter("lang", {"type": "string", "enum": list(LANGUAGES)}, "Langue ; défaut : `server.language` · Language"),
@@ -138,7 +142,8 @@ async def show(request: ApiRequest, template: Template) -> Answer:
     if wanted.form == "html":
         return Answer(as_html(document, wanted.width).encode(), media_type=media_type, headers=(ALONE,))
     if wanted.form == "escpos":
-        return Answer(as_escpos(document, wanted.width, deps_of(request).paper.code_page), media_type=media_type)
+        data = await asyncio.to_thread(as_escpos, document, wanted.width, deps_of(request).paper.code_page)
+        return Answer(data, media_type=media_type)
     return Answer(as_text(document, wanted.width).encode(), media_type=media_type)
 
 
@@ -149,7 +154,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
         raise NotFound(Text("this box has no printer: [printer] in its configuration says where one is"))
     wanted = read_wanted(request, paper)
     document = await _composed(request, template, wanted.style)
-    await paper.printer.print(as_escpos(document, paper.width, paper.code_page))
+    await paper.printer.print(await asyncio.to_thread(as_escpos, document, paper.width, paper.code_page))
     return encoded(Printed(printed=document.name))
 
 

@@ -11,13 +11,21 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 from support.escpos import printed
+from support.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
 from support.shop import IFU, NIM, Shop, invoice
 from support.sse import Screen
 from support.tools import need
 
 CHROMIUM = next(filter(shutil.which, ("chromium", "chromium-browser", "google-chrome")), "chromium")
-COMPANY = {"cadastral": "12340560078", "regime": "RNI", "tax_office": "DME Centre I", "accounts": ["BF074 01001"]}
+COMPANY = {
+    "cadastral": "12340560078",
+    "regime": "RNI",
+    "tax_office": "DME Centre I",
+    "accounts": ["BF074 01001"],
+    "logo": "logo.png",
+}
+LOGO = png([[255 * ((x // 8 + y // 8) % 2) for x in range(160)] for y in range(64)])
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +36,10 @@ def printer() -> Iterator[ReceiptPrinter]:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory, printer: ReceiptPrinter) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "logo.png").write_bytes(LOGO)
     config = {"company": COMPANY, "printer": {"address": printer.address, "width": 32, "z": True, "timeout": 2.0}}
-    with Shop(tmp_path_factory.mktemp("shop"), config=config) as shop:
+    with Shop(folder, config=config) as shop:
         yield shop.start()
 
 
@@ -83,13 +93,13 @@ def test_every_document_in_every_form(shop: Shop) -> None:
                 assert printed(escpos.content).cut
                 page = shop.get(f"{path}/ticket", format="html", width=width, lang=language)
                 assert f'<html lang="{language}">' in page.text
-                assert "sandbox" in page.headers["content-security-policy"]
+                assert "img-src data:; style-src 'unsafe-inline'; sandbox" in page.headers["content-security-policy"]
         headers = {**shop.headers(), "Accept": "text/html, */*"}
         assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
 
 
 def test_a_scanner_reads_the_code_of_a_ticket(shop: Shop, tmp_path: Path) -> None:
-    """The page as a browser prints it carries a QR code that a scanner reads as the receipt's `qrContent`."""
+    """The page as a browser prints it shows the logo and carries a QR code that a scanner reads as the receipt's `qrContent`."""
     need(CHROMIUM, "zbarimg")
     receipt = sold(shop, "T-3")
     html = shop.get(f"certifications/{receipt['codeSecef']}/ticket", format="html").text
@@ -102,6 +112,7 @@ def test_a_scanner_reads_the_code_of_a_ticket(shop: Shop, tmp_path: Path) -> Non
         page.set_content(html)
         page.screenshot(path=tmp_path / "ticket.png", full_page=True)
         assert page.title() == "T-3"
+        assert page.locator("img.logo").evaluate("image => image.naturalWidth") == 160
         browser.close()
     done = subprocess.run(
         ["zbarimg", "--quiet", "--raw", tmp_path / "ticket.png"], capture_output=True, text=True, check=True, timeout=60
@@ -148,12 +159,13 @@ def post(shop: Shop, path: str, **query: str) -> tuple[int, dict[str, str]]:
 
 
 def test_the_box_prints(shop: Shop, printer: ReceiptPrinter) -> None:
-    """POST …/print sends the document to the printer of the box, at its width, with the code drawn by the printer."""
+    """POST …/print sends the document to the printer of the box, at its width, with the code drawn by the printer and the logo in dots."""
     receipt = sold(shop, "T-5")
     assert post(shop, f"certifications/{receipt['codeSecef']}/print", copy="duplicate") == (200, {"printed": "T-5"})
     out = printer.wait()
     assert [content for content, _, _ in out.codes] == [receipt["qrContent"]]
     assert "DUPLICATA" in out.text
+    assert [(len(rows[0]), len(rows)) for rows in out.pictures] == [(160, 64)]
     assert max(len(text) for text, _, _ in out.lines) <= 32
 
 

@@ -2,11 +2,12 @@
 
 import msgspec
 import pytest
+from support.png import png
 from support.receivers.receipt_printer import NO_PAPER, ReceiptPrinter
 
-from daemon.doctor.paper import check_isf, check_printer
+from daemon.doctor.paper import check_isf, check_logo, check_printer
 from daemon.settings import Machine, Place, Settings
-from daemon.settings.paper import Printer
+from daemon.settings.paper import Company, Printer
 
 NIM = "EL02000015-1"
 
@@ -49,3 +50,22 @@ def test_an_invented_isf():
     off = settings(isf="1")
     off = msgspec.structs.replace(off, machine=(msgspec.structs.replace(off.machine[0], enabled=False),))
     assert list(check_isf(off)) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "found"),
+    [
+        (png([[0, 255]]), "ok", "can be printed (2 × 1)"),
+        (b"GIF89a", "warn", "cannot be printed: it is no PNG"),
+        (None, "warn", "cannot be read: there is no such file"),
+    ],
+)
+def test_a_logo_is_looked_at_before_the_first_ticket(tmp_path, monkeypatch, content, state, found):
+    """One that will not come out is told with the reason; without one there is nothing to say."""
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+    path = tmp_path / "logo.png"
+    if content is not None:
+        path.write_bytes(content)
+    (finding,) = check_logo(Settings(machine=(), company=Company(logo=path)))
+    assert (finding.state, finding.found) == (state, f"{path} {found}")
+    assert list(check_logo(settings())) == []
