@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -26,6 +27,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m siege", description="A daemon under attack.")
     parser.add_argument("--only", default="", metavar="NAMES", help=f"some of {', '.join(ATTACKS)}, {TOGETHER}")
     parser.add_argument("--seconds", type=float, default=12.0, help="of each attack")
+    parser.add_argument("--calm", type=float, default=30.0, help="seconds without an attack, before them and after")
+    parser.add_argument(
+        "--place", type=Path, default=RESULTS, help="where the ledger is: in memory, when others keep the disk busy"
+    )
     parser.add_argument("--plain", action="store_true", help="only without TLS")
     parser.add_argument("--tls", action="store_true", help="only with TLS")
     parser.add_argument(
@@ -38,7 +43,10 @@ def main() -> int:
     rows: list[Row] = []
     for tls in (False, True):
         if both or tls == options.tls:
-            rows += besiege(wanted, options.seconds, tls=tls, first=options.first)
+            with standing(tls=tls, place=options.place) as fortress:
+                if options.first:
+                    put_first(fortress)
+                rows += besiege(fortress, wanted, Times(options.seconds, options.calm))
     (RESULTS / "siege.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1))
     (RESULTS / "siege.md").write_text(markdown(rows) + "\n")
     missed = [row for row in rows if row.missed]
@@ -46,16 +54,23 @@ def main() -> int:
     return 1 if missed and options.strict else 0
 
 
-def besiege(names: Sequence[str], seconds: float, *, tls: bool, first: bool = False) -> list[Row]:
-    print(f"\n{'TLS' if tls else 'plain'}", flush=True)
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each attack, and without one: before them, and after."""
+
+    attack: float
+    calm: float
+
+
+def besiege(fortress: Fortress, names: Sequence[str], times: Times) -> list[Row]:
+    suffix = ", TLS" if fortress.target.tls else ""
+    print(f"\n{'TLS' if suffix else 'plain'}", flush=True)
     rows = []
-    with standing(tls=tls) as fortress:
-        if first:
-            put_first(fortress)
-        for row in attacked(fortress, names, seconds):
-            print(shown(row), flush=True)
-            rows.append(msgspec.structs.replace(row, attack=f"{row.attack}{', TLS' if tls else ''}"))
-    return rows
+    for row in attacked(fortress, names, times):
+        print(shown(row), flush=True)
+        rows.append(msgspec.structs.replace(row, attack=row.attack + suffix))
+    calm = max(rows[0].p99, rows[-1].p99)  # of both together, as it is the slowest of fewer than a hundred
+    return [msgspec.structs.replace(row, ratio=row.p99 / calm) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -67,21 +82,28 @@ class Used:
     calm_after: float = 0.0
 
 
-def attacked(fortress: Fortress, names: Sequence[str], seconds: float) -> Iterator[Row]:
+def attacked(fortress: Fortress, names: Sequence[str], times: Times) -> Iterator[Row]:
+    """`ratio` is by the calm before: that after is not there yet."""
     fortress.till.work(2)  # what is loaded at the first invoice
-    began = time.monotonic()
-    with watched(fortress.shop.pid) as peak:
-        calm = fortress.till.work(max(seconds, 8))
-    bound = calm.quantile(0.99)
-    yield _row("calm", calm, bound, Used(peak, fortress.manager.longest_gap(began, time.monotonic())))
+    before = _calm(fortress, "calm before", times.calm)
+    yield before
     for name in names:
-        yield _under(fortress, name, seconds, bound)
+        yield _under(fortress, name, times.attack, before.p99)
+    after = _calm(fortress, "calm after", times.calm)
+    yield msgspec.structs.replace(after, ratio=after.p99 / before.p99)
+
+
+def _calm(fortress: Fortress, name: str, seconds: float) -> Row:
+    began = time.monotonic()
+    with watched(fortress.shop.pid, fortress.shop.folder) as peak:
+        seen = fortress.till.work(seconds)
+    return _row(name, seen, seen.quantile(0.99), Used(peak, fortress.manager.longest_gap(began, time.monotonic())))
 
 
 def _under(fortress: Fortress, name: str, seconds: float, bound: float) -> Row:
     began = time.monotonic()
-    with watched(fortress.shop.pid) as peak:
-        attackers = fortress.attack(list(ATTACKS) if name == TOGETHER else [name], seconds)
+    with watched(fortress.shop.pid, fortress.shop.folder) as peak:
+        attackers = fortress.attack(list(ATTACKS) if name == TOGETHER else [name], seconds, idle=True)
         seen = fortress.till.work(seconds)
         for attacker in attackers:
             attacker.wait(GRACE + seconds)
@@ -102,6 +124,7 @@ def _row(name: str, seen: Seen, calm: float, used: Used) -> Row:
         gap=used.gap,
         memory=used.peak.resident,
         descriptors=used.peak.descriptors,
+        disk=used.peak.disk,
         calm_after=used.calm_after,
     )
 

@@ -1,6 +1,7 @@
 """One attack as a process: `python -m siege.attacker NAME SECONDS TARGET`, where TARGET is JSON.
 
-It runs at the lowest priority: in a shop it would have a processor of its own, and here it must not take the daemon's."""
+It says `ready` and begins when it is told to (a line on stdin): its own start is no attack. In a shop it would have a processor of
+its own, and here it must not take the daemon's: it gets what the others leave (`--idle`), or little of it."""
 
 from __future__ import annotations
 
@@ -25,11 +26,17 @@ async def attack(name: str, seconds: float, target: Target) -> None:
 
 
 def main() -> None:
-    name, seconds, told = sys.argv[1:]
+    name, seconds, told, *idle = sys.argv[1:]
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-    os.nice(15)
-    asyncio.run(attack(name, float(seconds), msgspec.json.decode(told, type=Target)))
+    if idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.nice(15)
+    target = msgspec.json.decode(told, type=Target)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    asyncio.run(attack(name, float(seconds), target))
 
 
 if __name__ == "__main__":

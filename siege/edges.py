@@ -19,7 +19,7 @@ from pathlib import Path
 from support.shop import free_port
 
 from siege import RESULTS
-from siege.__main__ import attacked
+from siege.__main__ import Times, attacked
 from siege.fortress import Fortress, put_first, standing
 from siege.table import Row, markdown, shown
 from siege.till import Till
@@ -96,7 +96,7 @@ def main() -> None:
             with behind(edge) as fortress:
                 if options.first:
                     put_first(fortress)
-                for row in attacked(fortress, options.attacks.split(","), options.seconds):
+                for row in attacked(fortress, options.attacks.split(","), Times(options.seconds, options.seconds)):
                     print(shown(row), flush=True)
                     rows.append(row)
         except (

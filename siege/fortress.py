@@ -38,22 +38,38 @@ class Fortress:
     till: Till
     manager: Manager
 
-    def attack(self, names: Sequence[str], seconds: float) -> list[subprocess.Popen[bytes]]:
-        """A process for each; they end by themselves."""
+    def attack(self, names: Sequence[str], seconds: float, *, idle: bool = False) -> list[subprocess.Popen[str]]:
+        """A process for each, all beginning now; they end by themselves. `idle` ones
+        run when nothing else wants a processor."""
         told = msgspec.json.encode(self.target).decode()
-        command = [sys.executable, "-m", "siege.attacker"]
+        command, last = [sys.executable, "-m", "siege.attacker"], ["--idle"] if idle else []
         with (RESULTS / "siege-attackers.log").open("ab") as log:
-            return [
-                subprocess.Popen([*command, name, str(seconds), told], cwd=ROOT, stderr=log, stdout=log)
+            attackers = [
+                subprocess.Popen(
+                    [*command, name, str(seconds), told, *last],
+                    cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                )
                 for name in names
-            ]
+            ]  # fmt: skip
+        for attacker in attackers:  # `communicate` would wait for their end
+            assert attacker.stdin
+            assert attacker.stdout
+            attacker.stdout.readline()
+            attacker.stdout.close()
+        for attacker in attackers:
+            assert attacker.stdin
+            with contextlib.suppress(OSError):  # it did not come so far, and its log says why
+                attacker.stdin.close()
+        return attackers
 
 
 @contextlib.contextmanager
-def standing(*, tls: bool, baud: int = 115_200, command: tuple[str, ...] = ()) -> Iterator[Fortress]:
-    """It ends with `mcfd verify`; `command` starts the daemon, else `mcfd`."""
+def standing(
+    *, tls: bool, baud: int = 115_200, command: tuple[str, ...] = (), place: Path = RESULTS
+) -> Iterator[Fortress]:
+    """It ends with `mcfd verify`; `command` starts the daemon, else `mcfd`. The ledger is in a folder of its own in `place`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
+    folder = Path(tempfile.mkdtemp(prefix="siege-", dir=place))
     manager = Manager(folder / "notify")
     try:
         machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 EVERY = 0.05
+DISK_EVERY = 0.5
 
 
 class Manager:
@@ -48,10 +50,12 @@ class Manager:
 
 @dataclass
 class Peak:
-    """`resident` in MB, `descriptors` as many as were open at once."""
+    """`resident` in MB, `descriptors` as many as were open at once; `disk` the longest that a page needed to reach the disk (s),
+    written by nobody who is attacked: what else the machine had to do."""
 
     resident: float = 0.0
     descriptors: int = 0
+    disk: float = 0.0
 
     def look(self, pid: int) -> None:
         with contextlib.suppress(OSError):
@@ -61,19 +65,29 @@ class Peak:
 
 
 @contextlib.contextmanager
-def watched(pid: int) -> Iterator[Peak]:
-    """The peaks of that process, looked at every `EVERY` seconds until the end."""
+def watched(pid: int, folder: Path) -> Iterator[Peak]:
+    """The peaks of that process, looked at every `EVERY` seconds until the end, and of the disk that `folder` is on."""
     peak, over = Peak(), threading.Event()
 
     def watch() -> None:
         while not over.wait(EVERY):
             peak.look(pid)
 
+    def write() -> None:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as page:
+            while not over.wait(DISK_EVERY):
+                began = time.monotonic()
+                page.write(b"\0" * 4096)
+                os.fsync(page.fileno())
+                peak.disk = max(peak.disk, time.monotonic() - began)
+
     peak.look(pid)
-    thread = threading.Thread(target=watch, name="gauge")
-    thread.start()
+    threads = [threading.Thread(target=work, name=work.__name__) for work in (watch, write)]
+    for thread in threads:
+        thread.start()
     try:
         yield peak
     finally:
         over.set()
-        thread.join()
+        for thread in threads:
+            thread.join()

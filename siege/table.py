@@ -11,11 +11,12 @@ GAP = 2.0
 MEMORY = 128.0
 HEALED = 5.0
 
-HEADS = ("attack", "p50", "p99", "× calm", "errors", "beat gap", "memory", "descriptors", "calm after", "")
+HEADS = ("attack", "p50", "p99", "× calm", "errors", "beat gap", "memory", "descriptors", "disk", "calm after", "")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in seconds, memory in MB; `ratio` is p99 by the p99 of the calm before."""
+    """Times in seconds, memory in MB; `ratio` is p99 by that of the calm, before and after together. `disk`: the longest that a page of
+    somebody else's needed to reach the disk meanwhile."""
 
     attack: str
     p50: float
@@ -25,6 +26,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     gap: float
     memory: float
     descriptors: int
+    disk: float
     calm_after: float
 
     @property
@@ -49,15 +51,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.gap:.1f} s",
             f"{self.memory:.0f} MB",
             str(self.descriptors),
+            f"{self.disk * 1000:.0f} ms",
             f"{self.calm_after:.1f} s",
             "MISS " + ", ".join(self.missed) if self.missed else "ok",
         )
 
 
 def shown(row: Row) -> str:
-    return "  {:16} {:>8} {:>9} {:>7} {:>6} {:>7} {:>7} {:>6} {:>7}  {}".format(*row.cells())
+    return "  {:16} {:>8} {:>9} {:>7} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7}  {}".format(*row.cells())
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    lines = [HEADS, ("---", *["--:"] * 8, "---"), *(row.cells() for row in rows)]
+    lines = [HEADS, ("---", *["--:"] * 9, "---"), *(row.cells() for row in rows)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
