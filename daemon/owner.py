@@ -46,38 +46,42 @@ def for_owner(file: Path, folder: Path) -> Iterator[Path]:
     if readable or not _is_misleading(folder):
         yield file
         return
-    with _scratch(folder) as scratch:
+    with _scratch() as scratch:
         copy = scratch / "copy"
-        shutil.copyfile(file, copy)
-        _give(copy, folder)
+        with file.open("rb") as source, copy.open("xb") as target:
+            shutil.copyfileobj(source, target)
+            os.fchown(target.fileno(), *_owner(folder))
+        _give(scratch, folder)  # last: from now on they may put anything into it
         yield copy
 
 
 @contextlib.contextmanager
 def by_owner(target: Path, folder: Path) -> Iterator[Path]:
-    """A path at which the owner of `folder` can write what is to stand at `target`: that itself, or one from which root puts it
-    there."""
+    """A path at which the owner of `folder` can write what is to stand at `target`: that itself, or one from which it is put there
+    by root, or by whoever else the target's folder belongs to."""
     with as_owner(folder):
         writable = os.access(target.parent, os.W_OK | os.X_OK, effective_ids=True)
     if writable or not _is_misleading(folder):
         yield target
         return
-    with _scratch(folder) as scratch:
+    with _scratch() as scratch:
+        _give(scratch, folder)
         made = scratch / target.name
         yield made
-        descriptor = os.open(made, os.O_RDONLY | os.O_NOFOLLOW)
+        with as_owner(folder):
+            descriptor = os.open(made, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError(f"{made} is not a file")
-            write_stream(target, file, 0o640)
+            with as_owner(target.parent):
+                write_stream(target, file, 0o640)
 
 
 @contextlib.contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
+def _scratch() -> Iterator[Path]:
+    """Root's alone, until it is given away; what is found there at the end is deleted without following anything (`shutil.rmtree`)."""
     with tempfile.TemporaryDirectory(prefix="mcfd-", dir=SCRATCH) as name:
-        scratch = Path(name)
-        _give(scratch, folder)
-        yield scratch
+        yield Path(name)
 
 
 def _give(path: Path, folder: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -82,20 +82,24 @@ def back_up_box(
             copy = scratch / "ledger"
             with by_owner(copy, ledger.parent) as made, as_owner(ledger.parent):
                 findings = backup(ledger, made, at=at, progress=progress)
-            part.unlink(missing_ok=True)
+            with as_owner(target.parent):
+                part.unlink(missing_ok=True)
+                opened = open(part, "xb", opener=_for_its_owner)  # noqa: SIM115  written below, by root again
             with (
-                open(part, "xb", opener=_for_its_owner) as file,
+                opened as file,
                 Sealing(file, recipients=keys, passphrase=passphrase) as sealed,
             ):
                 left_out = pack(settings, copy, sealed, made_at=millis_text(at), version=version("mcfd"))
                 sealed.close()
                 file.flush()
                 os.fsync(file.fileno())
-        part.replace(target)
+        with as_owner(target.parent):
+            part.replace(target)
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
     finally:
-        part.unlink(missing_ok=True)
+        with as_owner(target.parent), suppress(OSError):
+            part.unlink(missing_ok=True)
     return findings, left_out
 
 
@@ -126,7 +130,9 @@ def restore_box(
 
     with _scratch() as scratch:
         try:
-            with file.open("rb") as source:
+            with as_owner(file.parent):
+                opened = file.open("rb")
+            with opened as source:
                 manifest = unpack(_opened(source, identity, passphrase_file), scratch)
         except NotOpened as error:
             raise Failure(tell(error, ambient())) from None

@@ -85,7 +85,7 @@ def pack(settings: Settings, ledger: Path, target: Sealing, *, made_at: str, ver
         _add(archive, CONFIG, file.read_bytes())
         for each in belongings(settings):
             try:
-                _add(archive, each.name, secret_path(each.path).read_bytes())
+                _add(archive, each.name, _read(secret_path(each.path)))
             except OSError:
                 if settings.server.tls or not each.name.startswith(AUTHORITY):
                     left_out.append(each.path)
@@ -154,6 +154,11 @@ def put_back(folder: Path, settings: Settings, config: Path, *, stamp: str) -> l
     group = config.parent.stat().st_gid if os.geteuid() == 0 else -1
     write_whole(config, (folder / CONFIG).read_bytes(), 0o640, gid=group)
     return [*written, config]
+
+
+def _read(path: Path) -> bytes:
+    with as_owner(path.parent):
+        return path.read_bytes()
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

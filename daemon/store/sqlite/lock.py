@@ -22,7 +22,7 @@ class LedgerLock:
         """LedgerUnusable, with the other's process id, when somebody holds it."""
         path = lock_path(ledger)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o640)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o640)
         except OSError as error:
             raise LedgerUnusable(f"{path} cannot be written ({error.strerror})") from error
         try:

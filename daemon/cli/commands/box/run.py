@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import click
 
-from daemon.cli.shared import config_option, examples
+from daemon.cli.shared import Failure, config_option, examples
+from daemon.language import tr
 
 
 @click.command(
@@ -17,8 +20,27 @@ def command(config: Path | None) -> int:
     from daemon.settings import check_files, load
 
     settings = load(config)
+    _not_in_anothers_stead(settings.storage.path.parent)
     check_files(settings)
     logs.configure(settings.logs.level, settings.logs.format)
     from daemon.app.serve import serve
 
     return serve(settings)
+
+
+def _not_in_anothers_stead(folder: Path) -> None:
+    """Root does nothing in a folder that belongs to the daemon's user, who may have put anything there; and what a daemon of root's made
+    in it, theirs could not read."""
+    if os.geteuid() != 0 or not folder.exists() or (owner := folder.stat().st_uid) == 0:
+        return
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = f"#{owner}"
+    raise Failure(
+        tr(
+            "{folder} belongs to {user}: sudo systemctl start mcfd, or sudo -u {user} mcfd run",
+            folder=folder,
+            user=name,
+        )
+    )

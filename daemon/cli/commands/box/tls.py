@@ -103,7 +103,8 @@ def show(config: Path | None, as_json: bool) -> None:
     settings = load(config)
     file = settings.server.tls_cert or settings.tls_home / SERVER
     try:
-        found = shown(read(file))
+        with as_owner(file.parent):
+            found = shown(read(file))
     except AuthorityError as error:
         raise Failure(error) from None
     if as_json:
@@ -160,7 +161,7 @@ def _names(settings: Settings) -> tuple[str, ...]:
 
 def _write(file: Path, content: bytes) -> None:
     try:
-        with file.open("xb") as target:
+        with as_owner(file.parent), file.open("xb") as target:
             target.write(content)
     except FileExistsError:
         raise Failure(tr("{path} exists already", path=file)) from None

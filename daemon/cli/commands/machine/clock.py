@@ -27,6 +27,7 @@ from daemon.core.errors import LedgerUnusable, NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine
 from daemon.language import tr
+from daemon.owner import as_owner
 from daemon.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def repair(config: Path | None, nim: str | None, ahead: str | None, reason: str,
 
     settings, right = load(config), _right_now()
     try:
-        lock = LedgerLock.acquire(existing(settings))
+        with as_owner(settings.storage.path.parent):
+            lock = LedgerLock.acquire(existing(settings))
     except LedgerUnusable as error:
         raise Unavailable(str(error)) from error
     try:

@@ -23,6 +23,7 @@ from daemon.cli.shared import (
 )
 from daemon.language import tr
 from daemon.language.system import reason
+from daemon.owner import as_owner
 from daemon.probe.bundle import row, write_bundle
 from daemon.probe.configuration import NotThere, lines_of, write
 from daemon.probe.finding import Finding
@@ -111,7 +112,8 @@ def _not_in_test_mode(*, is_known: bool) -> str:
 
 def _bundle(result: Result, port: str, folder: Path) -> Path:
     try:
-        return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
+        with as_owner(folder):
+            return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error
 

@@ -14,6 +14,7 @@ from daemon.cli.shared import Failure, Unavailable, config_option, examples, say
 from daemon.files import write_whole
 from daemon.language import tr
 from daemon.language.system import reason
+from daemon.owner import as_owner
 from daemon.recording.files import as_file, read_incident, read_ring, since, without_people
 from daemon.recording.incidents import listed
 from daemon.recording.transcript import transcript
@@ -76,11 +77,12 @@ def command(
         raise Failure(tr("names, IFU and addresses are shown to root only (sudo)"))
     folder = _folder(load(config), nim)
     try:
-        if incidents:
-            for name in listed(folder):
-                say(name)
-            return
-        found = read_incident(folder, incident) if incident else read_ring(folder)
+        with as_owner(folder):
+            if incidents:
+                for name in listed(folder):
+                    say(name)
+                return
+            found = read_incident(folder, incident) if incident else read_ring(folder)
     except FileNotFoundError:
         raise Failure(tr("there is no incident {name}; --incidents lists them", name=incident)) from None
     except OSError as error:
@@ -106,7 +108,8 @@ def _give(found: Recording, save: Path | None) -> None:
             say(line)
         return
     try:
-        write_whole(save, as_file(found).encode(), _PRIVATE)
+        with as_owner(save.parent):
+            write_whole(save, as_file(found).encode(), _PRIVATE)
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=save, why=reason(error))) from error
     say(tr("written: {path}", path=save))

@@ -27,6 +27,7 @@ from daemon.cli.shared import (
 from daemon.core.delivery import Backlog
 from daemon.language import tr
 from daemon.language.system import reason
+from daemon.owner import as_owner
 from daemon.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ def keygen(file: Path) -> None:
     from daemon.upstream.signing import generate
 
     try:
-        public = generate(file)
+        with as_owner(file.parent):
+            public = generate(file)
     except FileExistsError:
         raise Failure(tr("{path} exists already; it is not replaced", path=file)) from None
     except OSError as error:

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
+from support.click_paths import path_of, paths
 from support.command import CONFIG, NIM, Command
 
 from daemon.cli import root
@@ -119,7 +119,7 @@ def typed(mcfd: Command, user: int, commands: list[tuple[str, ...]]) -> list[tup
 
 def test_the_table_names_every_command() -> None:
     """And nothing that is not there: a new command gets its line here."""
-    assert {tuple(word for word in path) for path in _paths(root)} == {_path(command) for command in TABLE}
+    assert set(paths(root)) == {path_of(root, command) for command in TABLE}
 
 
 def test_a_stranger_learns_nothing_and_changes_nothing(mcfd: Command) -> None:
@@ -151,19 +151,3 @@ def test_who_keeps_the_box_may(mcfd: Command, user: int) -> None:
     assert found[3][1].startswith("ak_live_")
     newest = [entry for entry in json.loads(found[-1][1])["entries"] if entry["action"] == "key.created"][-1]
     assert newest["actor"].startswith("shell:root" if user == 0 else "shell:nobody"), newest
-
-
-def _paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    if not isinstance(command, click.Group):
-        yield path
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        inner = command.get_command(context, name)
-        assert inner is not None
-        yield from _paths(inner, (*path, name))
-
-
-def _path(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that name the command."""
-    return max((path for path in _paths(root) if words[: len(path)] == path), key=len)

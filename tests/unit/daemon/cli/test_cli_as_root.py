@@ -1,0 +1,165 @@
+"""What root types, it does with files that are not root's only as their owner: not one is opened, moved or given away as root."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from support.click_paths import path_of, paths
+from support.command import CONFIG, NIM, Command
+from support.ledgers.ledger import Till, opened
+from support.nursery import warm
+from support.shop import Machine
+
+from bridge.recording.recording import SENT, Event
+from daemon.cli import root
+from daemon.recording.writer import LineFiles, RecordingPlace
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")
+
+NOBODY = 65534
+PHRASE = ("--passphrase-file", "phrase")
+RECEIVERS = """
+[upstream]
+kind = "https"
+url = "https://127.0.0.1:9/closures"
+secret_file = "secret"
+
+[[webhook]]
+name = "till"
+url = "https://127.0.0.1:9/events"
+secret_file = "secret"
+events = ["closure.created"]
+"""
+TYPED: tuple[tuple[str, ...], ...] = (
+    ("setup", "--yes", "--network", "https", "--port", "line", "--ledger", "var/new/mcfd.sqlite3", "--config", "new.toml"),
+    ("doctor",),
+    ("run",),
+    ("keys", "create", "--nim", NIM),
+    ("keys", "list"),
+    ("keys", "revoke", "1"),
+    ("users", "create", "awa", "--role", "seller", "--password-stdin"),
+    ("users", "list"),
+    ("users", "passwd", "awa", "--password-stdin"),
+    ("users", "disable", "awa"),
+    ("audit",),
+    ("machine", "info"),
+    ("machine", "list"),
+    ("machine", "probe", "line", "--folder", "var/backups", "--write"),
+    ("machine", "recording"),
+    ("machine", "recording", "--incidents"),
+    ("machine", "recording", "--raw", "--save", "var/backups/line.rec"),
+    ("machine", "settle"),
+    ("time", "accept"),
+    ("time", "repair"),
+    ("time", "show"),
+    ("report", "x"),
+    ("report", "a"),
+    ("report", "z"),
+    ("journal",),
+    ("verify",),
+    ("tls", "init"),
+    ("tls", "init", "--force"),
+    ("tls", "show"),
+    ("tls", "export-ca"),
+    ("tls", "export-ca", "var/backups/ca.pem"),
+    ("upstream", "keygen", "var/backups/new.key"),
+    ("upstream", "replay"),
+    ("upstream", "status"),
+    ("upstream", "test"),
+    ("webhook", "test"),
+    ("config", "check"),
+    ("backup", "good.sqlite3"),
+    ("backup", "var/backups/copy.sqlite3"),
+    ("backup", "--into", "var/backups", "--keep-daily", "1"),
+    ("backup", "--all", "good.age", *PHRASE),
+    ("backup", "--all", "var/backups/copy.age", *PHRASE),
+    ("backup", "--all", "--into", "var/backups", "--keep-daily", "1", *PHRASE),
+    ("restore", "--yes", "good.sqlite3"),
+    ("restore", "--yes", "var/backups/copy.sqlite3"),
+    ("restore", "--all", "--yes", "good.age", *PHRASE),
+    ("restore", "--all", "--yes", "var/backups/copy.age", *PHRASE),
+)  # fmt: skip
+NO_FILES = {
+    ("config", "doc"): "prints what is in the program",
+    ("logs",): "reads what journald or a file given to it says, and writes nothing",
+    ("machine", "ports"): "looks at the ports",
+    ("version",): "prints what is in the program",
+}
+LEAVES = ({0}, {1, 3})
+"""Exit codes of a command that did its work, and of one that found something wrong: nobody receives, a machine that is not set up."""
+FOUND_WRONG = {("doctor",), ("run",), ("time", "repair"), ("upstream", "test"), ("webhook", "test")}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mcfd-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+async def mcfd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Command]:
+    """A box in use whose ledger's folder is the daemon's; configuration and secrets are root's."""
+    (folder / "phrase").write_text("six mots\n")
+    (folder / "secret").write_text("whsec_" + "A" * 40)
+    (folder / "var" / "backups").mkdir(parents=True)
+    (folder / "var" / "new").mkdir()
+    mcfd = Command(
+        folder, CONFIG.replace('"mcfd.sqlite3"', '"var/mcfd.sqlite3"').replace(f"machine-{NIM}", "line") + RECEIVERS
+    )
+    mcfd.ledger = folder / "var/mcfd.sqlite3"
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await till.close()
+        await till.sell()
+    files = LineFiles(RecordingPlace(folder / "var/recordings/EL02000015", 80_000, 0, {"nim": NIM}))
+    files.write([Event(1, SENT, b"\x01frame\x03")], "")
+    files.close()
+    for path in ((folder / "var"), *(folder / "var").rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    machine = Machine(folder).start()
+    (folder / "line").symlink_to(machine.link)
+    monkeypatch.chdir(folder)
+    yield mcfd
+    machine.kill()
+
+
+def test_every_command_is_typed_or_has_no_files() -> None:
+    """A new command gets its line in one of the two tables."""
+    typed = {path_of(root, command) for command in TYPED}
+    assert typed | set(NO_FILES) == set(paths(root))
+    assert not typed & set(NO_FILES)
+
+
+def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
+    """Every command that root may type, each on a box in use: no file on whose way somebody else's folder or link lies is opened, made,
+    moved, removed or given away while the process is root; what belongs there afterwards is theirs."""
+    wrong = []
+    for command in TYPED:
+        code, said, told = as_root(mcfd, *command)
+        if told or code not in LEAVES[command in FOUND_WRONG]:
+            wrong.append((command, code, said, told))
+    assert wrong == []
+    theirs = [path for path in (mcfd.folder / "var").rglob("*") if path.lstat().st_uid != NOBODY]
+    assert theirs == []
+
+
+def as_root(mcfd: Command, *command: str) -> tuple[int, str, list[str]]:
+    """Exit code, what it said, and what was seen (`support.root_watch`)."""
+    out, told, typed = (mcfd.folder / name for name in ("out", "told", "typed"))
+    for each, text in ((out, ""), (told, ""), (typed, "un mot de passe\n")):
+        each.write_text(text)
+    nursery = warm()
+    assert nursery
+    first = ("support.root_watch", "watch", {"told": str(told)})
+    child = nursery.start("mcfd", [*command], mcfd.environ(), stdout=out, stderr=out, stdin=typed, first=first)
+    try:
+        code = child.wait(60)
+    finally:
+        child.send_signal(9)
+    return code, out.read_text(), sorted(set(told.read_text().splitlines()))
