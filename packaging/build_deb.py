@@ -32,6 +32,7 @@ DOC = "usr/share/doc/mcfd"
 UNITS = "usr/lib/systemd/system"
 # Ours, as far as a shop's box runs them; headquarters is a package of its own.
 OWN = ("bridge", "daemon", "exchange", "pagekit", "simulator")
+LEVEL = 6
 SCRIPTS = ["preinst", "postinst", "prerm", "postrm"]
 # Page → (locale, place): what `manual.py` prints.
 MANUAL = {
@@ -161,7 +162,7 @@ def write_control(root: Path, version: str, arch: Architecture) -> None:
         shutil.copy(HERE / "maintainer" / script, control / script)
 
 
-def build(version: str, output: Path, arch: Architecture, cache: Path) -> Path:
+def build(version: str, output: Path, arch: Architecture, cache: Path, level: int) -> Path:
     epoch = source_date_epoch()
     package = output / f"mcfd_{version}_{arch.debian}.deb"
     output.mkdir(parents=True, exist_ok=True)
@@ -177,10 +178,14 @@ def build(version: str, output: Path, arch: Architecture, cache: Path) -> Path:
         install_documents(root, version, found, arch.debian, epoch)
         write_control(root, version, arch)
         settle(root, epoch)
-        # One thread, as more could cut the stream elsewhere.
-        run("dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--threads-max=1", "--build", root, package,
-            SOURCE_DATE_EPOCH=str(epoch))  # fmt: skip
+        pack(root, package, epoch, level)
     return package
+
+
+def pack(root: Path, package: Path, epoch: int, level: int) -> None:
+    """With one thread, as more could cut the stream elsewhere."""
+    run("dpkg-deb", "--root-owner-group", "-Zxz", f"-z{level}", "--threads-max=1", "--build", root, package,
+        SOURCE_DATE_EPOCH=str(epoch))  # fmt: skip
 
 
 def main() -> None:
@@ -192,11 +197,16 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=TREE / "dist")
     parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="both, unless said")
     parser.add_argument("--wheels", type=Path, default=TREE / "build/wheels", help="where downloads are kept")
+    parser.add_argument(
+        "--level", type=int, default=LEVEL, help="of the compression; 1 takes a fifth of the time and a fifth more room"
+    )
     arguments = parser.parse_args()
     compile_catalogues(TREE / "daemon/language/locales")
     wanted = [ARCHITECTURES[name] for name in arguments.arch or ARCHITECTURES]
     with ThreadPoolExecutor() as pool:
-        packages = pool.map(lambda arch: build(arguments.version, arguments.output, arch, arguments.wheels), wanted)
+        packages = pool.map(
+            lambda arch: build(arguments.version, arguments.output, arch, arguments.wheels, arguments.level), wanted
+        )
     for package in packages:
         size = run("dpkg-deb", "--field", package, "Installed-Size")
         sys.stdout.write(f"{package}  ({package.stat().st_size // 1024} KiB, {int(size) // 1024} MiB installed)\n")

@@ -29,7 +29,7 @@ FILES = {
 }
 
 
-def build(version: str, output: Path, arch: Architecture, cache: Path) -> Path:
+def build(version: str, output: Path, arch: Architecture, cache: Path, level: int) -> Path:
     epoch = build_deb.source_date_epoch()
     package = output / f"mcfd-hq_{version}_{arch.debian}.deb"
     output.mkdir(parents=True, exist_ok=True)
@@ -46,8 +46,7 @@ def build(version: str, output: Path, arch: Architecture, cache: Path) -> Path:
         copyright_file.write_text(records.copyright_file(found, epoch), encoding="utf-8")
         build_deb.write_control(root, version, arch)
         build_deb.settle(root, epoch)
-        build_deb.run("dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--threads-max=1", "--build", root, package,
-                      SOURCE_DATE_EPOCH=str(epoch))  # fmt: skip
+        build_deb.pack(root, package, epoch, level)
     return package
 
 
@@ -67,10 +66,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=TREE / "dist")
     parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="both, unless said")
     parser.add_argument("--wheels", type=Path, default=TREE / "build/wheels", help="where downloads are kept")
+    parser.add_argument("--level", type=int, default=build_deb.LEVEL, help="of the compression")
     arguments = parser.parse_args()
     settle_on_headquarters()
     for name in arguments.arch or ARCHITECTURES:
-        package = build(arguments.version, arguments.output, ARCHITECTURES[name], arguments.wheels)
+        package = build(arguments.version, arguments.output, ARCHITECTURES[name], arguments.wheels, arguments.level)
         sys.stdout.write(f"{package}  ({package.stat().st_size // 1024} KiB)\n")
 
 

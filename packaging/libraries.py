@@ -7,11 +7,13 @@ library is the same for all Pythons; both are checked while they are laid out. S
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
@@ -86,15 +88,21 @@ class Library:
 
 
 def download(arch: Architecture, cache: Path) -> list[Path]:
-    """The wheels of all Pythons for `arch`, each with a hash that the lock names; fetched once for a lock."""
-    wheels: dict[str, Path] = {}
+    """The wheels of all Pythons for `arch`, each with a hash that the lock names; fetched once for a lock, whoever asks first."""
     lock = hashlib.sha256(LOCK.read_bytes()).hexdigest()[:16]
-    for python in PYTHONS:
-        folder = cache / lock / f"{arch.debian}-{python}"
+    with ThreadPoolExecutor() as pool:
+        folders = pool.map(lambda python: _fetched(arch, python, cache / lock / f"{arch.debian}-{python}"), PYTHONS)
+    wheels = {wheel.name: wheel for folder in folders for wheel in folder.glob("*.whl")}
+    return [wheels[name] for name in sorted(wheels)]
+
+
+def _fetched(arch: Architecture, python: str, folder: Path) -> Path:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
         if not folder.is_dir():
             _download(arch, python, folder)
-        wheels |= {wheel.name: wheel for wheel in folder.glob("*.whl")}
-    return [wheels[name] for name in sorted(wheels)]
+    return folder
 
 
 def _download(arch: Architecture, python: str, folder: Path) -> None:

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
-from support.box.package import wheels
+from support.box.package import built_headquarters
 from support.hq.paper_box import PaperBox
 from support.receivers.nats_server import free_port
 from support.shop import wait_for
-from support.tools import need
 
 TREE = Path(__file__).parents[2]
 PYTHON = "/usr/bin/python3"
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
-    need("dpkg-deb")
     directory = tmp_path_factory.mktemp("package")
-    arch = ARCHITECTURES[platform.machine()]
-    with wheels(arch) as kept:
-        command = [sys.executable, "packaging/build_hq_deb.py", "--arch", arch, "--wheels", str(kept)]
-        subprocess.run([*command, "--output", str(directory)], cwd=TREE, check=True, capture_output=True, timeout=280)
-    [package] = directory.glob("mcfd-hq_*.deb")
-    subprocess.run(["dpkg-deb", "-x", str(package), str(directory / "root")], check=True)
+    subprocess.run(["dpkg-deb", "-x", str(built_headquarters()), str(directory / "root")], check=True)
     return directory / "root"
 
 

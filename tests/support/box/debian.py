@@ -40,23 +40,23 @@ def debian(suite: str = TRIXIE, *layers: Path) -> Iterator[Debian]:
 
 def dist_upgrade(box: Debian, suite: str) -> None:
     """`apt dist-upgrade` to `suite`, from what was fetched for that once; the box itself has no network."""
-    with keep(f"{BOOKWORM}-to-{suite}-{output('dpkg', '--print-architecture')}") as (fetched, half):
-        if half is not None:
-            _fetch_upgrade(suite, half)
-    quietly("cp", "-a", "--reflink=auto", f"{fetched}/.", box.tree)
+    quietly("cp", "-a", "--reflink=auto", f"{fetched_upgrade(suite)}/.", box.tree)
     box.run("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold", "--no-download", "dist-upgrade")
 
 
-def _fetch_upgrade(suite: str, target: Path) -> None:
-    """apt's lists and all packages that a plain tree is upgraded with."""
-    with debian(BOOKWORM) as tree:
-        shutil.copy("/etc/resolv.conf", tree.path("/etc/resolv.conf"))
-        tree.path("/etc/apt/sources.list").write_text(f"deb {mirror()} {suite} main\n")
-        tree.run("apt-get", "update")
-        tree.run("apt-get", "-y", "--download-only", "dist-upgrade")
-        for name in ("etc/apt/sources.list", "var/lib/apt/lists", "var/cache/apt/archives"):
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            quietly("cp", "-a", tree.path(name), target / name)
+def fetched_upgrade(suite: str) -> Path:
+    """apt's lists and all packages that a plain tree of Debian 12 is upgraded to `suite` with."""
+    with keep(f"{BOOKWORM}-to-{suite}-{output('dpkg', '--print-architecture')}") as (fetched, half):
+        if half is not None:
+            with debian(BOOKWORM) as tree:
+                shutil.copy("/etc/resolv.conf", tree.path("/etc/resolv.conf"))
+                tree.path("/etc/apt/sources.list").write_text(f"deb {mirror()} {suite} main\n")
+                tree.run("apt-get", "update")
+                tree.run("apt-get", "-y", "--download-only", "dist-upgrade")
+                for name in ("etc/apt/sources.list", "var/lib/apt/lists", "var/cache/apt/archives"):
+                    (half / name).parent.mkdir(parents=True, exist_ok=True)
+                    quietly("cp", "-a", tree.path(name), half / name)
+    return fetched
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import functools
 import hashlib
@@ -11,10 +10,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from support.box.kept import scratch
+from support.box.kept import keep, scratch
 from support.tools import need
 
 TREE = Path(__file__).resolve().parents[3]
@@ -23,10 +22,14 @@ LIB = Path("usr/lib/mcfd")
 ARCHITECTURES = ("amd64", "arm64")
 # What the last runs built, by the hash of what it was built from; and the wheels of a lock.
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcfd"
-KEPT_BUILDS = 6
+KEPT_BUILDS = 24
 # What goes into a package, or decides what does.
 SOURCES = ("bridge", "config", "daemon", "docs", "exchange", "packaging", "pagekit", "requirements/run.txt", "simulator", "systemd",
            "pyproject.toml", "CHANGELOG.md")  # fmt: skip
+HEADQUARTERS = ("config", "docs", "exchange", "headquarters", "packaging", "pagekit", "requirements/hq.txt", "systemd", "pyproject.toml",
+                "CHANGELOG.md")  # fmt: skip
+LEVEL = "1"
+"""Of the compression: `make deb` has 6, which is a fifth smaller and takes five times as long."""
 
 
 def own_arch() -> str:
@@ -48,38 +51,40 @@ def built_twice(arch: str) -> tuple[Path, Path]:
     return _built_by(0, arch), another
 
 
+def built_headquarters() -> Path:
+    """The package of headquarters for this machine."""
+    need("dpkg-deb", "git")
+    return _kept(f"hq-{own_arch()}", HEADQUARTERS, _build_headquarters)
+
+
 @functools.cache
 def _built_by(number: int, arch: str) -> Path:
+    return _kept(f"{arch}-{number}", SOURCES, lambda: _build(number, arch))
+
+
+def _kept(name: str, sources: Sequence[str], build: Callable[[], Path]) -> Path:
+    """Built once for a state of `sources`, whichever worktree has it."""
     need("dpkg-deb", *(f"{triplet}-linux-gnu-strip" for triplet in ("x86_64", "aarch64")))
-    kept = KEPT / "packages" / _state()
-    folder = kept / f"{arch}-{number}"
-    folder.mkdir(parents=True, exist_ok=True)
-    kept.touch()
-    with (KEPT / f"{arch}-{number}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not list(folder.glob("mcfd_*.deb")):
-            tree = scratch() / ("a", "another builder's/and a longer way")[number]
-            _copy_tree(tree)
-            _build(tree, number, arch)
-            for package in (tree / "dist").glob(f"mcfd_*_{arch}.deb"):
-                shutil.copy(package, folder / "half")
-                (folder / "half").rename(folder / package.name)
+    with keep(name, KEPT / "packages" / _state(sources)) as (folder, half):
+        folder.parent.touch()
+        if half is not None:
+            shutil.copy(build(), half)
             _thin_out()
-    return next(folder.glob("mcfd_*.deb"))
+    return next(folder.glob("*.deb"))
 
 
-def _files() -> list[str]:
+def _files(sources: Sequence[str]) -> list[str]:
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z", *SOURCES],
+        ["git", "ls-files", "-co", "--exclude-standard", "-z", *sources],
         cwd=TREE, check=True, text=True, stdout=subprocess.PIPE,
     ).stdout.split("\0")  # fmt: skip
     return sorted({name for name in listed if name and (TREE / name).is_file()})
 
 
-def _state() -> str:
+def _state(sources: Sequence[str]) -> str:
     """The same for the same sources, wherever the tree is and whatever was committed."""
-    found = hashlib.sha256(sys.version.encode())
-    for name in _files():
+    found = hashlib.sha256(f"{sys.version} {LEVEL}".encode())
+    for name in _files(sources):
         mode = (TREE / name).stat().st_mode & 0o100
         found.update(f"{name}\0{mode}\0{hashlib.sha256((TREE / name).read_bytes()).hexdigest()}\0".encode())
     return found.hexdigest()[:24]
@@ -91,31 +96,30 @@ def _thin_out() -> None:
         shutil.rmtree(state, ignore_errors=True)
 
 
-def _copy_tree(target: Path) -> None:
-    for name in _files():
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(TREE / name, target / name)
-
-
-def _build(tree: Path, number: int, arch: str) -> None:
+def _build(number: int, arch: str) -> Path:
+    tree = scratch() / ("a", "another builder's/and a longer way")[number] / arch
+    for name in _files(SOURCES):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TREE / name, tree / name)
     own = ({"TZ": "UTC", "LC_ALL": "C.UTF-8"}, {"TZ": "Asia/Tokyo", "LC_ALL": "C"})[number]
-    seed = {"PYTHONHASHSEED": str(number + 1), "SOURCE_DATE_EPOCH": EPOCH}
-    with wheels(arch) as kept:
-        done = subprocess.run(
-            [sys.executable, tree / "packaging/build_deb.py", "--arch", arch, "--wheels", kept],
-            cwd=tree, umask=(0o022, 0o077)[number], env={**os.environ, **own, **seed},
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
+    _run_builder(tree / "packaging/build_deb.py", tree / "dist", arch, (0o022, 0o077)[number],
+                 {**own, "PYTHONHASHSEED": str(number + 1)})  # fmt: skip
+    return next((tree / "dist").glob("mcfd_*.deb"))
+
+
+def _build_headquarters() -> Path:
+    target = scratch() / "headquarters"
+    _run_builder(TREE / "packaging/build_hq_deb.py", target, own_arch(), 0o022, {})
+    return next(target.glob("mcfd-hq_*.deb"))
+
+
+def _run_builder(script: Path, target: Path, arch: str, umask: int, environ: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, script, "--arch", arch, "--wheels", KEPT / "wheels", "--level", LEVEL, "--output", target],
+        cwd=script.parents[1], umask=umask, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **environ},
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout
-
-
-@contextlib.contextmanager
-def wheels(arch: str) -> Iterator[Path]:
-    """Where what a build downloads is kept, for all of them; one of them at a time."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    with (KEPT / f"wheels-{arch}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield KEPT / "wheels"
 
 
 def unpacked(package: Path) -> Path:

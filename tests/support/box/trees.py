@@ -40,16 +40,32 @@ def base(suite: str) -> Path:
     wanted = hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]
     with keep(f"{suite}-{output('dpkg', '--print-architecture')}-{wanted}") as (tree, half):
         if half is not None:
-            options = [*QUICK, *(LENIENT if suite == SID else [])]
-            command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", *options, suite, half, mirror()]
-            try:
-                quietly(*command)
-            except AssertionError as error:
-                cannot(f"no Debian tree can be made here: {error}")
-            # No apt of the box looks for a network by itself; a test that wants a repository says which.
-            (half / "etc/apt/sources.list").write_text("")
-            (half / "etc/dpkg/dpkg.cfg.d/quick").write_text("force-unsafe-io\n")
+            _make(suite, half)
     return tree
+
+
+def _make(suite: str, target: Path) -> None:
+    options = [*QUICK, *(LENIENT if suite == SID else [])]
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as scratch,
+        memory(Path(scratch)),
+    ):
+        tree = Path(scratch, "tree")
+        try:
+            quietly("mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", *options, suite, tree, mirror())
+        except AssertionError as error:
+            cannot(f"no Debian tree can be made here: {error}")
+        # No apt of the box looks for a network by itself; a test that wants a repository says which.
+        (tree / "etc/apt/sources.list").write_text("")
+        (tree / "etc/dpkg/dpkg.cfg.d/quick").write_text("force-unsafe-io\n")
+        quietly("cp", "-a", f"{tree}/.", target)
+
+
+def memory(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """`folder` in memory, where there is enough."""
+    if not can_lay_over() or not has_memory():
+        return contextlib.nullcontext()
+    return mounted("-t", "tmpfs", "-o", "size=4g", "mcfd", folder)
 
 
 @contextlib.contextmanager
@@ -65,7 +81,7 @@ def laid_out(below: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
             return
         own = Path(scratch, "own")
         own.mkdir()
-        with mounted("-t", "tmpfs", "-o", "size=4g", "mcfd", own) if has_memory() else contextlib.nullcontext():
+        with memory(own):
             upper, work = own / "upper", own / "work"
             upper.mkdir()
             upper.chmod(0o755)  # which the root of the box has from it
