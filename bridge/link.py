@@ -46,7 +46,9 @@ class Timers:
     """Seconds, and tries of the same frame (protocol section 1, all C facts)."""
 
     tries: int = 3
+    """of the same frame"""
     first_byte: float = 0.5
+    """of the answer"""
     first_byte_close: float = 3.0
     first_byte_credit: float = 90.0
     byte_gap: float = 0.5
@@ -70,8 +72,10 @@ class LineStatistics:
     bytes_sent: int = 0
     bytes_received: int = 0
     retries: int = 0
+    """frames sent again"""
     garbage: int = 0
     stale: int = 0
+    """replies to something that was asked before"""
 
 
 Talk = Generator[tuple[int, bytes], Reply, T]

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from daemon.cli.shared import Unavailable
 from daemon.core.audit import Actor
 from daemon.language import tr
@@ -43,12 +45,7 @@ def existing(settings: Settings) -> Path:
 
 def figures(findings: Findings) -> dict[str, object]:
     """What a look through a ledger found, for `--json`."""
-    return {
-        "problems": findings.problems,
-        "books": findings.books,
-        "records": findings.records,
-        "closures": findings.closures,
-    }
+    return msgspec.structs.asdict(findings)
 
 
 def whoever_types() -> Actor:

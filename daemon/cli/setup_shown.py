@@ -38,10 +38,11 @@ class Done:
 
 @dataclass(frozen=True)
 class Login:
-    """The first person of the shop's page, and the password that was made."""
+    """The first person of the shop's page."""
 
     name: str
     password: str
+    """that was made"""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Actor(msgspec.Struct, frozen=True):
 DAEMON: Final = Actor("mcfd")
 
 
-class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True):
     """`subject` is what it was done to ("key 4", "EL02000015-1 live"); `detail` small facts beside it, as text."""
 
     id: int

@@ -79,19 +79,21 @@ class WaitingEvent(msgspec.Struct, frozen=True):
 
 
 class Posting(msgspec.Struct, frozen=True):
-    """One event for one webhook. `report_id` is what the receiver knows it by; an empty `body` is one that cannot be made, and
-    `missing` says why."""
+    """One event for one webhook."""
 
     id: int
     nim: str
     mode: Mode
     type: str
     report_id: str
+    """what the receiver knows it by"""
     body: bytes
+    """empty when it cannot be made"""
     created_at: int = 0
-    """ms"""
+    """ms, as `last_sent`"""
     last_sent: int = 0
     missing: str = ""
+    """why there is no body"""
 
     @property
     def names(self) -> dict[str, str | int]:

@@ -49,6 +49,7 @@ class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     nim: str
     mode: Mode
     at: str
+    """RFC 3339"""
     reason: str | None = None
     """mcf.disconnected, mcf.slow, printer.failed: why; reset: restored or expired"""
     found: str | None = None

@@ -25,7 +25,7 @@ _SHAPE = re.compile(r"ak_(live|test)_[0-9A-Za-z]{38}")
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """Times in ms; `revoked_at` is 0 while the key works, `expires_at` 0 when it has no end, `used_at` is to the minute."""
+    """What is known of a key; never the key itself. Times in ms."""
 
     id: int
     nim: str
@@ -33,9 +33,12 @@ class ApiKey(msgspec.Struct, frozen=True):
     label: str
     created_at: int
     revoked_at: int
+    """0 while the key works"""
     role: Role = USUAL
     expires_at: int = 0
+    """0 when it has no end"""
     used_at: int = 0
+    """to the minute"""
     strict: bool = False
     """Whether its requests may hold no field that nobody knows (decision 27)."""
 

@@ -8,21 +8,24 @@ from daemon.core.roles import Role
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Times in ms; `disabled_at` is 0 while they may log in, `seen_at` 0 when they have no session."""
+    """Times in ms."""
 
     id: int
     name: str
     role: Role
     created_at: int
     disabled_at: int = 0
+    """0 while they may log in"""
     seen_at: int = 0
+    """0 when they have no session"""
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Of a person who may log in. `used_at` in ms, to the minute."""
+    """Of a person who may log in. Times in ms."""
 
     person_id: int
     name: str
     role: Role
     opened_at: int
     used_at: int
+    """to the minute"""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
+import msgspec
+
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
 from bridge.machine import Machine
@@ -209,15 +211,8 @@ def machine_state(state: StateReply) -> MachineState:
 
 
 def _customer(customer: Customer) -> SetCustomer:
-    return SetCustomer(
-        type=customer.client_type,
-        ifu=customer.ifu,
-        name=customer.name,
-        address=customer.address,
-        phone=customer.phone,
-        email=customer.email,
-        rccm=customer.rccm,
-    )
+    named = msgspec.structs.asdict(customer)
+    return SetCustomer(type=named.pop("client_type"), **named)
 
 
 def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:

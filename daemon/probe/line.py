@@ -26,9 +26,8 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True)
 class Heard:
-    """`at`: seconds after the request."""
-
     at: float
+    """seconds after the request"""
     event: Event
 
 

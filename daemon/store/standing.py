@@ -22,17 +22,6 @@ class Standings(LedgerAccess):
 
 def _standing(connection: sqlite3.Connection, book: Book) -> Standing:
     lineage = read_lineage(connection)
-    z_number, z_head, seq, head, tc, fvc, frc, certified_at, z_asked = connection.execute(
-        _SQL["standing"], (book.id,)
-    ).fetchone()
-    return Standing(
-        ledger_id=lineage.ledger_id,
-        epoch=lineage.epoch,
-        z_number=z_number,
-        z_head=z_head,
-        seq=seq,
-        head=head,
-        counters=counters_of(tc, fvc, frc),
-        certified_at=certified_at,
-        z_asked=bool(z_asked),
-    )
+    *heads, tc, fvc, frc, certified_at, z_asked = connection.execute(_SQL["standing"], (book.id,)).fetchone()
+    known = counters_of(tc, fvc, frc)
+    return Standing(lineage.ledger_id, lineage.epoch, *heads, known, certified_at, z_asked=bool(z_asked))

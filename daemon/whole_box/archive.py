@@ -36,19 +36,21 @@ LARGEST_FILE: Final = 1024 * 1024
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """`made_at` in RFC 3339; `config` is where the configuration was."""
-
     format: int
     made_at: str
+    """RFC 3339"""
     version: str
     config: str
+    """where the configuration was"""
 
 
 class Belonging(msgspec.Struct, frozen=True):
-    """A file of the box: its name in the archive, where it belongs, with which rights."""
+    """A file of the box."""
 
     name: str
+    """in the archive"""
     path: Path
+    """where it belongs"""
     mode: int
 
 

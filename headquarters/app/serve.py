@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 from typing import Any
 
+import msgspec
 import structlog
 import uvicorn
 import uvloop
@@ -19,7 +20,7 @@ from exchange.cancellation import ended
 from headquarters.app import notify
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
-from headquarters.app.settings import Nats, Server, Settings, register_copy
+from headquarters.app.settings import Server, Settings, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
 from headquarters.findings.watch import Pace, Watch
 from headquarters.intake.connection import NatsOptions
@@ -62,7 +63,7 @@ async def _serve(settings: Settings) -> int:
         reception = Reception(store, threads, settings.zone, newest)
         await stack.enter_async_context(reception.running())
         if settings.nats is not None:
-            intake = JetStreamIntake(_nats(settings.nats), store, threads, reception)
+            intake = JetStreamIntake(NatsOptions(**msgspec.structs.asdict(settings.nats)), store, threads, reception)
             _beside(stack, intake.run(), "jetstream")
         told = settings.findings
         pace = Pace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
@@ -80,15 +81,6 @@ async def _serve(settings: Settings) -> int:
         notify.tell("STOPPING=1")
     log.info("stopped")
     return EXIT_OK
-
-
-def _nats(settings: Nats) -> NatsOptions:
-    return NatsOptions(
-        url=settings.url,
-        credentials_file=settings.credentials_file,
-        tls_ca=settings.tls_ca,
-        durable=settings.durable,
-    )
 
 
 def _tellers(settings: Settings) -> list[Teller]:

@@ -23,12 +23,14 @@ DAY_BEGINS = timedelta(hours=4)
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """As it came. `headers` by their names in small letters; `nim` of the subject where NATS has vouched for it."""
+    """As it came."""
 
     via: Via
     headers: Mapping[str, str]
+    """by their names in small letters"""
     body: bytes
     nim: str | None = None
+    """of the subject, where NATS has vouched for it"""
     stream_seq: int | None = None
 
 

@@ -27,7 +27,9 @@ class Book(msgspec.Struct):
     mode: str
     max_z: int = 0
     held: int = 0
+    """closures"""
     told_z: int = 0
+    """the last number that its box has named"""
     closed_at: int = 0
     ledger: str | None = None
     around: dict[int, Held] = {}

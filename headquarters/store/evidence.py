@@ -20,15 +20,21 @@ SAMPLE_BYTES = 8192
 
 
 class Counted(msgspec.Struct, frozen=True):
+    """What was refused on one day."""
+
     day: str
+    """as YYYY-MM-DD"""
     via: str
     reason: str
     count: int
 
 
 class Sample(msgspec.Struct, frozen=True):
+    """The beginning of one of them."""
+
     id: int
     at: int
+    """ms"""
     via: str
     reason: str
     nim: str

@@ -21,6 +21,7 @@ TOUCH = 60_000
 class Person(msgspec.Struct, frozen=True):
     name: str
     role: str
+    """of `ROLES`"""
     disabled: bool
 
 
@@ -29,6 +30,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     role: str
     label: str
     revoked_at: int | None
+    """ms; None while it works"""
 
 
 def hashed(secret: str) -> str:

@@ -28,6 +28,7 @@ FORGETS_MILLIS = 3_600_000
 class LastWord(msgspec.Struct, frozen=True):
     machine: str
     received_at: int
+    """ms"""
     presence: Presence
 
 

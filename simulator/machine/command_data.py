@@ -41,6 +41,7 @@ _REFERENCE = re.compile(r"RRR|([A-Z]{2}[0-9]{8})(?:-[0-9]{1,4})?-([0-9]{1,9})")
 class Customer(msgspec.Struct, frozen=True):
     type: str = "CC"
     ifu: str = ""
+    """needed, with `name`, for PM and PC"""
     name: str = ""
     address: str = ""
     phone: str = ""

@@ -33,20 +33,25 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A backup that is there: `at` in ms, `size` in bytes."""
+    """A backup that is there."""
 
     name: str
     at: int
+    """ms"""
     size: int
+    """bytes"""
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """An event of the log in words: `at` in ms, `level` as the log has it, `values` what stands beside it."""
+    """An event of the log in words."""
 
     at: int
+    """ms"""
     level: str
+    """as the log has it"""
     words: str
     values: str
+    """what stands beside the words"""
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -54,6 +59,7 @@ class Verified(msgspec.Struct, frozen=True):
 
     ok: bool
     problems: tuple[str, ...]
+    """in words"""
     records: int
     closures: int
 

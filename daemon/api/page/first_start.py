@@ -11,21 +11,24 @@ from daemon.language import Language
 
 
 class FoundPort(msgspec.Struct, frozen=True):
-    """A port that was asked; `nim` is empty where no machine answered, and `said` tells what was there instead."""
+    """A port that was asked."""
 
     port: str
     nim: str = ""
+    """empty where no machine answered"""
     ifu: str = ""
     taxpayer: str = ""
     said: str = ""
+    """what was there instead of a machine"""
 
 
 class Probed(msgspec.Struct, frozen=True):
-    """One assumption about a machine: `verdict` is confirmed, contradicted or not tried."""
+    """One assumption about a machine."""
 
     expected: str
     came: str
     verdict: str
+    """confirmed, contradicted or not tried"""
     todo: str = ""
 
 

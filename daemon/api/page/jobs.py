@@ -18,17 +18,18 @@ KEPT: Final = 8
 
 @dataclass
 class Job:
-    """`done` of `of` (pages, records); `of` is 0 where it is not known. `result` is what came of it: a file's name, or a sentence's
-    values; `fault` why nothing did."""
-
     id: int
     kind: Kind
     subject: str
     state: State = "running"
     done: int = 0
+    """pages or records"""
     of: int = 0
+    """how many there are; 0 where it is not known"""
     result: str = ""
+    """what came of it: a file's name, or a sentence's values"""
     fault: Fault | None = None
+    """why nothing came of it"""
 
     def tell(self, done: int, of: int) -> None:
         self.done, self.of = done, of

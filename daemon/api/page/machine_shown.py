@@ -17,15 +17,15 @@ DRIFT_AMBER = 60
 
 
 class ShownMachine(msgspec.Struct, frozen=True):
-    """`state` is ready, busy, attention, off or offline; `days` since the tax server was met, None before it ever was."""
-
     name: str
     nim: str
     state: str
+    """ready, busy, attention, off or offline"""
     word: str
     detail: str
     waiting: int
     days: int | None
+    """since the tax server was met; None before it ever was"""
     days_colour: str
     unsent: int | None
     drift: int | None

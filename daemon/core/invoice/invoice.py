@@ -24,6 +24,7 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
     client_type: Literal["CC", "PP", "PM", "PC"] = "CC"
     ifu: str = ""
     name: str = ""
+    """needed, with `ifu`, for PM and PC (decision 3)"""
     address: str = ""
     phone: str = ""
     email: str = ""

@@ -46,9 +46,8 @@ class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Sums:
-    """Quantities in thousandths."""
-
     sold: int = 0
+    """thousandths, as `returned`"""
     returned: int = 0
     amount_sold: int = 0
     amount_returned: int = 0

@@ -103,11 +103,12 @@ class ClosureSummary(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """What every report says of its certifications; `incomplete` counts attempts begun and not certified."""
+    """What every report says of its certifications."""
 
     kind: str
     nim: str
     certs_count: int
+    """sales and credit notes"""
     total_ttc: int
     total_ht: int
     total_tva: int
@@ -119,6 +120,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     specific_tax: int
     psvb: tuple[PsvbTotal, ...]
     incomplete: int
+    """attempts begun and not certified"""
     reductions: int = 0
     cash: CashDrawer | msgspec.UnsetType = msgspec.UNSET
     """Unset in a Z of a version that did not know of cash."""

@@ -12,7 +12,7 @@ import msgspec
 
 from daemon.core.clock import millis_text
 from daemon.core.errors import without_paths
-from daemon.core.invoice.invoice import Customer, Invoice, Item
+from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.report.receipt import Receipt, receipt
@@ -71,14 +71,13 @@ class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     original_price: Exact | msgspec.UnsetType = msgspec.UNSET
 
 
-class RequestPayment(msgspec.Struct, frozen=True):
-    method: str
-    amount: int
+# Kept as arrays in the ledger, shown by the names of their fields. (A docstring here would be in the OpenAPI document.)
+class RequestPayment(Payment, frozen=True, array_like=False):
+    pass
 
 
-class RequestComment(msgspec.Struct, frozen=True):
-    label: str
-    text: str
+class RequestComment(Comment, frozen=True, array_like=False):
+    pass
 
 
 class CertifyRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -19,17 +19,17 @@ KEY_DAYS = 30
 """Decision 6 asks for 7 at least."""
 NOTICE_DAYS = 7
 """Events that were delivered. Closures are never let go of."""
-
 BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The file in bytes, without its WAL; `sqlite` is the library's version (field notes: 3.51.3 mends a rare WAL bug)."""
+    """The file, without its WAL."""
 
     bytes: int
     free_bytes: int
     sqlite: str
+    """the library's version (field notes: 3.51.3 mends a rare WAL bug)"""
 
 
 def prune(connection: sqlite3.Connection, now: int) -> int:

@@ -55,14 +55,5 @@ def newest(connection: sqlite3.Connection, limit: int, before: int) -> list[Audi
 
 
 def _entry(row: tuple[Any, ...]) -> AuditEntry:
-    number, at, actor, address, action, subject, detail, digest = row
-    return AuditEntry(
-        id=number,
-        at=at,
-        actor=actor,
-        address=address,
-        action=action,
-        subject=subject,
-        detail=json.loads(detail),
-        hash=digest,
-    )
+    *who_and_what, detail, digest = row
+    return AuditEntry(*who_and_what, detail=json.loads(detail), hash=digest)

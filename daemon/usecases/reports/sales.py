@@ -22,11 +22,14 @@ KEPT_HOURS = 24 * 7 * 3
 
 
 class Sales(msgspec.Struct, frozen=True):
-    """Whole XOF; `total`, groups and payments are net of credit notes, `count` counts sales, `credits` credit notes."""
+    """Whole XOF; groups and payments are net of credit notes."""
 
     count: int
+    """of sales"""
     total: int
+    """net of credit notes"""
     credits: int
+    """how many credit notes"""
     credited: int
     groups: tuple[GroupTotal, ...]
     payments: tuple[PaymentTotal, ...]

@@ -21,11 +21,11 @@ CODE_LENGTH = 24
 
 
 class Search(msgspec.Struct, frozen=True):
-    """`text` is looked for in numbers, codes and customers; `amount` in whole XOF, None for any."""
-
     page: Page
     text: str = ""
+    """looked for in numbers, codes and customers"""
     amount: int | None = None
+    """whole XOF; None for any"""
     type: str = ""
 
 

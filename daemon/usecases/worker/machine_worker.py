@@ -41,11 +41,13 @@ ANSWERS_FIRST = 0.002
 
 @dataclass(frozen=True)
 class Limits:
-    """`patience`: seconds a till waits for its turn; `doubt_patience`: for an outcome that became unknown while it waited."""
+    """How many tills may wait, and how long; seconds."""
 
     queue: int = 256
     patience: float = 25.0
+    """for a turn at the machine"""
     doubt_patience: float = 20.0
+    """for an outcome that became unknown while the till waited"""
     aggregation_delay: float = 2.0
 
 

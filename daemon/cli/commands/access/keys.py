@@ -131,18 +131,9 @@ def revoke(config: Path | None, key_id: int) -> None:
 
 
 def _shown(key: ApiKey) -> dict[str, object]:
-    return {
-        "id": key.id,
-        "nim": key.nim,
-        "mode": key.mode,
-        "role": key.role,
-        "label": key.label,
-        "strict": key.strict,
-        "created_at": stamp(key.created_at),
-        "used_at": stamp(key.used_at),
-        "expires_at": stamp(key.expires_at),
-        "revoked_at": stamp(key.revoked_at),
-    }
+    known = {"id": key.id, "nim": key.nim, "mode": key.mode, "role": key.role, "label": key.label, "strict": key.strict}
+    times = ("created_at", "used_at", "expires_at", "revoked_at")
+    return known | {name: stamp(getattr(key, name)) for name in times}
 
 
 def _end(text: str, zone: tzinfo) -> int:

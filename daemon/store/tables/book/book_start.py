@@ -45,25 +45,8 @@ def read_start(connection: sqlite3.Connection, book_id: int) -> BookStart:
     row = connection.execute(_SQL["read"], (book_id,)).fetchone()
     if row is None:
         return BookStart()
-    seq, z_number, entry_id, at, link, running, closed, closed_seq, period_start, fvc_start, *rest = row
-    deposits, withdrawals, counted_seq, counted_z, counted_id, size = rest
-    return BookStart(
-        seq=seq,
-        z_number=z_number,
-        entry_id=entry_id,
-        at=at,
-        hash=link,
-        running=read_tally(running),
-        closed=read_tally(closed),
-        closed_seq=closed_seq,
-        period_start=period_start,
-        fvc_start=fvc_start,
-        cash=CashTotal(deposits, withdrawals),
-        counted_seq=counted_seq,
-        counted_z=counted_z,
-        counted_id=counted_id,
-        bytes=size,
-    )
+    place, (running, closed), period, cash, counted = row[:5], row[5:7], row[7:10], row[10:12], row[12:]
+    return BookStart(*place, read_tally(running), read_tally(closed), *period, CashTotal(*cash), *counted)
 
 
 def write_start(connection: sqlite3.Connection, book_id: int, start: BookStart) -> None:

@@ -157,25 +157,8 @@ def _holding(bounds: list[tuple[int, int]], seq: int) -> int:
 
 def closure_of(row: tuple[Any, ...]) -> Closure:
     """`row` as `COLUMNS` has it."""
-    z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, *rest = row
-    unexplained, first_seq, last_seq, body, hash_, chained_at, chained_start = rest
-    return Closure(
-        z_number=z_number,
-        report_id=report_id,
-        period_start=period_start,
-        period_end=period_end,
-        created_at=created_at,
-        certs_count=certs_count,
-        total_ttc=total_ttc,
-        counters=FiscalCounters(tc, fvc, frc),
-        unexplained=unexplained,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        body=body,
-        hash=hash_,
-        chained_at=chained_at or 0,
-        chained_start=chained_start or 0,
-    )
+    figures, counters, (*rest, chained_at, chained_start) = row[:7], row[7:10], row[10:]
+    return Closure(*figures, FiscalCounters(*counters), *rest, chained_at or 0, chained_start or 0)
 
 
 def _row(closure: Closure) -> tuple[Any, ...]:

@@ -45,30 +45,13 @@ class Totals:
     closed: Tally
 
     def aggregate(self) -> Aggregate:
-        return Aggregate(
-            seq=self.seq,
-            at=self.at,
-            running=self.running,
-            closed=self.closed,
-            period_start=self.period_start,
-            fvc_start=self.fvc_start,
-            fvc_end=self.fvc_end,
-        )
+        period = (self.period_start, self.fvc_start, self.fvc_end)
+        return Aggregate(self.seq, self.at, self.running, self.closed, *period)
 
 
 def read_totals(connection: sqlite3.Connection, book_id: int) -> Totals:
-    row = connection.execute(_SQL["read"], (book_id,)).fetchone()
-    seq, at, closed_seq, period_start, fvc_start, fvc_end, running, closed = row
-    return Totals(
-        seq=seq,
-        at=at,
-        closed_seq=closed_seq,
-        period_start=period_start,
-        fvc_start=fvc_start,
-        fvc_end=fvc_end,
-        running=read_tally(running),
-        closed=read_tally(closed),
-    )
+    *figures, running, closed = connection.execute(_SQL["read"], (book_id,)).fetchone()
+    return Totals(*figures, running=read_tally(running), closed=read_tally(closed))
 
 
 def write_totals(connection: sqlite3.Connection, book_id: int, totals: Totals) -> None:
