@@ -17,8 +17,9 @@ import sys
 import click
 
 from daemon.cli.click_texts import install
+from daemon.cli.failures import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE
 from daemon.cli.groups import LazyGroup, Member
-from daemon.cli.shared import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
+from daemon.cli.output import complain
 from daemon.core.errors import McfdError, StorageError
 from daemon.language import Text, tr
 

@@ -19,9 +19,10 @@ import click
 
 from daemon.app.page.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
 from daemon.app.page.probing import probed
+from daemon.cli.failures import Failure, Unavailable
 from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.output import say, warn
 from daemon.cli.setup_work import Wanted, authority, set_up
-from daemon.cli.shared import Failure, Unavailable, say, warn
 from daemon.core.errors import InvalidRequest, McfdError
 from daemon.core.passwords import hash_password
 from daemon.language import Language, Text, ambient, tr

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from daemon.cli.shared import Unavailable
+from daemon.cli.failures import Unavailable
 from daemon.core.audit import Actor
 from daemon.language import tr
 from daemon.owner import as_owner

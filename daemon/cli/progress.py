@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import click
 
-from daemon.cli.shared import tell_progress
+from daemon.cli.output import tell_progress
 from daemon.language import tr
 
 SECONDS_BETWEEN_LINES: Final = 10.0

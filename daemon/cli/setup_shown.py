@@ -12,7 +12,7 @@ import click
 
 from daemon.cli.commands.machine.machine import print_pairs, reading_pairs
 from daemon.cli.ledger import now
-from daemon.cli.shared import print_table, say, warn
+from daemon.cli.output import print_table, say, warn
 from daemon.core.clock import drift_seconds
 from daemon.language import tr
 from daemon.language.stored import stored

@@ -6,7 +6,8 @@ import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from daemon.cli.shared import FOUND_WRONG, complain, print_json, say
+from daemon.cli.failures import FOUND_WRONG
+from daemon.cli.output import complain, print_json, say
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Delivered, Delivery
 from daemon.language import tr

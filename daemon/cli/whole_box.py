@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from daemon.cli.failures import Failure
 from daemon.cli.ledger import existing, now
+from daemon.cli.output import say, warn
 from daemon.cli.progress import Progress
-from daemon.cli.shared import Failure, say, warn
 from daemon.core.clock import millis_text
 from daemon.language import ambient, tell, tr
 from daemon.language.system import reason

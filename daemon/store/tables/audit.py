@@ -56,4 +56,5 @@ def newest(connection: sqlite3.Connection, limit: int, before: int) -> list[Audi
 
 def _entry(row: tuple[Any, ...]) -> AuditEntry:
     *who_and_what, detail, digest = row
-    return AuditEntry(*who_and_what, detail=json.loads(detail), hash=digest)
+    values = (*who_and_what, json.loads(detail), digest)
+    return AuditEntry(*values)

@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.ledger import with_ledger
-from daemon.cli.shared import (
-    FOUND_WRONG,
-    complain,
-    config_option,
-    examples,
-    json_option,
-    moment,
-    print_json,
-    print_table,
-    stamp,
-)
+from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.output import complain, moment, print_json, print_table, stamp
 from daemon.core.audit import AuditEntry
 from daemon.language import tr
 from daemon.settings import load

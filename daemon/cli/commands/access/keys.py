@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.ledger import now, whoever_types, with_ledger
-from daemon.cli.shared import (
-    config_option,
-    examples,
-    json_option,
-    moment,
-    nim_option,
-    print_json,
-    print_table,
-    say,
-    stamp,
-    warn,
-)
+from daemon.cli.options import config_option, described, json_option, nim_option
+from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.core.roles import ROLES, USUAL, Role
@@ -35,15 +25,13 @@ FAR_MS = 4_102_444_800_000
 """The year 2100."""
 
 
-@click.group("keys")
-def command() -> None:
-    pass
+command = click.Group("keys")
 
 
 @command.command(
     "create",
-    help=tr("Make a key for a NIM and print it, alone, on stdout. It is shown only once."),
-    epilog=examples(
+    **described(
+        tr("Make a key for a NIM and print it, alone, on stdout. It is shown only once."),
         'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
         "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
         'mcfd keys create --nim EL02000015-1 --role reader --expires 2027-03-31 --label "comptable"',
@@ -88,8 +76,7 @@ def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role,
 
 @command.command(
     "list",
-    help=tr("List the keys; never their value."),
-    epilog=examples("mcfd keys list", "mcfd keys list --all --json"),
+    **described(tr("List the keys; never their value."), "mcfd keys list", "mcfd keys list --all --json"),
 )
 @config_option
 @nim_option()
@@ -120,8 +107,7 @@ def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -
 
 @command.command(
     "revoke",
-    help=tr("Revoke the key ID: at once, also in a running daemon."),
-    epilog=examples("mcfd keys list", "mcfd keys revoke 3"),
+    **described(tr("Revoke the key ID: at once, also in a running daemon."), "mcfd keys list", "mcfd keys revoke 3"),
 )
 @config_option
 @click.argument("key_id", metavar="ID", type=click.IntRange(min=1))

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import click
 
+from daemon.cli.failures import Failure
 from daemon.cli.ledger import now, whoever_types, with_ledger
-from daemon.cli.shared import Failure, config_option, examples, json_option, moment, print_json, print_table, say, stamp
+from daemon.cli.options import config_option, described, json_option
+from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
 from daemon.core.passwords import fault_of_name, fault_of_password, hash_password
 from daemon.core.roles import ROLES, Role
 from daemon.language import tr
 from daemon.settings import load
 
-
-@click.group("users")
-def command() -> None:
-    pass
+command = click.Group("users")
 
 
 def _name(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -35,9 +34,10 @@ stdin_option = click.option(
 
 @command.command(
     "create",
-    help=tr("Make a user; the password is asked for. One who was disabled comes back this way."),
-    epilog=examples(
-        "mcfd users create awa --role manager", "mcfd users create awa --role seller --password-stdin < file"
+    **described(
+        tr("Make a user; the password is asked for. One who was disabled comes back this way."),
+        "mcfd users create awa --role manager",
+        "mcfd users create awa --role seller --password-stdin < file",
     ),
 )
 @config_option
@@ -63,7 +63,7 @@ def create(config: Path | None, name: str, role: Role, from_stdin: bool) -> None
     say(tr("{name} may log in ({role})", name=name, role=role))
 
 
-@command.command("list", help=tr("List the users."), epilog=examples("mcfd users list", "mcfd users list --json"))
+@command.command("list", **described(tr("List the users."), "mcfd users list", "mcfd users list --json"))
 @config_option
 @json_option
 def list_users(config: Path | None, as_json: bool) -> None:
@@ -97,7 +97,7 @@ def list_users(config: Path | None, as_json: bool) -> None:
     )
 
 
-@command.command("passwd", help=tr("Change a password; open sessions end."), epilog=examples("mcfd users passwd awa"))
+@command.command("passwd", **described(tr("Change a password; open sessions end."), "mcfd users passwd awa"))
 @config_option
 @name_argument
 @stdin_option
@@ -108,9 +108,7 @@ def passwd(config: Path | None, name: str, from_stdin: bool) -> None:
     say(tr("password of {name} changed", name=name))
 
 
-@command.command(
-    "disable", help=tr("Disable a user: their sessions end at once."), epilog=examples("mcfd users disable awa")
-)
+@command.command("disable", **described(tr("Disable a user: their sessions end at once."), "mcfd users disable awa"))
 @config_option
 @name_argument
 def disable(config: Path | None, name: str) -> None:

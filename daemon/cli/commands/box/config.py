@@ -4,22 +4,23 @@ from pathlib import Path
 
 import click
 
-from daemon.cli.shared import WRONG_USE, config_option, examples, json_option, print_json
+from daemon.cli.failures import WRONG_USE
+from daemon.cli.options import config_option, described, json_option
+from daemon.cli.output import print_json
 from daemon.language import tr
 from daemon.settings import Settings, check_files, load, secret_path
 from daemon.settings.doc import render
 from daemon.settings.errors import SettingsError
 
-
-@click.group("config")
-def command() -> None:
-    pass
+command = click.Group("config")
 
 
 @command.command(
     "check",
-    help=tr("Check the configuration without starting, secrets and certificates included."),
-    epilog=examples("mcfd config check --config mcfd.toml"),
+    **described(
+        tr("Check the configuration without starting, secrets and certificates included."),
+        "mcfd config check --config mcfd.toml",
+    ),
 )
 @config_option
 @json_option

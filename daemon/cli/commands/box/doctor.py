@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from daemon.cli.shared import FOUND_WRONG, coloured, config_option, examples, json_option, print_json, say
+from daemon.cli.failures import FOUND_WRONG
+from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.output import coloured, print_json, say
 from daemon.language import tr
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import IO, Any
 import click
 
 from daemon import log_words
-from daemon.cli.shared import Unavailable, examples
+from daemon.cli.failures import Unavailable
+from daemon.cli.options import examples
 from daemon.language import ambient, tr
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from daemon.cli.shared import Failure, config_option, examples
+from daemon.cli.failures import Failure
+from daemon.cli.options import config_option, examples
 from daemon.language import tr
 
 

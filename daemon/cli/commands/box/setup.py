@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from daemon.cli.failures import FOUND_WRONG
+from daemon.cli.options import check_nim, examples, json_option
+from daemon.cli.output import print_json, warn
 from daemon.cli.setup_shown import Made, show_changes, show_end, show_machines, show_ports, told
 from daemon.cli.setup_work import Wanted, authority, check_place, first_person, set_up
-from daemon.cli.shared import FOUND_WRONG, check_nim, examples, json_option, print_json, warn
 from daemon.core.machine.nim import same_machine
 from daemon.core.passwords import fault_of_name
 from daemon.language import tr

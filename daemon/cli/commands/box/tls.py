@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.commands.machine.machine import print_pairs
+from daemon.cli.failures import Failure
 from daemon.cli.ledger import now, whoever_types, with_ledger
-from daemon.cli.shared import Failure, config_option, examples, json_option, print_json, say, warn
+from daemon.cli.options import config_option, described, json_option
+from daemon.cli.output import print_json, say, warn
 from daemon.core.errors import StorageError
 from daemon.language import tr
 from daemon.language.system import reason
@@ -21,15 +23,15 @@ if TYPE_CHECKING:
     from daemon.tls.authority import Shown
 
 
-@click.group("tls")
-def command() -> None:
-    pass
+command = click.Group("tls")
 
 
 @command.command(
     "init",
-    help=tr("Make the authority and the first certificate, which is renewed by itself from then on."),
-    epilog=examples("sudo mcfd tls init"),
+    **described(
+        tr("Make the authority and the first certificate, which is renewed by itself from then on."),
+        "sudo mcfd tls init",
+    ),
 )
 @config_option
 @click.option(
@@ -63,8 +65,11 @@ def init(config: Path | None, force: bool, as_json: bool) -> None:
 
 @command.command(
     "export-ca",
-    help=tr("The authority's certificate, to be installed on the tills; on stdout, or into FILE."),
-    epilog=examples("mcfd tls export-ca > mcfd-ca.pem", "mcfd tls export-ca /media/usb/mcfd-ca.crt"),
+    **described(
+        tr("The authority's certificate, to be installed on the tills; on stdout, or into FILE."),
+        "mcfd tls export-ca > mcfd-ca.pem",
+        "mcfd tls export-ca /media/usb/mcfd-ca.crt",
+    ),
 )
 @config_option
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
@@ -92,7 +97,7 @@ def export_ca(config: Path | None, file: Path | None) -> None:
 
 
 @command.command(
-    "show", help=tr("The certificate that tills are shown."), epilog=examples("mcfd tls show", "mcfd tls show --json")
+    "show", **described(tr("The certificate that tills are shown."), "mcfd tls show", "mcfd tls show --json")
 )
 @config_option
 @json_option

@@ -4,7 +4,8 @@ import platform
 
 import click
 
-from daemon.cli.shared import json_option, print_json
+from daemon.cli.options import json_option
+from daemon.cli.output import print_json
 
 
 @click.command("version")

@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.failures import Failure, Unavailable
 from daemon.cli.ledger import existing, now, with_ledger
-from daemon.cli.shared import (
-    Failure,
-    Unavailable,
-    config_option,
-    examples,
-    json_option,
-    moment,
-    print_json,
-    print_table,
-    say,
-)
+from daemon.cli.options import config_option, described, json_option
+from daemon.cli.output import moment, print_json, print_table, say
 from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.credible_time import BOUND, MADE
 from daemon.core.errors import LedgerUnusable, NotFound
@@ -37,9 +29,7 @@ _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}
 
 
-@click.group("time")
-def command() -> None:
-    pass
+command = click.Group("time")
 
 
 @command.command(
@@ -73,12 +63,13 @@ def _remark(state: BookState, at: int) -> str:
 
 @command.command(
     "repair",
-    help=tr(
-        "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
-        "What was written keeps its hash; an entry of the chain says what it is taken for."
-    ),
-    epilog=examples(
-        'mcfd time repair EL02000015-1 --reason "année fausse sur la machine"', "mcfd time repair --ahead 3653d"
+    **described(
+        tr(
+            "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
+            "What was written keeps its hash; an entry of the chain says what it is taken for."
+        ),
+        'mcfd time repair EL02000015-1 --reason "année fausse sur la machine"',
+        "mcfd time repair --ahead 3653d",
     ),
 )
 @config_option
@@ -129,10 +120,12 @@ def repair(config: Path | None, nim: str | None, ahead: str | None, reason: str,
 
 @command.command(
     "accept",
-    help=tr(
-        "Confirm that the box's clock is right, when the last entry is so long ago that nobody can tell. The daemon goes on within seconds."
+    **described(
+        tr(
+            "Confirm that the box's clock is right, when the last entry is so long ago that nobody can tell. The daemon goes on within seconds."
+        ),
+        "mcfd time accept",
     ),
-    epilog=examples("mcfd time accept"),
 )
 @config_option
 def accept(config: Path | None) -> None:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.failures import find_machine
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.live import read_machine
-from daemon.cli.shared import config_option, examples, find_machine, json_option, print_json, print_table, say, warn
+from daemon.cli.options import config_option, described, json_option
+from daemon.cli.output import print_json, print_table, say, warn
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.machine.nim import same_machine
@@ -53,8 +55,11 @@ def command() -> None:
 
 @command.command(
     "list",
-    help=tr("The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it."),
-    epilog=examples("mcfd machine list", "mcfd machine list --json"),
+    **described(
+        tr("The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it."),
+        "mcfd machine list",
+        "mcfd machine list --json",
+    ),
 )
 @config_option
 @json_option
@@ -77,8 +82,11 @@ def list_machines(config: Path | None, as_json: bool) -> None:
 
 @command.command(
     "info",
-    help=tr("The machine as it is now: asked of the running daemon, which has its port; otherwise read."),
-    epilog=examples("mcfd machine info", "mcfd machine info EL02000015-1"),
+    **described(
+        tr("The machine as it is now: asked of the running daemon, which has its port; otherwise read."),
+        "mcfd machine info",
+        "mcfd machine info EL02000015-1",
+    ),
 )
 @config_option
 @click.argument("nim", required=False)
@@ -122,9 +130,7 @@ def info(config: Path | None, nim: str | None, as_json: bool) -> None:
         print_pairs(reading_pairs(machine.nim, reading))
 
 
-@command.command(
-    "ports", help=tr("The serial ports of this box; nothing is opened."), epilog=examples("mcfd machine ports")
-)
+@command.command("ports", **described(tr("The serial ports of this box; nothing is opened."), "mcfd machine ports"))
 @json_option
 def ports(as_json: bool) -> None:
     from bridge.ports import find_ports

@@ -10,17 +10,9 @@ from pathlib import Path
 
 import click
 
-from daemon.cli.shared import (
-    FOUND_WRONG,
-    Failure,
-    Unavailable,
-    config_option,
-    examples,
-    json_option,
-    print_json,
-    say,
-    warn,
-)
+from daemon.cli.failures import FOUND_WRONG, Failure, Unavailable
+from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.output import print_json, say, warn
 from daemon.language import tr
 from daemon.language.system import reason
 from daemon.owner import as_owner

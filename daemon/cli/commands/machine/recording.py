@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 
 from bridge.recording.recording import Recording
-from daemon.cli.shared import Failure, Unavailable, config_option, examples, say, warn
+from daemon.cli.failures import Failure, Unavailable
+from daemon.cli.options import config_option, examples
+from daemon.cli.output import say, warn
 from daemon.files import write_whole
 from daemon.language import tr
 from daemon.language.system import reason

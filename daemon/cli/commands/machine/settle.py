@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from daemon.cli.failures import Failure
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.live import read_machine
-from daemon.cli.shared import Failure, config_option, examples, json_option, moment, print_json, say
+from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.output import moment, print_json, say
 from daemon.core.credible_time import Clocks, tell
 from daemon.core.ledger.decision import DECISIONS, Case, Decision, Obstacle
 from daemon.core.ledger.verdict import Evidence

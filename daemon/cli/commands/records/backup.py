@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.failures import Failure
 from daemon.cli.ledger import existing, figures, now, whoever_types, with_ledger
+from daemon.cli.options import config_option, examples, json_option, progress_option
+from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
-from daemon.cli.shared import (
-    Failure,
-    config_option,
-    examples,
-    json_option,
-    print_json,
-    progress_option,
-    say,
-)
 from daemon.cli.whole_box import back_up_box, sealing, tell_left_out
 from daemon.core.audit import Actor
 from daemon.language import tr

@@ -11,15 +11,8 @@ import click
 from daemon.cli.commands.records.journal_file import FORMATS, write_journal
 from daemon.cli.commands.records.report import find_book
 from daemon.cli.ledger import now, with_ledger
-from daemon.cli.shared import (
-    config_option,
-    examples,
-    json_option,
-    moment,
-    nim_argument_option,
-    print_json,
-    print_table,
-)
+from daemon.cli.options import config_option, examples, json_option, nim_argument_option
+from daemon.cli.output import moment, print_json, print_table
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.cash import JournalCash, journal_cash, move_of

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from daemon.cli.commands.records.report import find_book
+from daemon.cli.failures import Failure
 from daemon.cli.ledger import with_ledger
+from daemon.cli.output import say
 from daemon.cli.progress import Progress
-from daemon.cli.shared import Failure, say
 from daemon.language import tr
 from daemon.language.system import reason
 from daemon.settings import Settings

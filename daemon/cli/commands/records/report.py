@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from daemon.cli.failures import Failure, find_machine
 from daemon.cli.ledger import now, with_ledger
-from daemon.cli.shared import Failure, config_option, examples, find_machine, json_option, nim_argument_option
+from daemon.cli.options import config_option, described, json_option, nim_argument_option
 from daemon.core.clock import millis_text
 from daemon.core.machine.nim import same_machine
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport, a_report, x_report
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 Report = XReport | ZReport | AReport
 
 
-@click.group("report")
-def command() -> None:
-    pass
+command = click.Group("report")
 
 
 def options(*, ranged: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -44,8 +43,9 @@ def options(*, ranged: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 @command.command(
     "x",
-    help=tr("The open period; with --from or --to a periodic X."),
-    epilog=examples("mcfd report x", "mcfd report x --from 2026-11-01"),
+    **described(
+        tr("The open period; with --from or --to a periodic X."), "mcfd report x", "mcfd report x --from 2026-11-01"
+    ),
 )
 @options(ranged=True)
 def x(
@@ -69,8 +69,7 @@ def x(
 
 @command.command(
     "z",
-    help=tr("A stored Z by its number; otherwise the last one."),
-    epilog=examples("mcfd report z", "mcfd report z 12"),
+    **described(tr("A stored Z by its number; otherwise the last one."), "mcfd report z", "mcfd report z 12"),
 )
 @options(ranged=False)
 @click.argument("number", type=int, required=False)
@@ -89,8 +88,10 @@ def z(config: Path | None, nim: str, number: int | None, *, test: bool, width: s
 
 @command.command(
     "a",
-    help=tr("Totals and closures of a range; otherwise the last 31 days."),
-    epilog=examples("mcfd report a --from 2026-11-01 --to 2026-11-30"),
+    **described(
+        tr("Totals and closures of a range; otherwise the last 31 days."),
+        "mcfd report a --from 2026-11-01 --to 2026-11-30",
+    ),
 )
 @options(ranged=True)
 def a(

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.failures import Failure
 from daemon.cli.ledger import figures, now, whoever_types, with_ledger
+from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
-from daemon.cli.shared import Failure, config_option, examples, json_option, print_json, say
 from daemon.cli.whole_box import restore_box, tell_restored
 from daemon.language import tr
 from daemon.owner import as_owner, for_owner

@@ -8,22 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.failures import Failure, find_machine
 from daemon.cli.ledger import now, whoever_types, with_ledger
-from daemon.cli.shared import (
-    Failure,
-    config_option,
-    examples,
-    find_machine,
-    json_option,
-    moment,
-    nim_argument_option,
-    nim_option,
-    print_json,
-    print_table,
-    say,
-    stamp,
-    warn,
-)
+from daemon.cli.options import config_option, described, json_option, nim_argument_option, nim_option
+from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
 from daemon.language import tr
 from daemon.language.system import reason
@@ -36,13 +24,11 @@ if TYPE_CHECKING:
 UPSTREAM = "upstream"
 
 
-@click.group("upstream")
-def command() -> None:
-    pass
+command = click.Group("upstream")
 
 
 @command.command(
-    "status", help=tr("What waits, what is parked, the last error."), epilog=examples("mcfd upstream status --json")
+    "status", **described(tr("What waits, what is parked, the last error."), "mcfd upstream status --json")
 )
 @config_option
 @json_option
@@ -85,8 +71,8 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 
 @command.command(
     "replay",
-    help=tr("Send the parked closures again; with --from, all from that Z number on."),
-    epilog=examples(
+    **described(
+        tr("Send the parked closures again; with --from, all from that Z number on."),
         "mcfd upstream replay",
         "mcfd upstream replay --nim EL02000015-1 --from 120",
         "mcfd upstream replay --to caisse.example",
@@ -119,8 +105,10 @@ def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, 
 
 @command.command(
     "test",
-    help=tr("Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken."),
-    epilog=examples("mcfd upstream test"),
+    **described(
+        tr("Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken."),
+        "mcfd upstream test",
+    ),
 )
 @config_option
 @nim_argument_option
@@ -147,8 +135,10 @@ def test(config: Path | None, nim: str, as_json: bool) -> int:
 
 @command.command(
     "keygen",
-    help=tr("Make a private key (Ed25519) in FILE and show the public one, for headquarters."),
-    epilog=examples("mcfd upstream keygen /etc/mcfd/credentials/upstream.key"),
+    **described(
+        tr("Make a private key (Ed25519) in FILE and show the public one, for headquarters."),
+        "mcfd upstream keygen /etc/mcfd/credentials/upstream.key",
+    ),
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
 def keygen(file: Path) -> None:

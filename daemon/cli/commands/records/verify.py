@@ -5,18 +5,11 @@ from pathlib import Path
 
 import click
 
+from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.ledger import existing, figures, now, with_ledger
+from daemon.cli.options import config_option, examples, json_option, progress_option
+from daemon.cli.output import complain, print_json, say
 from daemon.cli.progress import Progress
-from daemon.cli.shared import (
-    FOUND_WRONG,
-    complain,
-    config_option,
-    examples,
-    json_option,
-    print_json,
-    progress_option,
-    say,
-)
 from daemon.core.errors import StorageError
 from daemon.language import tr
 from daemon.owner import as_owner

@@ -6,23 +6,22 @@ from pathlib import Path
 import click
 import msgspec
 
-from daemon.cli.shared import Failure, config_option, examples, json_option
+from daemon.cli.failures import Failure
+from daemon.cli.options import config_option, described, json_option
 from daemon.core.events import TEST, Envelope, MachineEvent
 from daemon.language import tr
 from daemon.settings import load
 
-
-@click.group("webhook")
-def command() -> None:
-    pass
+command = click.Group("webhook")
 
 
 @command.command(
     "test",
-    help=tr(
-        "Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken."
+    **described(
+        tr("Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken."),
+        "mcfd webhook test",
+        "mcfd webhook test caisse.example",
     ),
-    epilog=examples("mcfd webhook test", "mcfd webhook test caisse.example"),
 )
 @config_option
 @click.argument("name", required=False)

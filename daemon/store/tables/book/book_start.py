@@ -46,7 +46,8 @@ def read_start(connection: sqlite3.Connection, book_id: int) -> BookStart:
     if row is None:
         return BookStart()
     place, (running, closed), period, cash, counted = row[:5], row[5:7], row[7:10], row[10:12], row[12:]
-    return BookStart(*place, read_tally(running), read_tally(closed), *period, CashTotal(*cash), *counted)
+    values = (*place, read_tally(running), read_tally(closed), *period, CashTotal(*cash), *counted)
+    return BookStart(*values)
 
 
 def write_start(connection: sqlite3.Connection, book_id: int, start: BookStart) -> None:

@@ -158,7 +158,8 @@ def _holding(bounds: list[tuple[int, int]], seq: int) -> int:
 def closure_of(row: tuple[Any, ...]) -> Closure:
     """`row` as `COLUMNS` has it."""
     figures, counters, (*rest, chained_at, chained_start) = row[:7], row[7:10], row[10:]
-    return Closure(*figures, FiscalCounters(*counters), *rest, chained_at or 0, chained_start or 0)
+    values = (*figures, FiscalCounters(*counters), *rest, chained_at or 0, chained_start or 0)
+    return Closure(*values)
 
 
 def _row(closure: Closure) -> tuple[Any, ...]:

@@ -45,13 +45,12 @@ class Totals:
     closed: Tally
 
     def aggregate(self) -> Aggregate:
-        period = (self.period_start, self.fvc_start, self.fvc_end)
-        return Aggregate(self.seq, self.at, self.running, self.closed, *period)
+        return Aggregate(self.seq, self.at, self.running, self.closed, self.period_start, self.fvc_start, self.fvc_end)
 
 
 def read_totals(connection: sqlite3.Connection, book_id: int) -> Totals:
-    *figures, running, closed = connection.execute(_SQL["read"], (book_id,)).fetchone()
-    return Totals(*figures, running=read_tally(running), closed=read_tally(closed))
+    row = connection.execute(_SQL["read"], (book_id,)).fetchone()
+    return Totals(*row[:-2], *map(read_tally, row[-2:]))
 
 
 def write_totals(connection: sqlite3.Connection, book_id: int, totals: Totals) -> None:

@@ -1,0 +1,39 @@
+"""How a command ends that cannot do what it was asked: one line, and an exit code."""
+
+from __future__ import annotations
+
+import click
+
+from daemon.language import tr
+from daemon.settings import Machine, Settings
+
+FOUND_WRONG = 1
+WRONG_USE = 2
+UNAVAILABLE = 3
+INTERRUPTED = 130
+
+
+class Failure(click.ClickException):
+    """Something is wrong or was refused; one line on stderr."""
+
+    exit_code = FOUND_WRONG
+
+    def __init__(self, message: object) -> None:
+        super().__init__(str(message))
+
+
+class Unavailable(Failure):
+    """It cannot be done now."""
+
+    exit_code = UNAVAILABLE
+
+
+def find_machine(settings: Settings, nim: str) -> Machine:
+    """Failure names the machines that there are."""
+    machine = settings.find_machine(nim)
+    if machine is None:
+        nims = ", ".join(machine.nim for machine in settings.machine)
+        if nim:
+            raise Failure(tr("{nim} is not in the configuration; there is {nims}", nim=nim, nims=nims))
+        raise Failure(tr("which one? {nims}", nims=nims))
+    return machine

@@ -1,0 +1,60 @@
+"""What commands print: for people, and for scripts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime, tzinfo
+
+import click
+import msgspec
+
+from daemon.core.clock import millis_text
+
+
+def complain(message: str) -> None:
+    """One line on stderr, whatever the message was made of."""
+    click.echo("mcfd: " + " ".join(message.split()), err=True)
+
+
+def warn(message: object) -> None:
+    """For people, beside what a script reads from stdout."""
+    complain(str(message))
+
+
+def coloured(text: str, colour: str) -> str:
+    """At a terminal, unless NO_COLOR is set (no-color.org)."""
+    return click.style(text, fg=colour) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+
+
+def say(message: object) -> None:
+    click.echo(str(message))
+
+
+def moment(at: int, zone: tzinfo) -> str:
+    """Milliseconds as the shop's date and time; nothing for 0."""
+    return datetime.fromtimestamp(at / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def stamp(at: int) -> str | None:
+    """The same for scripts: RFC 3339 in UTC, None for 0."""
+    return millis_text(at) if at else None
+
+
+def tell_progress(done: int, of: int = 0) -> None:
+
+    click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
+
+
+def print_json(value: object) -> None:
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns as wide as they need to be; the last one ends where it ends."""
+    table = [list(heads), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
