@@ -23,6 +23,8 @@ Readable = TypeVar("Readable", Opened, LineTotals, Balance)
 
 _CREDIT_TYPES = ("FA", "EA")
 _REFUSAL = re.compile(r"\s*E\s?:", re.IGNORECASE)
+_MAY_REFUSE = re.compile(rb"[^!-~]*E", re.IGNORECASE)
+"""What looks like a refusal in any code page: nothing that is printed in ASCII stands before its E."""
 _PENDING = re.compile(r"\s*P\s?:", re.IGNORECASE)
 _RESULT = re.compile(r"\s*R\s?:", re.IGNORECASE)
 
@@ -50,11 +52,21 @@ class Command(Protocol[R_co]):
     def read(self, text: str, /) -> R_co: ...
 
 
+def check_taken(data: bytes, habits: Habits = USUAL) -> None:
+    """Refused for an `E:` answer; whatever else a reply says, the command was taken."""
+    if _MAY_REFUSE.match(data):
+        _refused(decode(data, habits.code_page))
+
+
+def _refused(text: str) -> None:
+    if refusal := _REFUSAL.match(text):
+        raise Refused(unescape(text[refusal.end() :]).strip())
+
+
 def understand(command: Command[R_co], data: bytes, habits: Habits = USUAL) -> R_co:
     """The reply's data as its value. Refused for an `E:` answer, Nonsense for one that cannot be read."""
     text = decode(data, habits.code_page)
-    if refusal := _REFUSAL.match(text):
-        raise Refused(unescape(text[refusal.end() :]).strip())
+    _refused(text)
     return command.read(text)
 
 

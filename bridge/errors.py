@@ -2,7 +2,7 @@
 
     BridgeError
     ├── PortUnavailable   ours or the box's: the port cannot be opened; `why` says which way; nothing was sent
-    ├── Unsendable        the caller's: the text that must not be cut does not fit a frame; nothing was sent
+    ├── Unsendable        the caller's: the text that must not be cut does not fit a frame; it was not sent
     ├── LinkEnded         the line's: this connection is over, for good; `sent`: a byte of the command may have left
     │   ├── PortVanished  the device went away under us
     │   └── LineDown      no usable answer after all tries, or given up in the middle of a command
@@ -31,7 +31,8 @@ class PortUnavailable(BridgeError):
 
 
 class Unsendable(BridgeError):
-    pass
+    after = 0
+    """How many commands of the same talk the machine had taken before."""
 
 
 class LinkEnded(BridgeError):
@@ -52,6 +53,8 @@ class LineDown(LinkEnded):
 class Refused(BridgeError):
     def __init__(self, text: str) -> None:
         self.text = text
+        self.after = 0
+        """How many commands of the same talk it had taken before."""
         super().__init__(f"the machine refused: {text}")
 
 

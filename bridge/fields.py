@@ -5,7 +5,6 @@ Prices are in hundredths of a franc, quantities in thousandths.
 
 from __future__ import annotations
 
-import contextlib
 import re
 
 from bridge.errors import Unsendable
@@ -47,9 +46,10 @@ def encode(text: str, code_page: str = UTF_8) -> bytes:
 def decode(data: bytes, code_page: str = UTF_8) -> str:
     """What is no UTF-8 is taken for Windows' code page, which firmware of another kind speaks; any byte is a character there."""
     if code_page == UTF_8:
-        with contextlib.suppress(UnicodeDecodeError):
+        try:
             return data.decode()
-        code_page = _OTHER
+        except UnicodeDecodeError:
+            code_page = _OTHER
     return data.decode(code_page, "replace")
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 SOH, ETX, AMB, BRK, NAK, SYN = 0x01, 0x03, 0x05, 0x04, 0x15, 0x16
 
@@ -48,17 +48,17 @@ _WHOLE_REPLY = re.compile(
 )
 
 _READY = b"\x80" * STATUS_BYTES
+_NIBBLES = bytes.maketrans(b"abcdef", b":;<=>?")
+"""From hexadecimal digits to those of a checksum, which go on after 9 as ASCII does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     seq: int
     cmd: int
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     seq: int
     cmd: int
     data: bytes = b""
@@ -110,8 +110,7 @@ def _layout(length: int, is_reply: bool) -> _Layout:
 
 def _checksum(covered: bytes | bytearray) -> bytes:
     """Of the bytes from LEN to AMB: their sum as four nibbles, high first, each + 30h."""
-    total = sum(covered) & 0xFFFF
-    return bytes((0x30 + (total >> 12), 0x30 + (total >> 8 & 15), 0x30 + (total >> 4 & 15), 0x30 + (total & 15)))
+    return (b"%04x" % (sum(covered) & 0xFFFF)).translate(_NIBBLES)
 
 
 def encode(frame: Request | Reply) -> bytes:

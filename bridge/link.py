@@ -14,7 +14,7 @@ import logging
 import secrets
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
@@ -78,8 +78,54 @@ class LineStatistics:
     """replies to something that was asked before"""
 
 
-Talk = Generator[tuple[int, bytes], Reply, T]
-"""Yields a command and its data, is sent the reply, and so on; what it returns is what came of it all."""
+class Word(NamedTuple):
+    """A command of a talk. `is_read`: the talk wants its reply before it says the next one; otherwise the reply is only checked."""
+
+    cmd: int
+    data: bytes = b""
+    is_read: bool = True
+
+
+Words = Generator[Word, Reply | None, T]
+"""Yields a command, is sent its reply or None, and so on; what it returns is what came of it all."""
+
+
+_Said = tuple[Request, bytes, bool]
+
+
+@dataclass(slots=True)
+class _Talk:
+    """Commands one after the other. The next one is put into a frame while the machine is busy with the one before it."""
+
+    words: Words[Any]
+    check: Callable[[Reply], None]
+    is_read: bool = True
+    """Whether the command under way is."""
+    ahead: _Said | Exception | None = None
+    """The next one, or what came of saying it: StopIteration after the last."""
+
+    def say(self, seq: int, reply: Reply | None) -> _Said:
+        word = self.words.send(reply)
+        request = Request(seq, word.cmd, word.data)
+        return request, encode(request), word.is_read
+
+    def say_ahead(self, seq: int) -> None:
+        if self.is_read or self.ahead is not None:
+            return
+        try:
+            self.ahead = self.say(seq, None)
+        except Exception as error:  # noqa: BLE001  the end, or what cannot be put into words: told when it is due
+            self.ahead = error
+
+    def answered(self, seq: int, reply: Reply) -> _Said:
+        """What is to be said to that; StopIteration with what came of it all."""
+        if self.is_read:
+            return self.say(seq, reply)
+        self.check(reply)
+        said, self.ahead = self.ahead or self.say(seq, None), None
+        if isinstance(said, Exception):
+            raise said
+        return said
 
 
 @dataclass(slots=True)
@@ -91,7 +137,7 @@ class _Exchange:
     limit: float
     tries: int
     is_probe: bool = False
-    talk: Talk[Any] | None = None
+    talk: _Talk | None = None
     request: Request = field(init=False)
     raw: bytes = field(init=False)
     tries_left: int = field(init=False)
@@ -156,17 +202,18 @@ class Link:
         reply: Reply = await self._run((cmd, data), self._exchange(first_byte, overall))
         return reply
 
-    async def converse(self, talk: Talk[T]) -> T:
+    async def converse(self, words: Words[T], check: Callable[[Reply], None] = lambda _: None) -> T:
         """Exchange after exchange, each reply answered with the next command in the same moment: to wake a task for each would
-        cost as much as all the rest of it. What `talk` raises is raised here, and nothing more is sent."""
+        cost as much as all the rest of it. What `words` raises is raised here, and what `check` raises about a reply that is not read;
+        nothing more is sent then."""
         current = self._exchange()
-        current.talk = talk
         try:
-            first = next(talk)
+            first = next(words)
         except StopIteration as end:
             nothing: T = end.value
             return nothing
-        result: T = await self._run(first, current)
+        current.talk = _Talk(words, check, first.is_read)
+        result: T = await self._run((first.cmd, first.data), current)
         return result
 
     async def probe(self, cmd: int, data: bytes = b"") -> Reply | None:
@@ -206,7 +253,8 @@ class Link:
                 raise type(error)(error.detail)
             self._current = current
             try:
-                self._begin(current, *command)
+                request = Request(self._next_seq, *command)
+                self._begin(current, request, encode(request))
                 self._arm(current)
                 return await current.answer
             except asyncio.CancelledError:
@@ -215,23 +263,23 @@ class Link:
             finally:
                 self._current = None
 
-    def _begin(self, current: _Exchange, cmd: int, data: bytes) -> None:
-        request = Request(self._next_seq, cmd, data)
-        current.request, current.raw = request, encode(request)
+    def _begin(self, current: _Exchange, request: Request, raw: bytes) -> None:
+        current.request, current.raw = request, raw
         current.tries_left = current.tries
-        current.give_up_at = self._loop.time() + current.limit
-        self.last_seq = request.seq
-        self._next_seq = request.seq + 1 if request.seq < LAST_SEQ else MIN_SEQ
-        self.counters.exchanges += 1
+        self.last_seq = seq = request.seq
+        self._next_seq = seq + 1 if seq < LAST_SEQ else MIN_SEQ
         self._send(current)
+        current.give_up_at = self._loop.time() + current.limit
+        self.counters.exchanges += 1
 
     def _send(self, current: _Exchange) -> None:
+        """On the line before anything else is done: the machine works meanwhile."""
+        self._port.write(current.raw)
         current.tries_left -= 1
         current.is_spoiled = False
         current.answer_by = self._loop.time() + current.first_byte
         self.counters.bytes_sent += len(current.raw)
         self.record.sent(current.raw)
-        self._port.write(current.raw)
 
     def _send_again(self, current: _Exchange, why: str) -> None:
         self.counters.retries += 1
@@ -253,15 +301,16 @@ class Link:
             current = self._current
             if current is None or current.answer.done():
                 self._drop(event)
+            elif isinstance(event, Reply) and current.is_answered_by(event):
+                self._on_answer(current, event)
             else:
                 self._on_event(current, event)
         if self._current is not None and not self._current.answer.done():
             self._arm(self._current)
 
     def _on_event(self, current: _Exchange, event: Event) -> None:
+        """Anything but the answer."""
         match event:
-            case Reply() if current.is_answered_by(event):
-                self._on_answer(current, event)
             case Reply():
                 self._drop(event)
                 current.extend(self._loop.time() + self.timers.syn_gap)  # late, but alive
@@ -281,7 +330,8 @@ class Link:
             current.answer.set_result(reply)
             return
         try:
-            self._begin(current, *current.talk.send(reply))
+            request, raw, current.talk.is_read = current.talk.answered(self._next_seq, reply)
+            self._begin(current, request, raw)
         except StopIteration as end:
             current.answer.set_result(end.value)
         except Exception as error:  # noqa: BLE001  # a refusal, nonsense, or a mistake of the caller's: it is told there
@@ -315,6 +365,8 @@ class Link:
         if self._timer is None or self._timer.when() > self._wake_at:
             self._disarm()
             self._timer = self._loop.call_at(self._wake_at, self._on_timer)
+        if current.talk is not None:
+            current.talk.say_ahead(self._next_seq)
 
     def _disarm(self) -> None:
         if self._timer is not None:

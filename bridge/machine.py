@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Generator
+from typing import Any, NamedTuple, TypeVar
 
 from bridge.commands import (
     USUAL,
@@ -15,14 +15,26 @@ from bridge.commands import (
     ReadServerLink,
     ReadState,
     ReadTaxpayer,
+    check_taken,
     understand,
 )
-from bridge.errors import Nonsense, Refused
-from bridge.link import Link, Talk
+from bridge.errors import Nonsense, Refused, Unsendable
+from bridge.frame import Reply
+from bridge.link import Link, Word, Words
 from bridge.replies.answers import Closed, ServerLink
 from bridge.replies.state import StateReply
 
 T = TypeVar("T")
+
+
+class Asked(NamedTuple):
+    """A command whose reply is read; of any other it is only looked at whether it was taken."""
+
+    command: Command[Any]
+
+
+Sentences = Generator[Command[Any] | Asked, Any, T]
+"""Yields a command, is sent what its reply says where it was `Asked`, and so on; what it returns is what came of it all."""
 
 
 class Machine:
@@ -41,11 +53,22 @@ class Machine:
     async def taxpayer(self, line: int) -> str:
         return await self._ask(ReadTaxpayer(line))
 
-    async def tell(self, before: Iterable[Command[Any]], last: Command[T]) -> T:
-        """What `last` is answered, once each of those `before` it has been taken; of an invoice from C3h to 35h (protocol 3).
+    async def converse(self, sentences: Sentences[T]) -> T:
+        """What comes of `sentences`, whose commands are sent one after the other, each as soon as the one before it has been taken. The first
+        that is not taken raises Refused, one that cannot be sent Unsendable, with how many were taken before it; what `sentences` raises is raised here. One talk: no task is
+        woken between two of them."""
+        taken = 0
 
-        The first that is not taken raises, and those after it are not sent. One talk: no task is woken between two of them."""
-        return await self.link.converse(_say(before, last, self.habits))
+        def check(reply: Reply) -> None:
+            nonlocal taken
+            check_taken(reply.data, self.habits)
+            taken += 1
+
+        try:
+            return await self.link.converse(_words(sentences, self.habits), check)
+        except (Refused, Unsendable) as error:
+            error.after = taken
+            raise
 
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.
@@ -105,15 +128,19 @@ class Machine:
             raise
 
 
-def _say(before: Iterable[Command[Any]], last: Command[T], habits: Habits) -> Talk[T]:
-    """Everything is put into words before the first is sent: what cannot be is known at once, and no reply waits for it."""
-    worded = [(command, command.encode(habits)) for command in before]
-    last_data = last.encode(habits)
-    for command, data in worded:
-        reply = yield command.cmd, data
-        understand(command, reply.data, habits)
-    reply = yield last.cmd, last_data
-    return understand(last, reply.data, habits)
+def _words(sentences: Sentences[T], habits: Habits) -> Words[T]:
+    """What is said, as commands to the link; replies that are read, as what they say."""
+    told = None
+    while True:
+        try:
+            sentence = sentences.send(told)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        command = sentence.command if isinstance(sentence, Asked) else sentence
+        is_read = command is not sentence
+        reply = yield Word(command.cmd, command.encode(habits), is_read)
+        told = None if reply is None else understand(command, reply.data, habits)
 
 
 async def handshake(link: Link, habits: Habits = USUAL) -> StateReply:

@@ -75,10 +75,8 @@ async def frames(items: int) -> list[list[int]]:
     )
     await machine.state()
     tap.frames.clear()
-    await machine.open_invoice(sale, "00084440Y")
-    agreed = agree(sale, await machine.add_lines(sale))
-    await machine.pay(agreed.payments)
-    await machine.certify(agreed, agreed.total_ttc, FiscalCounters(0, 0, 0))
+    await machine.enter(sale, "00084440Y", lambda subtotal: agree(sale, subtotal).payments)
+    await machine.certify(sale, sale.total_ttc, FiscalCounters(0, 0, 0))
     link.close()
     return tap.frames
 

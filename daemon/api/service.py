@@ -31,6 +31,7 @@ from daemon.api.routes import (
     reports,
     tickets,
 )
+from daemon.api.short_way import BASE, ShortWay
 
 MACHINE_ROUTES = (
     *certify.HANDLERS,
@@ -88,7 +89,7 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     """`Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
     app = Litestar(
         route_handlers=[
-            WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
+            WholeRouter(BASE.replace("nim", "nim:str"), route_handlers=list(MACHINE_ROUTES), before_request=admit),
             WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
             WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
             *([Router("/", route_handlers=list(PAGE_ROUTES))] if page else []),
@@ -99,5 +100,6 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     )
     app.state["openapi"] = document(app, deps.version)
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
-    app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin)
+    routes = ShortWay(app.asgi_router, admit, certify.HANDLERS)
+    app.asgi_handler = OuterMiddleware(routes, deps.allowed_hosts, deps.cross_origin)
     return app

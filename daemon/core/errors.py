@@ -89,8 +89,11 @@ class MachineError(McfdError):
 
 
 class MachineRefused(MachineError):
-    def __init__(self, text: str) -> None:
+    """`after`: how many commands of the same talk it had taken before."""
+
+    def __init__(self, text: str, after: int = 0) -> None:
         self.text = text
+        self.after = after
         super().__init__(Text("the machine refused: {text}", text=text))
 
 

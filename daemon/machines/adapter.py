@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import TypeAlias
 
 import msgspec
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
-from bridge.machine import Machine
+from bridge.machine import Asked, Machine, Sentences
 from bridge.replies.answers import Closed
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
@@ -18,6 +19,8 @@ from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineR
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
+
+Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 
 
 class _Translated:
@@ -46,9 +49,9 @@ def _in_our_words(error: BridgeError) -> McfdError:
         case LinkEnded():
             return LineLost(error.detail)
         case Refused():
-            return MachineRefused(error.text)
+            return MachineRefused(error.text, error.after)
         case Unsendable():
-            return MachineRefused(str(error))
+            return MachineRefused(str(error), error.after)
         case Nonsense():
             return MachineNonsense(error.detail)
         case _:
@@ -98,17 +101,22 @@ class ConnectedMachine:
         with translated():
             return await self._machine.taxpayer(line)
 
-    async def open_invoice(self, invoice: Invoice, ifu: str) -> None:
+    async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
         with translated():
-            await self._machine.tell((_customer(invoice.customer),), _opening(invoice, ifu))
+            await self._machine.converse(self._sentences(invoice, ifu, agree))
 
-    async def add_lines(self, invoice: Invoice) -> Subtotal:
+    def _sentences(self, invoice: Invoice, ifu: str, agree: Agree) -> Sentences[None]:
+        yield _customer(invoice.customer)
+        yield _opening(invoice, ifu)
+        yield from map(_line, invoice.items)
+        yield from map(_comment, invoice.comments)
+        subtotal: SubtotalReply = yield Asked(ReadSubtotal())
+        yield from map(_payment, agree(self._subtotal(subtotal)))
+
+    def _subtotal(self, subtotal: SubtotalReply) -> Subtotal:
         """The rates of the tax lines are the machine's own, and so is the VAT, rounded half up to whole francs (decision 32).
 
         The page does not say whether a group's total carries its VAT; the total of all, which does, tells."""
-        lines: list[AddItem | AddComment] = [*map(_line, invoice.items), *map(_comment, invoice.comments)]
-        with translated():
-            subtotal = await self._machine.tell(lines, ReadSubtotal())
         taxes = tuple(
             TaxLine(group, self._rates.get(group, 0), ttc - vat, vat, ttc)
             for group, ttc, vat in zip(GROUPS, _with_vat(subtotal), map(francs, subtotal.vat), strict=True)
@@ -118,9 +126,8 @@ class ConnectedMachine:
         return Subtotal(francs(subtotal.total), taxes, specific)
 
     async def pay(self, payments: Sequence[Payment]) -> None:
-        *before, last = (Pay(payment.method, payment.amount) for payment in payments)
         with translated():
-            await self._machine.tell(before, last)
+            await self._machine.converse(_said(map(_payment, payments)))
 
     async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
         with translated():
@@ -231,6 +238,14 @@ def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:
 
 def _comment(comment: Comment) -> AddComment:
     return AddComment(comment.label, comment.text)
+
+
+def _payment(payment: Payment) -> Pay:
+    return Pay(payment.method, payment.amount)
+
+
+def _said(commands: Iterable[Pay]) -> Sentences[None]:
+    yield from commands
 
 
 def _line(item: Item) -> AddItem:

@@ -102,6 +102,20 @@ class Access:
         self._process.must_live()
         return result
 
+    def start(self, job: Callable[[sqlite3.Connection], Any], told: Callable[[Any, Exception | None], None]) -> None:
+        async def work() -> None:
+            try:
+                result = await self.run(job)
+            except Exception as error:  # noqa: BLE001  as the real one
+                told(None, error)
+            else:
+                told(result, None)
+
+        tasks = self._process.tasks
+        task = asyncio.get_running_loop().create_task(work(), name="ledger")
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
     def _do(self, job: Callable[[sqlite3.Connection], Any]) -> Any:
         if not self._writes:
             return job(self.sqlite)
@@ -127,6 +141,8 @@ class Process:
         self.connections: list[Access] = []
         self.snapshots: list[sqlite3.Connection] = []
         self.locks: list[LedgerLock] = []
+        self.tasks: set[asyncio.Task[None]] = set()
+        """What its connections are doing."""
 
     def must_live(self) -> None:
         if not self.alive:

@@ -40,8 +40,8 @@ MISTAKES = (
         0,
         "38h does not wait for its intent",
         ENTER,
-        "        await machine.pay(agreed.payments)\n        await intent\n",
-        "        await machine.pay(agreed.payments)\n",
+        "        await intent\n        await worker.attempts.way_is_free(live)\n",
+        "        await worker.attempts.way_is_free(live)\n",
     ),
     Mistake(
         26,

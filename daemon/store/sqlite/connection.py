@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 import aiosqlite
 
+from daemon.core.errors import StorageFull
 from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
+Told = Callable[[T | None, Exception | None], None]
 
 STATEMENTS = 256
 """Prepared statements kept by each connection; the store has about a hundred."""
@@ -60,6 +62,27 @@ class Connection(aiosqlite.Connection):
         except sqlite3.Error as error:
             raise (storage_error(error) or error) from error
         return result
+
+    def start(self, job: Job[T], told: Told[T]) -> None:
+        """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
+        loop = asyncio.get_running_loop()
+        if not self._running or not self._connection:
+            loop.call_soon(told, None, StorageFull("the ledger is closed"))
+            return
+        connection = self._conn
+
+        def work() -> None:
+            result: T | None = None
+            error: Exception | None = None
+            try:
+                result = job(connection)
+            except sqlite3.Error as fault:
+                error = storage_error(fault) or fault
+            except Exception as fault:  # noqa: BLE001  whatever it is, those who wait must be told
+                error = fault
+            loop.call_soon_threadsafe(told, result, error)
+
+        self._tx.put_nowait((None, work))
 
 
 async def connect_writer(path: Path, *, max_pages: int | None = None) -> Connection:

@@ -44,77 +44,102 @@ class _Outcome(NamedTuple):
 
 
 class Writer:
-    """`commits` counts the commits that wrote something, each one fsync; `on_fault` hears what became of each."""
+    """`commits` counts the commits that wrote something, each one fsync; `on_fault` hears what became of each.
+
+    No task of its own: a batch is begun where the one before it is told, or where the first job comes, so a lone caller's commit costs as few
+    turns of the loop as can be."""
 
     def __init__(self, connection: Connection) -> None:
         self.commits = 0
         self.on_fault: Callable[[StorageError | None], None] = lambda _: None
         self._connection = connection
+        self._loop = asyncio.get_running_loop()
         self._queue: list[_Submitted] = []
         self._callers: set[Hashable] = set()
         self._seen: dict[Hashable, float] = {}
         self._awaited: set[Hashable] = set()
-        self._arrived = asyncio.Event()
-        self._complete = asyncio.Event()
+        self._alone: Hashable = None
+        """The only caller of the last batch: should it be the next one too, nobody is waited for, not even for a turn of the loop."""
+        self._busy = False
+        self._due = False
+        self._gathering: asyncio.TimerHandle | None = None
         self._closing = False
+        self._ended = asyncio.Event()
         self._since_checkpoint = 0
-        self._task = asyncio.get_running_loop().create_task(self._work(), name="ledger writer")
 
     async def submit(self, job: Job[T], caller: Hashable = None) -> T:
         """The job's result, once it is durable. `caller` names one who does such jobs again and again."""
         if self._closing:
             raise StorageFull("the ledger is closed")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
+        future: asyncio.Future[T] = self._loop.create_future()
         self._queue.append(_Submitted(job, future))
-        self._arrived.set()
         if caller is not None:
-            self._seen[caller] = loop.time()
+            self._seen[caller] = self._loop.time()
             self._callers.add(caller)
             self._awaited.discard(caller)
+        if self._gathering is not None:
             if not self._awaited:
-                self._complete.set()
+                self._start()
+        elif not self._busy and not self._due:
+            if caller is not None and caller == self._alone:
+                self._begin()
+            else:  # whoever comes in the same moment shares the commit
+                self._due = True
+                self._loop.call_soon(self._begin)
         return await future
 
     async def close(self) -> None:
         """Ends after everything submitted so far."""
         self._closing = True
-        self._arrived.set()
-        await self._task
+        self._go_on()
+        await self._ended.wait()
 
-    async def _work(self) -> None:
-        while self._queue or not self._closing:
-            if not self._queue:
-                self._arrived.clear()
-                await self._arrived.wait()
-                continue
-            if not self._closing:
-                await self._gather()
-            batch, self._queue = self._queue, []
-            self._callers.clear()
-            await self._commit(batch)
+    def _go_on(self) -> None:
+        """The next batch, unless one is under way or everything is written."""
+        if self._queue:
+            self._begin()
+        elif self._closing and not self._busy:
+            self._ended.set()
 
-    async def _gather(self) -> None:
-        """Waits for the callers of the last moments that are not back yet, if there are enough of them to be worth it."""
-        loop = asyncio.get_running_loop()
-        since = loop.time() - WINDOW
+    def _begin(self) -> None:
+        self._due = False
+        if self._busy or not self._queue:
+            return
+        if self._closing or not self._has_siblings():
+            self._start()
+        elif self._gathering is None:
+            self._gathering = self._loop.call_later(DELAY, self._start)
+
+    def _has_siblings(self) -> bool:
+        """Whether callers of the last moments are not back yet, and enough of them to be worth waiting for."""
+        since = self._loop.time() - WINDOW
         self._seen = {caller: at for caller, at in self._seen.items() if at >= since}
         self._awaited = set(self._seen) - self._callers
-        if len(self._seen) < SIBLINGS or not self._awaited:
-            return
-        self._complete.clear()
-        try:
-            async with asyncio.timeout(DELAY):
-                await self._complete.wait()
-        except TimeoutError:
-            self._awaited.clear()
+        return len(self._seen) >= SIBLINGS and bool(self._awaited)
 
-    async def _commit(self, batch: list[_Submitted]) -> None:
-        try:
-            outcomes, wrote = await self._connection.run(partial(_transact, [job for job, _ in batch]))
-        except Exception as error:  # noqa: BLE001  # whatever it is, those who wait must be told
-            self._fail(batch, error)
-            return
+    def _start(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+        self._awaited.clear()
+        self._alone = next(iter(self._callers)) if len(self._callers) == len(self._queue) == 1 else None
+        batch, self._queue = self._queue, []
+        self._callers.clear()
+        self._busy = True
+        self._connection.start(partial(_transact, [job for job, _ in batch]), partial(self._committed, batch))
+
+    def _committed(
+        self, batch: list[_Submitted], done: tuple[list[_Outcome], bool] | None, error: Exception | None
+    ) -> None:
+        self._busy = False
+        if done is None:
+            self._fail(batch, error or StorageFull("the ledger is closed"))
+        else:
+            self._tell(batch, *done)
+        if not self._busy:
+            self._go_on()
+
+    def _tell(self, batch: list[_Submitted], outcomes: list[_Outcome], wrote: bool) -> None:
         for (_, future), outcome in zip(batch, outcomes, strict=True):
             if future.cancelled():
                 continue  # the caller went away; what it asked for is done all the same
@@ -125,7 +150,7 @@ class Writer:
         if wrote:
             self.commits += 1
             self.on_fault(None)
-            await self._checkpoint(len(batch))
+            self._checkpoint(len(batch))
 
     def _fail(self, batch: list[_Submitted], error: Exception) -> None:
         if isinstance(error, StorageError):
@@ -135,16 +160,20 @@ class Writer:
             if not future.cancelled():
                 future.set_exception(error)
 
-    async def _checkpoint(self, jobs: int) -> None:
+    def _checkpoint(self, jobs: int) -> None:
         self._since_checkpoint += jobs
         if self._since_checkpoint < JOBS_PER_CHECKPOINT:
             return
         self._since_checkpoint = 0
-        try:
-            await self._connection.run(checkpoint)
-        except StorageError as error:
+        self._busy = True
+        self._connection.start(checkpoint, self._checkpointed)
+
+    def _checkpointed(self, _: None, error: Exception | None) -> None:
+        self._busy = False
+        if isinstance(error, StorageError):
             _log().warning("ledger.checkpoint_failed", cause=str(error))
             self.on_fault(error)
+        self._go_on()
 
 
 def checkpoint(connection: sqlite3.Connection) -> None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
-from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
-from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.core.machine.state import Certified, FiscalCounters, Subtotal
 from daemon.language import Text
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.attempts import Live
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
+
+
+OPENED = 2
+"""Commands that open an invoice: C3h and C0h."""
 
 
 class OutcomeUnknown(Exception):
@@ -34,23 +39,28 @@ async def enter(
 
     Afterwards the intent is durable, and so is the outcome of every invoice before it. When anything goes wrong the open invoice is
     cancelled, and nothing has been certified."""
-    opened = False
+    agreed, entered = invoice, False
+
+    def agreed_payments(subtotal: Subtotal) -> Sequence[Payment]:
+        nonlocal agreed
+        agreed = agree(invoice, subtotal)
+        return agreed.payments if agreed is invoice else ()
+
     try:
-        await _open(worker, machine, invoice)
-        opened = True
-        agreed = agree(invoice, await machine.add_lines(invoice))
+        await _enter(worker, machine, invoice, agreed_payments)
+        entered = True
         if agreed is not invoice:
             _tell_habit(worker, invoice, agreed)
             await intent
             await worker.ledger.amend(worker.book, live.id, agreed)
-        await machine.pay(agreed.payments)
+            await machine.pay(agreed.payments)
         await intent
         await worker.attempts.way_is_free(live)
     except LineLost:
         raise
     except McfdError as error:
         was_open = await _cancel(worker, machine)
-        if opened and not was_open and isinstance(error, MachineError):
+        if (entered or _was_opened(error)) and not was_open and isinstance(error, MachineError):
             # What it said against a command of an invoice that it no longer has, or may no longer have, says nothing.
             raise LineLost(Text("the machine lost the invoice in the middle")) from None
         raise
@@ -59,15 +69,25 @@ async def enter(
     return agreed
 
 
-async def _open(worker: MachineWorker, machine: FiscalMachine, invoice: Invoice) -> None:
-    """C3h and C0h; an invoice that somebody left open in between is cancelled, once."""
+async def _enter(
+    worker: MachineWorker,
+    machine: FiscalMachine,
+    invoice: Invoice,
+    agreed_payments: Callable[[Subtotal], Sequence[Payment]],
+) -> None:
+    """All in one talk; an invoice that somebody left open in between is cancelled, once."""
     try:
-        await machine.open_invoice(invoice, worker.ifu)
-    except MachineRefused:
-        if not await machine.cancel():
+        await machine.enter(invoice, worker.ifu, agreed_payments)
+    except MachineRefused as refused:
+        if _was_opened(refused) or not await machine.cancel():
             raise
         log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
-        await machine.open_invoice(invoice, worker.ifu)
+        await machine.enter(invoice, worker.ifu, agreed_payments)
+
+
+def _was_opened(error: McfdError) -> bool:
+    """Whether C3h and C0h had been taken; all but a refusal can only come after them."""
+    return not isinstance(error, MachineRefused) or error.after >= OPENED
 
 
 async def close(machine: FiscalMachine, invoice: Invoice, known: FiscalCounters) -> Certified:

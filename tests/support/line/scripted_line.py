@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from support.line.naive_frames import naive_decode, naive_encode
 
+from bridge.commands import Command
 from bridge.link import Timers
+from bridge.machine import Asked, Machine, Sentences
 
 NAK, SYN = b"\x15", b"\x16"
 IDLE = b"\x80" * 6
@@ -35,6 +38,18 @@ Step = Iterable[Say] | Callable[[int, int, bytes], Iterable[Say]]
 
 def answer(data: bytes = b"OK") -> Step:
     return lambda seq, cmd, _: [naive_encode(seq, cmd, data, IDLE)]
+
+
+async def said(machine: Machine, *commands: Command[Any]) -> Any:
+    """One command after the other; what the last one is answered."""
+
+    def sentences() -> Sentences[Any]:
+        *before, last = commands
+        yield from before
+        answer = yield Asked(last)
+        return answer
+
+    return await machine.converse(sentences())
 
 
 class ScriptedPort:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from support.line.scripted_line import QUICK, Journal, ScriptedPort, answer
+from support.line.scripted_line import QUICK, Journal, ScriptedPort, answer, said
 
 from bridge import errors
 from bridge.commands import ReadState, SetCustomer
@@ -66,14 +66,18 @@ async def test_a_port_that_is_lost_with_an_error_of_its_own_is_our_error() -> No
         await machine.state()
 
 
-async def test_what_cannot_be_sent_is_told_before_anything_is_sent() -> None:
-    """Unsendable leaves the line untouched, and unused."""
-    port = ScriptedPort(answer(b""))
+async def test_what_cannot_be_sent_is_told_when_it_is_due() -> None:
+    """Unsendable, with how many were taken before it; the line is as it was."""
+    port = ScriptedPort(answer(b""), answer(b""))
     link = Link(port, QUICK, Journal())
+    endless = SetCustomer("PM", "9" * 250, "x")
     with pytest.raises(Unsendable):
-        await Machine(link).tell([SetCustomer()], SetCustomer("PM", "9" * 250, "x"))
+        await said(Machine(link), endless)
     assert (port.written, link.last_seq) == ([], None)
-    await Machine(link).tell([], SetCustomer())
+    with pytest.raises(Unsendable) as unsendable:
+        await said(Machine(link), SetCustomer(), endless)
+    assert (unsendable.value.after, len(port.requests)) == (1, 1)
+    await said(Machine(link), SetCustomer())
 
 
 def test_errors_tell_what_happened_in_a_sentence() -> None:

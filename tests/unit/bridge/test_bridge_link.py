@@ -11,7 +11,8 @@ from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, ScriptedPort, answer
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
-from bridge.link import Link, Timers
+from bridge.frame import Reply
+from bridge.link import Link, Timers, Word
 
 
 def link_over(port: ScriptedPort, timers: Timers = QUICK, journal: Journal | None = None) -> Link:
@@ -286,7 +287,7 @@ def talk(count: int):
     """Asks `count` times, each time for what the reply before it said."""
     said = []
     for turn in range(count):
-        got = yield 0x31, b"%d" % turn
+        got = yield Word(0x31, b"%d" % turn)
         if got.data.startswith(b"E:"):
             raise ValueError(got.data.decode())
         said.append(got.data)
@@ -310,6 +311,47 @@ async def test_a_talk_ends_where_it_raises_and_the_line_goes_on() -> None:
     with pytest.raises(ValueError, match="E:no"):
         await link.converse(talk(5))
     assert len(port.requests) == 2
+    assert (await link.exchange(0x38, b"C")).data == b"z"
+
+
+async def test_a_reply_that_is_not_read_is_checked_and_the_next_command_stands_ready() -> None:
+    """What comes next is put into words while the machine is busy; a refusal ends the talk all the same."""
+    spoken: list[bytes] = []
+
+    def words():
+        for data in (b"a", b"b", b"c"):
+            spoken.append(data)
+            assert (yield Word(0x31, data, is_read=False)) is None
+        return len(spoken)
+
+    def check(reply: Reply) -> None:
+        heard.append((reply.data, tuple(spoken)))
+        if reply.data == b"no":
+            raise ValueError("no")
+
+    heard: list[tuple[bytes, tuple[bytes, ...]]] = []
+    port = ScriptedPort(answer(b"x"), answer(b"y"), answer(b"z"), answer(b"x"), answer(b"no"), answer(b"z"))
+    link = link_over(port)
+    assert await link.converse(words(), check) == 3
+    assert heard == [(b"x", (b"a", b"b")), (b"y", (b"a", b"b", b"c")), (b"z", (b"a", b"b", b"c"))]
+    with pytest.raises(ValueError, match="no"):
+        await link.converse(words(), check)
+    assert [data for _, _, data in port.requests] == [b"a", b"b", b"c", b"a", b"b"]
+    assert [seq for seq, _, _ in port.requests] == list(range(0x30, 0x35))
+    assert (await link.exchange(0x38, b"C")).data == b"z"
+
+
+async def test_what_cannot_be_said_is_told_when_it_is_due() -> None:
+    """The command before it has its answer first."""
+
+    def words():
+        yield Word(0x31, b"a", is_read=False)
+        raise KeyError("b")
+
+    link = link_over(port := ScriptedPort(answer(b"x"), answer(b"z")))
+    with pytest.raises(KeyError):
+        await link.converse(words())
+    assert len(port.requests) == 1
     assert (await link.exchange(0x38, b"C")).data == b"z"
 
 

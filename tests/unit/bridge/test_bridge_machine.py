@@ -7,7 +7,7 @@ import time
 
 import pytest
 from support.line.naive_frames import naive_encode
-from support.line.scripted_line import IDLE, QUICK, Journal, ScriptedPort, answer
+from support.line.scripted_line import IDLE, QUICK, Journal, ScriptedPort, answer, said
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import LineDown, Nonsense, Refused
@@ -35,11 +35,11 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     replies = [b"", b"8,13", b"590,500,90,0", b"", subtotal, b"R0", CLOSED]
     port = ScriptedPort(*map(answer, replies))
     machine = machine_over(port)
-    assert await machine.tell([SetCustomer()], OPEN) == Opened(8, 13)
-    assert await machine.tell([], ITEM) == LineTotals(59000, 50000, 9000, 0)
-    told = await machine.tell([AddComment("A", "Merci")], ReadSubtotal())
+    assert await said(machine, SetCustomer(), OPEN) == Opened(8, 13)
+    assert await said(machine, ITEM) == LineTotals(59000, 50000, 9000, 0)
+    told = await said(machine, AddComment("A", "Merci"), ReadSubtotal())
     assert told == Subtotal(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
-    assert await machine.tell([], Pay("E", 590)) == Balance(0, 0)
+    assert await said(machine, Pay("E", 590)) == Balance(0, 0)
     closed = await machine.close_invoice(590)
     assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")
     assert port.requests == [
@@ -67,7 +67,7 @@ async def test_a_refusal_keeps_the_line() -> None:
     port = ScriptedPort(answer(b"E:No amount!"), answer(b""))
     machine = machine_over(port)
     with pytest.raises(Refused) as refused:
-        await machine.tell([ITEM, ITEM], ReadSubtotal())
+        await said(machine, ITEM, ITEM, ReadSubtotal())
     assert refused.value.text == "No amount!"
     assert await machine.cancel()
     assert [cmd for _, cmd, _ in port.requests] == [0x31, 0x38]

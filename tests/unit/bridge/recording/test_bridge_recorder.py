@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.line.naive_frames import naive_encode
-from support.line.scripted_line import IDLE, NAK, QUICK, Journal, ScriptedPort, answer
+from support.line.scripted_line import IDLE, NAK, QUICK, Journal, ScriptedPort, answer, said
 
 from bridge.commands import ReadState
 from bridge.errors import LineDown, Refused
@@ -113,7 +113,7 @@ async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none() 
     assert not await Machine(link).cancel()
     assert notes.incident == ""
     with pytest.raises(Refused):
-        await Machine(link).tell((), ReadState())
+        await said(Machine(link), ReadState())
     assert notes.incident
     assert not any("OUEDRAOGO" in event.text for event in notes.take() if event.kind == NOTE)
     link.close()

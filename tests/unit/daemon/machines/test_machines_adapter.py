@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 import pytest
@@ -15,8 +15,8 @@ from bridge import errors as bridge
 from bridge.link import Link, Timers
 from bridge.machine import Machine, handshake
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused
-from daemon.core.invoice.invoice import Comment, Invoice, Payment
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.invoice.invoice import Comment, Invoice, Payment, TaxLine
+from daemon.core.machine.state import FiscalCounters, Subtotal
 from daemon.machines.adapter import ConnectedMachine, translated
 from simulator.line.memory_port import MemoryPort
 from simulator.line.session import Session
@@ -91,9 +91,12 @@ async def machine(session: Session) -> AsyncIterator[ConnectedMachine]:
 
 async def entered(machine: ConnectedMachine) -> Invoice:
     own = invoice()
-    await machine.open_invoice(own, "00084440Y")
-    assert (await machine.add_lines(own)).taxes == own.taxes
-    await machine.pay(own.payments)
+
+    def agree(subtotal: Subtotal) -> Sequence[Payment]:
+        assert subtotal.taxes == own.taxes
+        return own.payments
+
+    await machine.enter(own, "00084440Y", agree)
     return own
 
 
@@ -102,10 +105,34 @@ async def test_a_group_s_total_with_or_without_its_vat_is_understood(shown: str)
     """33h: the page leaves open which of them a machine shows in HT mode; the total of all tells them apart."""
     groups, vat = ["500", shown] + ["0"] * 14, ["0", "180"] + ["0"] * 14
     subtotal = ",".join(["1680", *groups, *vat, "0"]).encode()
-    link = Link(ScriptedPort(answer(b"15000,12712,2288,0"), answer(b""), answer(subtotal)))
-    taxes = (await ConnectedMachine(Machine(link)).add_lines(invoice())).taxes
+    link = Link(ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", subtotal))))
+    told: list[TaxLine] = []
+
+    def agree(subtotal: Subtotal) -> Sequence[Payment]:
+        told.extend(subtotal.taxes)
+        return ()
+
+    await ConnectedMachine(Machine(link)).enter(invoice(), "00084440Y", agree)
     link.close()
-    assert [(tax.group, tax.ht, tax.tva, tax.ttc) for tax in taxes] == [("A", 500, 0, 500), ("B", 1000, 180, 1180)]
+    assert [(tax.group, tax.ht, tax.tva, tax.ttc) for tax in told] == [("A", 500, 0, 500), ("B", 1000, 180, 1180)]
+
+
+async def test_nothing_is_paid_of_a_subtotal_that_is_not_agreed_to() -> None:
+    """What `agree` raises is raised, and no 35h goes out; a refusal says how many commands were taken before it."""
+    subtotal = ",".join(["15000", "0", "15000", *["0"] * 14, "0", "2288", *["0"] * 14, "0"]).encode()
+    port = ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", subtotal, b"", b"1,1", b"E:no rice")))
+    machine = ConnectedMachine(Machine(link := Link(port)))
+
+    def refuse(subtotal: Subtotal) -> Sequence[Payment]:
+        raise MachineNonsense(f"{subtotal.total_ttc} is not ours")
+
+    with pytest.raises(MachineNonsense, match="15000 is not ours"):
+        await machine.enter(invoice(), "00084440Y", refuse)
+    with pytest.raises(MachineRefused) as refused:
+        await machine.enter(invoice(), "00084440Y", refuse)
+    link.close()
+    assert (refused.value.text, refused.value.after) == ("no rice", 2)
+    assert [cmd for _, cmd, _ in port.requests] == [0xC3, 0xC0, 0x31, 0x36, 0x33, 0xC3, 0xC0, 0x31]
 
 
 async def test_counters_are_complete(machine: ConnectedMachine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.line.scripted_line import said
 
 from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
@@ -25,9 +26,9 @@ async def sell(link: Link, number: str, amount: int = 15000) -> object:
     """One sale as the daemon makes it; what 38h said."""
     machine = Machine(link)
     opening = OpenInvoice("FV", number, "00084440Y", "TTC", "1", "1", "Awa")
-    await machine.tell((SetCustomer(),), opening)
-    await machine.tell((AddItem("Riz", "B", 1800, amount, amount * 100, 1000),), ReadSubtotal())
-    await machine.tell((), Pay("E", amount))
+    await said(machine, SetCustomer(), opening)
+    await said(machine, AddItem("Riz", "B", 1800, amount, amount * 100, 1000), ReadSubtotal())
+    await said(machine, Pay("E", amount))
     return await machine.close_invoice(amount)
 
 
