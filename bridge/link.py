@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
 from bridge.recording.recorder import LinkRecord, Recorder
+from bridge.talk import Talk, Words
 
 T = TypeVar("T")
 
@@ -78,56 +79,6 @@ class LineStatistics:
     """replies to something that was asked before"""
 
 
-class Word(NamedTuple):
-    """A command of a talk. `is_read`: the talk wants its reply before it says the next one; otherwise the reply is only checked."""
-
-    cmd: int
-    data: bytes = b""
-    is_read: bool = True
-
-
-Words = Generator[Word, Reply | None, T]
-"""Yields a command, is sent its reply or None, and so on; what it returns is what came of it all."""
-
-
-_Said = tuple[Request, bytes, bool]
-
-
-@dataclass(slots=True)
-class _Talk:
-    """Commands one after the other. The next one is put into a frame while the machine is busy with the one before it."""
-
-    words: Words[Any]
-    check: Callable[[Reply], None]
-    is_read: bool = True
-    """Whether the command under way is."""
-    ahead: _Said | Exception | None = None
-    """The next one, or what came of saying it: StopIteration after the last."""
-
-    def say(self, seq: int, reply: Reply | None) -> _Said:
-        word = self.words.send(reply)
-        request = Request(seq, word.cmd, word.data)
-        return request, encode(request), word.is_read
-
-    def say_ahead(self, seq: int) -> None:
-        if self.is_read or self.ahead is not None:
-            return
-        try:
-            self.ahead = self.say(seq, None)
-        except Exception as error:  # noqa: BLE001  the end, or what cannot be put into words: told when it is due
-            self.ahead = error
-
-    def answered(self, seq: int, reply: Reply) -> _Said:
-        """What is to be said to that; StopIteration with what came of it all."""
-        if self.is_read:
-            return self.say(seq, reply)
-        self.check(reply)
-        said, self.ahead = self.ahead or self.say(seq, None), None
-        if isinstance(said, Exception):
-            raise said
-        return said
-
-
 @dataclass(slots=True)
 class _Exchange:
     """The command under way and how long to wait for its reply; in a talk, one after the other."""
@@ -137,7 +88,7 @@ class _Exchange:
     limit: float
     tries: int
     is_probe: bool = False
-    talk: _Talk | None = None
+    talk: Talk | None = None
     request: Request = field(init=False)
     raw: bytes = field(init=False)
     tries_left: int = field(init=False)
@@ -212,7 +163,7 @@ class Link:
         except StopIteration as end:
             nothing: T = end.value
             return nothing
-        current.talk = _Talk(words, check, first.is_read)
+        current.talk = Talk(words, check, first.is_read)
         result: T = await self._run((first.cmd, first.data), current)
         return result
 

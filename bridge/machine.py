@@ -20,9 +20,10 @@ from bridge.commands import (
 )
 from bridge.errors import Nonsense, Refused, Unsendable
 from bridge.frame import Reply
-from bridge.link import Link, Word, Words
+from bridge.link import Link
 from bridge.replies.answers import Closed, ServerLink
 from bridge.replies.state import StateReply
+from bridge.talk import Word, Words
 
 T = TypeVar("T")
 

@@ -216,7 +216,7 @@ EVERYWHERE = "daemon.language"
 STRANGERS = ("daemon.api.routes",)
 
 # Inside bridge, each may import those before it (house.md: errors ← frame ← link ← machine, commands ← machine).
-BRIDGE_ORDER = ("errors", "frame", "recording", "recorder", "fields", "commands", "port", "link", "machine")
+BRIDGE_ORDER = ("errors", "frame", "recording", "recorder", "fields", "commands", "port", "talk", "link", "machine")
 
 ONLY_IN: Mapping[str, tuple[str, ...]] = {
     "serial": ("bridge.port", "bridge.port_network"),

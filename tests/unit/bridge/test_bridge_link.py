@@ -12,7 +12,8 @@ from support.line.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, 
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import Reply
-from bridge.link import Link, Timers, Word
+from bridge.link import Link, Timers
+from bridge.talk import Word
 
 
 def link_over(port: ScriptedPort, timers: Timers = QUICK, journal: Journal | None = None) -> Link:
