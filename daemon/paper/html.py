@@ -10,6 +10,8 @@ from daemon.paper.qr import draw_qr
 
 PAPER_MM = {32: 58, 42: 80, 48: 80}
 """Width of the roll by its columns."""
+CODE_LENGTH = 24
+"""Characters without a space from which on it is a code or a number, and is to stand on one line."""
 
 _STYLE = """
 @page { size: %(paper)dmm auto; margin: 0 }
@@ -17,8 +19,9 @@ body { width: %(inner)dmm; margin: 0 auto; padding: 3mm 0; color: #000; backgrou
   font: %(font)smm/1.35 "DejaVu Sans", Arial, sans-serif; font-variant-numeric: tabular-nums }
 h1 { font-size: 1.35em; text-align: center; margin: .6em 0 }
 p { margin: 0; min-height: 1.35em; overflow-wrap: anywhere }
-.center { text-align: center }
+.center { text-align: center; text-wrap: balance }
 .bold { font-weight: bold }
+.code { white-space: nowrap; font-size: .82em }
 .pair { display: flex; justify-content: space-between; flex-wrap: wrap; column-gap: 1em }
 .pair > :last-child { margin-left: auto; text-align: right; overflow-wrap: anywhere }
 table { width: 100%%; border-collapse: collapse; font-size: .85em }
@@ -51,7 +54,8 @@ def _html(element: Element) -> str:
         case Title(text):
             return f"<h1>{escape(text)}</h1>"
         case Line(text, align, bold, indent):
-            return f"<p{_classes(center=align == 'center', bold=bold)}{_indent(indent)}>{escape(text)}</p>"
+            classes = _classes(center=align == "center", bold=bold, code=len(text) >= CODE_LENGTH and " " not in text)
+            return f"<p{classes}{_indent(indent)}>{escape(text)}</p>"
         case Pair(left, right, bold, indent):
             spans = f"<span>{escape(left)}</span><span>{escape(right)}</span>"
             return f"<p{_classes(pair=True, bold=bold)}{_indent(indent)}>{spans}</p>"

@@ -98,7 +98,8 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     if item.specific_tax:
         name = item.specific_name or say("specific tax")
         rate = scaled(item.specific_rate, 2, language)
-        yield Line(f"{name} : {quantity} x {rate} = {amount(item.specific_tax, language)}", indent=2)
+        value = f"{quantity} x {rate} = {amount(item.specific_tax, language)}"
+        yield Line(say("{name}: {value}", name=name, value=value), indent=2)
 
 
 def _totals(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
@@ -137,7 +138,8 @@ def _comments(invoice: Invoice, style: Style) -> Iterator[Element]:
         yield Rule()
     for comment in invoice.comments:
         name = COMMENT_LABELS[comment.label].told(style.language) if comment.label in COMMENT_LABELS else ""
-        yield Line(" ".join(part for part in (comment.label, name, ":", comment.text) if part))
+        name = " ".join(part for part in (comment.label, name) if part)
+        yield Line(style.say("{name}: {value}", name=name, value=comment.text))
 
 
 def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
@@ -149,7 +151,7 @@ def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     yield from paper_shop.machine(shop, record.nim)
     if counters is not None:
         yield Pair(say("Counters"), f"TC {counters.tc} FVC {counters.fvc} FRC {counters.frc} {record.type}")
-    yield Pair(say("Date of the MCF"), machine_moment(record.machine_time, style.language))
+    yield Pair(say("MCF date"), machine_moment(record.machine_time, style.language))
     yield QrCode(told.qr_content)
     yield from paper_shop.test_mark(shop, style)
 

@@ -45,7 +45,7 @@ def as_text(document: Document, width: int) -> str:
 def _rows(element: Element, width: int) -> Iterator[Row | QrCode | Logo]:
     match element:
         case Title(text):
-            for line in wrapped(text, width):
+            for line in _balanced(text, width):
                 yield Row(line.center(width).rstrip(), bold=True, tall=True)
         case Line():
             yield from _line(element, width)
@@ -60,8 +60,20 @@ def _rows(element: Element, width: int) -> Iterator[Row | QrCode | Logo]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Broken between words; a no-break space is no place to break, a word that is longer than a line is cut."""
-    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    """Broken between words; a no-break space is no place to break, a word that is longer than a line is cut, after a hyphen if it has any."""
+    is_cut = any(len(word) > width for word in text.split(" "))
+    return textwrap.wrap(text, width, break_on_hyphens=is_cut) or [""]
+
+
+def _balanced(text: str, width: int) -> list[str]:
+    """As many lines as `wrapped`, none of them a word left over; a name and its value are parted between them."""
+    lines = wrapped(text, width)
+    name, colon, value = text.partition(": ")
+    if len(lines) == 2 and colon and len(value) <= width:  # noqa: PLR2004  one for each
+        return [name + ":", value]
+    while len(lines) > 1 and width > NARROWEST and len(narrower := wrapped(text, width - 1)) == len(lines):
+        lines, width = narrower, width - 1
+    return lines
 
 
 def _broken(text: str, width: int) -> list[str]:
@@ -70,9 +82,12 @@ def _broken(text: str, width: int) -> list[str]:
 
 def _line(line: Line, width: int) -> Iterator[Row]:
     indent = " " * min(line.indent, width - NARROWEST)
+    if line.align == "center":
+        for part in _balanced(line.text, width):
+            yield Row(part.center(width).rstrip(), bold=line.bold)
+        return
     for part in wrapped(line.text, width - len(indent)):
-        text = part.center(width).rstrip() if line.align == "center" else indent + part
-        yield Row(text, bold=line.bold)
+        yield Row(indent + part, bold=line.bold)
 
 
 def _pair(pair: Pair, width: int) -> Iterator[Row]:
@@ -81,7 +96,12 @@ def _pair(pair: Pair, width: int) -> Iterator[Row]:
     if len(left) + 1 + len(pair.right) <= width:
         yield Row(left + pair.right.rjust(width - len(left)), bold=pair.bold)
         return
-    yield from _line(Line(pair.left, bold=pair.bold, indent=pair.indent), width)
+    *above, last = _line(Line(pair.left, bold=pair.bold, indent=pair.indent), width)
+    yield from above
+    if above and len(last.text) + 1 + len(pair.right) <= width:
+        yield Row(last.text + pair.right.rjust(width - len(last.text)), bold=pair.bold)
+        return
+    yield last
     for part in wrapped(pair.right, width):
         yield Row(part.rjust(width), bold=pair.bold)
 
