@@ -76,7 +76,7 @@ def _sign(shop: Shop) -> Iterator[Element]:
 def test_mark(shop: Shop, style: Style) -> Iterator[Element]:
     """What a simulated machine has certified must not be taken for an invoice (decision 23)."""
     if shop.is_test:
-        yield Line(style.say("*** TEST - NO FISCAL VALUE ***"), align="center", bold=True)
+        yield Line(style.say("* TEST - NO FISCAL VALUE *"), align="center", bold=True)
 
 
 def machine(shop: Shop, nim: str) -> Iterator[Element]:
