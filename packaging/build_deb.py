@@ -27,6 +27,7 @@ from catalogue import compile_catalogues
 from libraries import ARCHITECTURES, TREE, Architecture
 
 HERE = TREE / "packaging"
+NAME = "mcfd"
 LIB = "usr/lib/mcfd"
 DOC = "usr/share/doc/mcfd"
 UNITS = "usr/lib/systemd/system"
@@ -164,10 +165,10 @@ def write_control(root: Path, version: str, arch: Architecture) -> None:
 
 def build(version: str, output: Path, arch: Architecture, cache: Path, level: int) -> Path:
     epoch = source_date_epoch()
-    package = output / f"mcfd_{version}_{arch.debian}.deb"
+    package = output / f"{NAME}_{version}_{arch.debian}.deb"
     output.mkdir(parents=True, exist_ok=True)
     project = tomllib.loads((TREE / "pyproject.toml").read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory(prefix="mcfd-deb-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=f"{NAME}-deb-") as scratch:
         root = Path(scratch) / "root"
         lib = root / LIB
         lib.mkdir(parents=True)
@@ -188,11 +189,9 @@ def pack(root: Path, package: Path, epoch: int, level: int) -> None:
         SOURCE_DATE_EPOCH=str(epoch))  # fmt: skip
 
 
-def main() -> None:
-    if shutil.which("dpkg-deb") is None:
-        sys.exit("mcfd: dpkg-deb is missing; a package for Debian is built on Debian")
+def read_arguments(description: str | None) -> argparse.Namespace:
     project = tomllib.loads((TREE / "pyproject.toml").read_text(encoding="utf-8"))
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--version", default=project["project"]["version"])
     parser.add_argument("--output", type=Path, default=TREE / "dist")
     parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="both, unless said")
@@ -200,7 +199,13 @@ def main() -> None:
     parser.add_argument(
         "--level", type=int, default=LEVEL, help="of the compression; 1 takes a fifth of the time and a fifth more room"
     )
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    if shutil.which("dpkg-deb") is None:
+        sys.exit("mcfd: dpkg-deb is missing; a package for Debian is built on Debian")
+    arguments = read_arguments(__doc__)
     compile_catalogues(TREE / "daemon/language/locales")
     wanted = [ARCHITECTURES[name] for name in arguments.arch or ARCHITECTURES]
     with ThreadPoolExecutor() as pool:

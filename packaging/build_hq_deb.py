@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
-import tomllib
 from pathlib import Path
 
 import build_deb
 import libraries
 import records
-from libraries import ARCHITECTURES, TREE, Architecture
+from libraries import ARCHITECTURES, TREE, Library
 
 LIB = "usr/lib/mcfd-hq"
 DOC = "usr/share/doc/mcfd-hq"
@@ -29,48 +26,26 @@ FILES = {
 }
 
 
-def build(version: str, output: Path, arch: Architecture, cache: Path, level: int) -> Path:
-    epoch = build_deb.source_date_epoch()
-    package = output / f"mcfd-hq_{version}_{arch.debian}.deb"
-    output.mkdir(parents=True, exist_ok=True)
-    project = tomllib.loads((TREE / "pyproject.toml").read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory(prefix="mcfd-hq-deb-") as scratch:
-        root = Path(scratch) / "root"
-        lib = root / LIB
-        lib.mkdir(parents=True)
-        found = libraries.install(libraries.download(arch, cache), lib)
-        libraries.strip(arch, lib)
-        build_deb.install_packages(lib, project, version)
-        build_deb.install_files(root)
-        copyright_file = root / DOC / "copyright"
-        copyright_file.write_text(records.copyright_file(found, epoch), encoding="utf-8")
-        build_deb.write_control(root, version, arch)
-        build_deb.settle(root, epoch)
-        build_deb.pack(root, package, epoch, level)
-    return package
+def install_documents(root: Path, _version: str, found: list[Library], _arch: str, epoch: int) -> None:
+    (root / DOC / "copyright").write_text(records.copyright_file(found, epoch), encoding="utf-8")
 
 
 def settle_on_headquarters() -> None:
     """What the other package's script calls by these names is headquarters' here."""
     libraries.LOCK = TREE / "requirements/hq.txt"
     build_deb.HERE = TREE / "packaging/headquarters"
-    build_deb.LIB, build_deb.DOC, build_deb.OWN = LIB, DOC, OWN
-    build_deb.FILES = FILES
+    build_deb.NAME, build_deb.LIB, build_deb.DOC = "mcfd-hq", LIB, DOC
+    build_deb.OWN, build_deb.FILES = OWN, FILES
+    build_deb.install_documents = install_documents
     build_deb.SCRIPTS = ["postinst", "prerm", "postrm"]
 
 
 def main() -> None:
-    project = tomllib.loads((TREE / "pyproject.toml").read_text(encoding="utf-8"))
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--version", default=project["project"]["version"])
-    parser.add_argument("--output", type=Path, default=TREE / "dist")
-    parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="both, unless said")
-    parser.add_argument("--wheels", type=Path, default=TREE / "build/wheels", help="where downloads are kept")
-    parser.add_argument("--level", type=int, default=build_deb.LEVEL, help="of the compression")
-    arguments = parser.parse_args()
+    arguments = build_deb.read_arguments(__doc__)
     settle_on_headquarters()
     for name in arguments.arch or ARCHITECTURES:
-        package = build(arguments.version, arguments.output, ARCHITECTURES[name], arguments.wheels, arguments.level)
+        arch = ARCHITECTURES[name]
+        package = build_deb.build(arguments.version, arguments.output, arch, arguments.wheels, arguments.level)
         sys.stdout.write(f"{package}  ({package.stat().st_size // 1024} KiB)\n")
 
 

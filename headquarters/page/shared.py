@@ -28,14 +28,12 @@ from pagekit.security import HEADERS, is_own_form
 AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
-MENU = (
-    ("/ui/", "calendar", "reader"),
-    ("/ui/totals", "totals", "reader"),
-    ("/ui/findings", "findings", "reader"),
-    ("/ui/boxes", "boxes", "reader"),
-    ("/ui/exports", "exports", "accountant"),
-    ("/ui/people", "people", "admin"),
-)
+MENU = {
+    "reader": (("/ui/", "calendar"), ("/ui/totals", "totals"), ("/ui/findings", "findings"), ("/ui/boxes", "boxes")),
+    "accountant": (("/ui/exports", "exports"),),
+    "admin": (("/ui/people", "people"),),
+}
+"""The screens that a person of that role may see, beside those of the roles before it."""
 
 
 class NotLoggedIn(Exception):
@@ -83,7 +81,7 @@ class Screens:
             "t": functools.partial(word, language=language),
             "person": caller,
             "here": request.url.path,
-            "menu": [(path, name) for path, name, role in MENU if caller and caller.may(role)],
+            "menu": [screen for role, screens in MENU.items() if caller and caller.may(role) for screen in screens],
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),

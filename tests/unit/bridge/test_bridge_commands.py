@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.line.commands import EACH
 
 from bridge.commands import (
     AddComment,
@@ -29,19 +30,7 @@ from bridge.replies.subtotal import Subtotal
 
 OPEN = OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa")
 ITEM = AddItem("Riz 25kg", "B", 1800, 15000, 1500000, 1000)
-COMMANDS = [
-    ReadState(),
-    ReadServerLink(),
-    ReadTaxpayer(0),
-    SetCustomer(),
-    OPEN,
-    ITEM,
-    ReadSubtotal(),
-    Pay("E", 1),
-    AddComment("A", "x"),
-    CloseInvoice(1),
-    CancelInvoice(),
-]
+COMMANDS = [*EACH.values(), OPEN, ITEM, CancelInvoice()]
 RATES = "0.00,18.00,10.00,0,0,18,10.0,0,0,0,0,10,10,0,0,0"
 RATES_READ = (0, 1800, 1000, 0, 0, 1800, 1000, 0, 0, 0, 0, 1000, 1000, 0, 0, 0)
 HEAD = "EL02000015-1,00084440Y,20260731093000,13,7,2"

@@ -23,20 +23,20 @@ from bridge.fields import (
 ORDINARY = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="^"), max_size=80)
 
 
-@pytest.mark.parametrize(
-    ("text", "on_the_line"),
-    [
-        ("a,b", "a^x2c;b"),
-        ("a\rb\nc", "a^xa;b^xd;c"),
-        ("<a> & b", "^lt;a^gt; ^amp; b"),
-        ("50 % de remise; ça va*", "50 % de remise; ça va*"),
-        ("tab\tnul\0del\x7fc1\x85.", "tab nul del c1 ."),
-        ("a^b", "a^b"),
-    ],
-)
-def test_texts_are_escaped_as_the_page_says(text: str, on_the_line: str) -> None:
+ON_THE_LINE = {
+    "a,b": "a^x2c;b",
+    "a\rb\nc": "a^xa;b^xd;c",
+    "<a> & b": "^lt;a^gt; ^amp; b",
+    "50 % de remise; ça va*": "50 % de remise; ça va*",
+    "tab\tnul\0del\x7fc1\x85.": "tab nul del c1 .",
+    "a^b": "a^b",
+}
+
+
+@pytest.mark.parametrize("text", ON_THE_LINE)
+def test_texts_are_escaped_as_the_page_says(text: str) -> None:
     """The six escapes of section 2; other control characters become spaces; a caret stays."""
-    assert escape(text) == on_the_line
+    assert escape(text) == ON_THE_LINE[text]
 
 
 @given(ORDINARY.map(lambda text: text + "\r\n,<>&"))

@@ -9,17 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import Nonsense
-from bridge.replies.numbers import (
-    Rejoining,
-    francs,
-    read_code,
-    read_counter,
-    read_hundredths,
-    read_money,
-    read_nim,
-    read_time,
-    read_time_if_any,
-)
+from bridge.replies import numbers
 
 FIFTEEN_THOUSAND = [
     "15000", "15000.0", "15000.00", "15000,00", "00015000", " 15000 ", "15 000", "15\u202f000,00", "15\u00a0000", "15'000",
@@ -30,8 +20,8 @@ FIFTEEN_THOUSAND = [
 @pytest.mark.parametrize("text", FIFTEEN_THOUSAND)
 def test_one_amount_in_each_spelling(text: str) -> None:
     """Decimals or none, point or comma, thousands set apart, leading zeros, blanks, a unit."""
-    assert read_hundredths(text, "x") == 1_500_000
-    assert read_money(text, "x") == 15_000
+    assert numbers.read_hundredths(text, "x") == 1_500_000
+    assert numbers.read_money(text, "x") == 15_000
 
 
 @pytest.mark.parametrize(
@@ -44,7 +34,7 @@ def test_one_amount_in_each_spelling(text: str) -> None:
 )  # fmt: skip
 def test_decimals_zeros_and_thousands(text: str, hundredths: int) -> None:
     """Empty is zero; three digits after a lone separator are thousands, since nothing on the line has three decimals."""
-    assert read_hundredths(text, "x") == hundredths
+    assert numbers.read_hundredths(text, "x") == hundredths
 
 
 @given(st.integers(0, 10**13))
@@ -52,8 +42,8 @@ def test_every_amount_comes_back(hundredths: int) -> None:
     """With two decimals, with a comma, and with thousands set apart."""
     text = f"{hundredths // 100}.{hundredths % 100:02d}"
     spaced = f"{hundredths // 100:,}.{hundredths % 100:02d}".replace(",", " ")
-    assert {read_hundredths(each, "x") for each in (text, text.replace(".", ","), spaced)} == {hundredths}
-    assert francs(hundredths) == int(hundredths / 100 + 0.5)
+    assert {numbers.read_hundredths(each, "x") for each in (text, text.replace(".", ","), spaced)} == {hundredths}
+    assert numbers.francs(hundredths) == int(hundredths / 100 + 0.5)
 
 
 @pytest.mark.parametrize(
@@ -61,23 +51,23 @@ def test_every_amount_comes_back(hundredths: int) -> None:
 )
 def test_no_other_spelling_is_an_amount(text: str) -> None:
     """What is no number is told, never guessed at."""
-    for read in (read_hundredths, read_money):
+    for read in (numbers.read_hundredths, numbers.read_money):
         with pytest.raises(Nonsense, match="the total cannot be read"):
             read(text, "the total")
     with pytest.raises(Nonsense):
-        read_counter(text if text != "9" * 16 else "9" * 19, "TC")
+        numbers.read_counter(text if text != "9" * 16 else "9" * 19, "TC")
     with pytest.raises(Nonsense):
-        read_time(text, "DT")
-    assert read_time_if_any(text) == ""
+        numbers.read_time(text, "DT")
+    assert numbers.read_time_if_any(text) == ""
 
 
 def test_counters_in_each_spelling() -> None:
     """Leading zeros, blanks, needless decimals; a counter of half a transaction is none."""
-    assert [read_counter(text, "x") for text in ("0012", " 12", "12.00", "1 234", "", "9" * 18)] == [
+    assert [numbers.read_counter(text, "x") for text in ("0012", " 12", "12.00", "1 234", "", "9" * 18)] == [
         12, 12, 12, 1234, 0, int("9" * 18),
     ]  # fmt: skip
     with pytest.raises(Nonsense):
-        read_counter("12.5", "TC")
+        numbers.read_counter("12.5", "TC")
 
 
 @pytest.mark.parametrize(
@@ -89,15 +79,20 @@ def test_counters_in_each_spelling() -> None:
 )  # fmt: skip
 def test_times_become_fourteen_digits(text: str) -> None:
     """Also with separators, day first, or without seconds."""
-    assert read_time(text, "DT") == "20260731093000"
+    assert numbers.read_time(text, "DT") == "20260731093000"
 
 
 def test_codes_and_nims() -> None:
     """Dashes and blanks leave a code, whose other characters stay as they came; a NIM in small letters is that NIM."""
-    assert read_code(" TEST-FACT 0123 ") == "TESTFACT0123"
-    assert read_code("abc/1") == "abc/1"
-    assert read_nim(" el02000015-1 ") == "EL02000015-1"
-    for read, text in ((read_code, " - "), (read_code, "é"), (read_nim, "EL0200001"), (read_nim, "")):
+    assert numbers.read_code(" TEST-FACT 0123 ") == "TESTFACT0123"
+    assert numbers.read_code("abc/1") == "abc/1"
+    assert numbers.read_nim(" el02000015-1 ") == "EL02000015-1"
+    for read, text in (
+        (numbers.read_code, " - "),
+        (numbers.read_code, "é"),
+        (numbers.read_nim, "EL0200001"),
+        (numbers.read_nim, ""),
+    ):
         with pytest.raises(Nonsense):
             read(text)
 
@@ -105,7 +100,7 @@ def test_codes_and_nims() -> None:
 def test_nonsense_shows_little_of_what_came() -> None:
     """A log line stays short, and holds no more than forty characters of the answer."""
     with pytest.raises(Nonsense) as nonsense:
-        read_counter("x" * 200, "TC")
+        numbers.read_counter("x" * 200, "TC")
     assert str(nonsense.value) == f"TC cannot be read: {'x' * 40 + '…'!r}"
 
 
@@ -115,16 +110,20 @@ def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
     def anything(*_: object) -> bool:
         return True
 
-    assert Rejoining(3, anything, anything).read(["15000", "00", "0", "2288", "14"]) == [1_500_000, 0, 228_814]
-    assert Rejoining(3, anything, anything).read(["15", "000", "0", "1", "234", "567"]) == [1_500_000, 0, 123_456_700]
-    assert Rejoining(2, anything, anything).read(["15000", "00", "7"]) == [1_500_000, 700]
-    assert Rejoining(3, anything, anything, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
-    assert Rejoining(2, anything, anything).read(["15000", "00", "0", "0", "NEUF"]) == [1_500_000, 0]
-    assert Rejoining(4, anything, anything).read(["1", "2"]) is None
+    assert numbers.Rejoining(3, anything, anything).read(["15000", "00", "0", "2288", "14"]) == [1_500_000, 0, 228_814]
+    assert numbers.Rejoining(3, anything, anything).read(["15", "000", "0", "1", "234", "567"]) == [
+        1_500_000,
+        0,
+        123_456_700,
+    ]
+    assert numbers.Rejoining(2, anything, anything).read(["15000", "00", "7"]) == [1_500_000, 700]
+    assert numbers.Rejoining(3, anything, anything, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
+    assert numbers.Rejoining(2, anything, anything).read(["15000", "00", "0", "0", "NEUF"]) == [1_500_000, 0]
+    assert numbers.Rejoining(4, anything, anything).read(["1", "2"]) is None
 
 
 def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
     """Two hundred pieces with ways without number, none of which fits."""
     began = time.perf_counter()
-    assert Rejoining(60, lambda *_: True, lambda _: False).read(["10"] * 106) is None
+    assert numbers.Rejoining(60, lambda *_: True, lambda _: False).read(["10"] * 106) is None
     assert time.perf_counter() - began < 2

@@ -7,22 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.line.commands import EACH
 
-from bridge.commands import (
-    AddComment,
-    AddItem,
-    CancelInvoice,
-    CloseInvoice,
-    Command,
-    OpenInvoice,
-    Pay,
-    ReadServerLink,
-    ReadState,
-    ReadSubtotal,
-    ReadTaxpayer,
-    SetCustomer,
-    understand,
-)
+from bridge.commands import CancelInvoice, understand
 from bridge.errors import Refused
 from bridge.frame import Decoder, Reply, Request, encode
 from bridge.recording.masking import masked
@@ -33,18 +20,6 @@ from simulator.machine.options import Options
 
 FOLDER = Path(__file__).parents[3] / "recordings"
 RECORDINGS = sorted(FOLDER.glob("*.rec"))
-COMMANDS: dict[int, Command] = {
-    0xC1: ReadState(),
-    0xC2: ReadServerLink(),
-    0x2B: ReadTaxpayer(0),
-    0xC3: SetCustomer(),
-    0xC0: OpenInvoice("FV", "1", "", "TTC", "1", "1", ""),
-    0x31: AddItem("", "B", 0, 1, 1, 1),
-    0x33: ReadSubtotal(),
-    0x35: Pay("E", 1),
-    0x36: AddComment("A", ""),
-    0x38: CloseInvoice(1),
-}
 
 
 def answered(recording: Path) -> Iterator[tuple[Exchange, Reply]]:
@@ -99,7 +74,7 @@ def test_the_driver_understands_it(recording) -> None:
     count = 0
     for exchange, reply in answered(recording):
         try:
-            command = CancelInvoice() if exchange.is_cancel else COMMANDS[exchange.request.cmd]
+            command = CancelInvoice() if exchange.is_cancel else EACH[exchange.request.cmd]
             understand(command, reply.data)
         except Refused:
             assert reply.data.startswith(b"E:")
