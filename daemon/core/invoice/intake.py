@@ -18,7 +18,7 @@ from daemon.core.invoice.invoice import CREDITS, SALES, Comment, Customer, Invoi
 from daemon.core.invoice.items import Line, read_item
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
 from daemon.core.invoice.taxes import PSVB_RATES, psvb, tax_lines
-from daemon.core.invoice.unknown import refusals_of, unknown_fields, warnings_of
+from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of
 from daemon.core.money import MAX_AMOUNT, scaled
 from daemon.language import Text, sentence
 
@@ -72,11 +72,13 @@ def read_invoice(
     paid = read_payments(fields)
     group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
     unknown = unknown_fields(body, credit=credit)
-    if strict:
-        errors += refusals_of(unknown)
-    if errors:
-        raise InvalidRequest(errors)
-    invoice = _complete(head, mode, lines, paid, group)
+    told = refusals_of(unknown if strict else misspelt(unknown))
+    if errors or (strict and told):
+        raise InvalidRequest([*errors, *told])
+    try:
+        invoice = _complete(head, mode, lines, paid, group)
+    except InvalidRequest as refused:
+        raise InvalidRequest([*refused.errors, *told]) from None
     if not unknown:
         return invoice
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, *warnings_of(unknown)))

@@ -91,6 +91,11 @@ def refusals_of(unknown: tuple[Unknown, ...]) -> list[FieldError]:
     return [FieldError(each.field, sentence(each)) for each in unknown[:MOST_TOLD]]
 
 
+def misspelt(unknown: tuple[Unknown, ...]) -> tuple[Unknown, ...]:
+    """Those that were probably meant to be something: told with what was refused for want of it."""
+    return tuple(each for each in unknown if each.near)
+
+
 def sentence(unknown: Unknown) -> str:
     if unknown.near:
         return Text("is not a known field; did you mean {near}?", near=unknown.near)
@@ -131,13 +136,16 @@ def _strange(
 
 
 def _near(name: str, known: Known, meant: Mapping[str, str]) -> str:
-    """The known field that is written alike but for case and underscores, or is often meant, or has nearly the same letters."""
+    """The known field that is written alike but for case and underscores, or is often meant, or has the same letters, or nearly."""
     plain = _plain(name)
     alike = {_plain(field): field for field in sorted(known)}
     if plain in alike:
         return alike[plain]
     if plain in meant:
         return meant[plain]
+    mixed_up = [field for field in alike if sorted(field) == sorted(plain)]
+    if mixed_up:
+        return alike[mixed_up[0]]
     best = difflib.get_close_matches(plain[:LONGEST_NAME], alike, n=1, cutoff=0.7)
     return alike[best[0]] if best else ""
 

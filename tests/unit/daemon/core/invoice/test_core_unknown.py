@@ -1,11 +1,12 @@
 """Fields that nobody reads, anywhere in a body (decision 27)."""
 
 import copy
+import re
 from decimal import Decimal
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.core_samples import body, credit_body, item, read, record
 
@@ -90,6 +91,63 @@ def test_any_extra_field_anywhere_is_told_and_changes_nothing_else(place, name, 
         read(request, strict=True)
     (error,) = refused.value.errors
     assert error.field.endswith(name[:LONGEST_NAME] + ("…" if len(name) > LONGEST_NAME else ""))
+
+
+def misspelt(draw, name):
+    """As people mistype: two letters changed about, one left out or doubled, another case, underscores."""
+    at = draw(st.integers(0, len(name) - 2))
+    return draw(
+        st.sampled_from(
+            [
+                name[:at] + name[at + 1] + name[at] + name[at + 2 :],
+                name[:at] + name[at + 1 :],
+                name[: at + 1] + name[at:],
+                name.upper(),
+                name.capitalize(),
+                re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", name),
+                re.sub(r"([A-Z])", lambda found: f"-{found[1].lower()}", name),
+            ]
+        )
+    )
+
+
+@given(place=st.sampled_from(PLACES), data=st.data())
+def test_any_misspelt_field_anywhere_is_told(place, data):
+    """Whichever known field is misspelt, and wherever: a warning with its path where the sale goes through without it, and beside what it is
+    refused for where it does not; under `strict` it is always refused."""
+    request = sale()
+    at = request
+    for step in place:
+        at = at[step]
+    kind = next(iter(place), "")
+    name = data.draw(st.sampled_from(sorted(at)))
+    wrong = misspelt(data.draw, name)
+    assume(wrong not in FIELDS[kind])
+    at[wrong] = at.pop(name)
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+    path = f"{path}.{wrong}" if path else wrong
+    try:
+        found = [warn.message.partition(":")[0] for warn in read(request).warnings if warn.code == "UNKNOWN_FIELD"]
+    except InvalidRequest as refused:
+        found = [error.field for error in refused.errors if "is not a known field" in error.message]
+    assert found == [path]
+    with pytest.raises(InvalidRequest) as refused:
+        read(request, strict=True)
+    assert path in [error.field for error in refused.value.errors]
+
+
+def test_what_is_missing_is_told_with_what_was_written_instead():
+    """`payment` for `payments`, `qty` for `quantity`: the refusal names the field that was meant, and no other one."""
+    request = sale(remarque="x")
+    request["payment"] = request.pop("payments")
+    request["items"][0]["qty"] = 2
+    with pytest.raises(InvalidRequest) as refused:
+        read(request)
+    assert [(error.field, str(error.message)) for error in refused.value.errors] == [
+        ("payments", "is required"),
+        ("payment", "is not a known field; did you mean payments?"),
+        ("items[0].qty", "is not a known field; did you mean items[0].quantity?"),
+    ]
 
 
 def test_strict_takes_what_is_known():
