@@ -1,17 +1,20 @@
-"""A region's boxes in a process of their own: closures chained and signed as boxes make them, sent until the stream has them.
+"""A region's boxes in a process of their own: closures chained and signed as boxes make them, each by its own processor in its own evening, so
+before the clock starts; then sent until the stream has them.
 
-`python -m bench.fleet.boxes TASK`: the task is JSON."""
+`python -m bench.fleet.boxes TASK`: the task is JSON; says "ready", sends when it is told to, and says what it has sent and by how much work."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import nats.errors
 from support.hq.paper_box import PaperBox
 from support.receivers.nats_server import NatsSite
@@ -30,11 +33,35 @@ def left_out(seed: int, number: int, days: int, permille: int) -> list[int]:
     return [z for z in range(1, days) if chance.random() * 1000 < permille]
 
 
+class Ready(msgspec.Struct, frozen=True, array_like=True):
+    nim: str
+    headers: dict[str, str]
+    body: bytes
+
+
 class Region:
     def __init__(self, task: dict[str, Any]) -> None:
         self._task = task
         self._boxes = {number: PaperBox(nim_of(number)) for number in range(task["first"], task["end"])}
-        self._sent = 0
+        self._days: list[tuple[int, int]] = []
+        self._file = Path(task["spool"])
+
+    def prepare(self) -> None:
+        """Into a file: a month of ten thousand boxes is more than a process should hold."""
+        with self._file.open("wb") as file:
+            for day in range(1, self._task["days"] + 1):
+                found = [self._close(number, day) for number in self._boxes]
+                written = file.write(msgspec.msgpack.encode([ready for ready in found if ready is not None]))
+                self._days.append((file.tell() - written, written))
+
+    def _close(self, number: int, day: int) -> Ready | None:
+        task, box = self._task, self._boxes[number]
+        closure = box.close(sales=1 + (number + day) % 9)
+        box.closures = [closure]
+        if day in left_out(task["seed"], number, task["days"], task["permille"]):
+            return None
+        headers, body = box.sent(closure)
+        return Ready(box.nim, {**headers, "Nats-Msg-Id": closure.report_id}, body)
 
     async def run(self) -> int:
         """How many closures were acknowledged."""
@@ -44,22 +71,19 @@ class Region:
         options = {"allow_reconnect": True, "max_reconnect_attempts": -1, "reconnect_time_wait": 0.2}
         client = await site.connect(self._task["urls"], Path(self._task["key"]), **options)
         limit = asyncio.Semaphore(AT_ONCE)
-        for day in range(1, self._task["days"] + 1):
-            await asyncio.gather(*(self._close(client, number, day, limit) for number in self._boxes))
+        sent = 0
+        with self._file.open("rb") as file:
+            for start, size in self._days:
+                file.seek(start)
+                closures = msgspec.msgpack.decode(file.read(size), type=list[Ready])
+                await asyncio.gather(*(self._deliver(client, closure, limit) for closure in closures))
+                sent += len(closures)
         await client.close()
-        return self._sent
+        return sent
 
-    async def _close(self, client: Any, number: int, day: int, limit: asyncio.Semaphore) -> None:
-        task, box = self._task, self._boxes[number]
-        closure = box.close(sales=1 + (number + day) % 9)
-        box.closures = [closure]
-        if day in left_out(task["seed"], number, task["days"], task["permille"]):
-            return
-        headers, body = box.sent(closure)
-        headers["Nats-Msg-Id"] = closure.report_id
+    async def _deliver(self, client: Any, closure: Ready, limit: asyncio.Semaphore) -> None:
         async with limit:
-            await self._send(client, f"mcf.{box.nim}.closure", body, headers)
-        self._sent += 1
+            await self._send(client, f"mcf.{closure.nim}.closure", closure.body, closure.headers)
 
     async def _send(self, client: Any, subject: str, body: bytes, headers: dict[str, str]) -> None:
         """As an outbox: again and again, under the same id."""
@@ -82,5 +106,18 @@ class Trusted:
         self.path = path
 
 
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    if task["cores"]:
+        os.sched_setaffinity(0, task["cores"])
+    region = Region(task)
+    region.prepare()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    before = time.process_time()
+    sent = asyncio.run(region.run())
+    print(json.dumps({"sent": sent, "cpu": time.process_time() - before}))
+
+
 if __name__ == "__main__":
-    print(asyncio.run(Region(json.loads(sys.argv[1])).run()))
+    main()

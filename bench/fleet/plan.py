@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
 import tempfile
 import time
@@ -44,6 +45,7 @@ class Plan:
     presences: int = 1000
     idle: float = 10.0
     rows: int = 0
+    cores: int = 0
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Result:
 async def run(plan: Plan, directory: Path) -> Result:
     """Everything that is not as it has to be is in `wrong`."""
     result = Result()
-    site = FleetSite(directory, plan.servers, plan.instances)
+    site = FleetSite(directory, plan.servers, plan.instances, plan.cores)
     try:
         await site.up()
         site.add_boxes(GROUPS * plan.boxes)
@@ -85,46 +87,66 @@ async def run(plan: Plan, directory: Path) -> Result:
 
 async def _outage(site: FleetSite, plan: Plan, result: Result) -> None:
     """Headquarters is away while all send; then it comes, and drains."""
-    began = time.monotonic()
-    sent = await _sent(_regions(site, plan, group=0))
-    result.publish_seconds = time.monotonic() - began
+    sent = await _sent(await _ready(site, plan, group=0))
+    result.publish_seconds = sent.seconds
     for instance in site.instances:
         instance.start()
     began = time.monotonic()
-    await until("drained", lambda: site.count() == sent, DEADLINE)
+    await until("drained", lambda: site.count() == sent.count, DEADLINE)
     result.drain_seconds = time.monotonic() - began
-    result.closures = result.drained = sent
+    result.closures = result.drained = sent.count
 
 
 async def _storm(site: FleetSite, plan: Plan, result: Result) -> None:
     """Other boxes send, and everything is killed in turn, headquarters, PostgreSQL and the leader of the stream."""
+    regions = await _ready(site, plan, group=1)
     killing = asyncio.create_task(_kill(site, plan, result))
-    result.closures += await _sent(_regions(site, plan, group=1))
+    result.closures += (await _sent(regions)).count
     await killing
     await until("taken", lambda: site.count() == result.closures, DEADLINE)
 
 
 async def _live(site: FleetSite, plan: Plan, result: Result) -> None:
     """Others again, and nobody is killed: this is the speed of all of it together."""
+    regions = await _ready(site, plan, group=2)
     before = cpu_of_all(site)
     began = time.monotonic()
-    result.live = await _sent(_regions(site, plan, group=2))
-    result.closures += result.live
+    sent = await _sent(regions)
+    result.live = sent.count
+    result.closures += sent.count
     await until("taken", lambda: site.count() == result.closures, DEADLINE)
     result.live_seconds = time.monotonic() - began
     result.cpu = {what: used - before[what] for what, used in cpu_of_all(site).items()}
+    result.cpu["boxes, which send what is ready"] = sent.cpu
 
 
-def _regions(site: FleetSite, plan: Plan, group: int) -> list[Popen[str]]:
+async def _ready(site: FleetSite, plan: Plan, group: int) -> list[Popen[str]]:
+    """Regions whose closures are made, and which have sent none."""
     first = group * plan.boxes
     ends = [first + plan.boxes * n // plan.regions for n in range(plan.regions + 1)]
     task = {"days": plan.days, "seed": plan.seed, "permille": plan.permille}
-    return [site.region(first=a, end=b, **task) for a, b in pairwise(ends)]
+    regions = [site.region(first=a, end=b, **task) for a, b in pairwise(ends)]
+    for region in regions:
+        assert region.stdout is not None
+        assert await asyncio.to_thread(region.stdout.readline) == "ready\n"
+    return regions
 
 
-async def _sent(regions: list[Popen[str]]) -> int:
-    counts = [await asyncio.to_thread(region.communicate) for region in regions]
-    return sum(int(out) for out, _ in counts)
+@dataclass
+class Sent:
+    count: int
+    cpu: float
+    seconds: float
+
+
+async def _sent(regions: list[Popen[str]]) -> Sent:
+    began = time.monotonic()
+    for region in regions:
+        assert region.stdin is not None
+        region.stdin.write("send\n")
+        region.stdin.flush()
+    said = [json.loads((await asyncio.to_thread(region.communicate))[0]) for region in regions]
+    return Sent(sum(one["sent"] for one in said), sum(one["cpu"] for one in said), time.monotonic() - began)
 
 
 async def _kill(site: FleetSite, plan: Plan, result: Result) -> None:
@@ -193,6 +215,12 @@ async def _ask(client: Any, box: PaperBox, z: int) -> None:
     await client.request(f"mcf.{box.nim}.ask", body, headers=headers, timeout=20)
 
 
+def _together(plan: Plan) -> str:
+    if plan.cores:
+        return f"cluster, headquarters and PostgreSQL together, on {plan.cores} cores"
+    return "boxes, cluster, headquarters and PostgreSQL together"
+
+
 def shown(plan: Plan, result: Result) -> str:
     rows = [
         (f"boxes × days, {GROUPS} times", f"{plan.boxes} × {plan.days}"),
@@ -203,7 +231,7 @@ def shown(plan: Plan, result: Result) -> str:
             f"{result.drained} in {result.drain_seconds:.1f} s, {result.drained / result.drain_seconds:.0f} a second",
         ),
         ("killed while others sent", ", ".join(result.kills) or "nobody"),
-        ("boxes, cluster, headquarters and PostgreSQL together", f"{result.live / result.live_seconds:.0f} a second"),
+        (_together(plan), f"{result.live / result.live_seconds:.0f} a second"),
         *(
             (f"of that, {what}", f"{1e6 * used / result.live:.0f} µs of a core a closure")
             for what, used in result.cpu.items()
@@ -222,6 +250,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in (("boxes", 10_000), ("days", 30), ("servers", 3), ("instances", 2), ("kills", 6), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument(
+        "--cores", type=int, default=0, help="all but the boxes on so many cores, the boxes on the others"
+    )
     parser.add_argument("--rows", type=int, default=0, help="closures that the page's first view is measured on")
     plan = Plan(**vars(parser.parse_args()))
     with tempfile.TemporaryDirectory(prefix="fleet-") as directory:

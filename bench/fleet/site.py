@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -29,7 +28,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class FleetSite:
-    def __init__(self, directory: Path, servers: int, instances: int) -> None:
+    def __init__(self, directory: Path, servers: int, instances: int, cores: int = 0) -> None:
+        self.elsewhere = kept_to(cores)
+        self._regions = 0
         self.nats = NatsSite(directory / "nats")
         # One key for all boxes of the bench: ten thousand of them stand for their regions' leaf nodes.
         for what in ("closure", "presence", "ask"):
@@ -89,12 +90,14 @@ class FleetSite:
         store.close()
 
     def region(self, **task: Any) -> Popen[str]:
-        """Boxes of one region begin to send."""
+        """Boxes of one region, ready to send; they begin when it is told to."""
         own = {"site": str(self.nats.directory), "ca": str(self.nats.authority.path), "key": str(self.nats.other_shop)}
-        task |= {**own, "urls": self.urls.split(",")}
+        self._regions += 1
+        spool = str(self.nats.directory / f"region-{self._regions}")
+        task |= {**own, "urls": self.urls.split(","), "spool": spool, "cores": self.elsewhere}
         command = [sys.executable, "-m", "bench.fleet.boxes", json.dumps(task)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
-        return Popen(command, stdout=PIPE, text=True, env=environment)
+        return Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment)
 
     def count(self) -> int:
         """0 while the database is away."""
@@ -147,11 +150,18 @@ async def connected(site: FleetSite, who: Path | None = None) -> Any:
     return await site.nats.connect(servers, who)
 
 
+def kept_to(cores: int) -> list[int]:
+    """This process and all that it starts from now on are kept to so many cores; the other ones, for the boxes. 0: nobody is kept."""
+    if not cores:
+        return []
+    own = sorted(os.sched_getaffinity(0))[:cores]
+    os.sched_setaffinity(0, own)
+    return [core for core in range(os.cpu_count() or 0) if core not in own]
+
+
 def cpu_of_all(site: FleetSite) -> dict[str, float]:
-    """Seconds of CPU so far of each part: of the boxes, those that have ended."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    """Seconds of CPU so far of each part but the boxes."""
     return {
-        "boxes": ended.ru_utime + ended.ru_stime,
         "cluster": sum(cpu_seconds(server.pid) for server in site.servers),
         "headquarters": sum(cpu_seconds(instance.pid) for instance in site.instances),
         "PostgreSQL": site.postgresql.cpu_seconds(cpu_seconds),
