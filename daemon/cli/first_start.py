@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from daemon import notify
 from daemon.app.page.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
 from daemon.app.page.probing import probed
 from daemon.cli.failures import Failure, Unavailable
@@ -25,6 +26,7 @@ from daemon.cli.output import say, warn
 from daemon.cli.setup_work import Wanted, authority, set_up
 from daemon.core.errors import InvalidRequest, McfdError
 from daemon.core.passwords import hash_password
+from daemon.files import write_whole
 from daemon.language import Language, Text, ambient, tr
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Settings, SettingsError
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
 BOOTED = Path("/run/systemd/system")
+LINK = Path("/run/mcfd-first-start/link")
+"""Of the page that systemd/first-start-mcfd.service serves; there as long as it does."""
+LOOPBACK = "127.0.0.1"
 CODE_BYTES = 5
 """Forty bits, guessed five times a minute at the most."""
 TEXTS = {
@@ -47,19 +52,50 @@ TEXTS = {
 
 def serve(wanted: Wanted, place: Path, address: str) -> int:
     """Until the box is set up and mcfd runs in its place; where systemd is the one that starts it, it is asked to."""
+    host, port = _split(address, wanted.http_port)
+    if place == SERVICE_CONFIG and host == LOOPBACK and (served := _served_already()):
+        say(tr("Open this in a browser: {link}", link=served))
+        return 0
+    _serve(SetupInPage(wanted, place), host, port)
+    return _start(place)
+
+
+def hand_over(wanted: Wanted, folder: Path, address: str) -> int:
+    """As the package's unit (systemd/first-start-mcfd.service): the link is in a file that only the box's own people read, what the person
+    decided is left in `folder` for the unit to put in its place, and a box that is set up in another way meanwhile ends it."""
+    host, port = _split(address, wanted.http_port)
+    _serve(SetupInPage(wanted, folder / SERVICE_CONFIG.name), host, port, link_file=folder / LINK.name)
+    return 0
+
+
+def _serve(first: SetupInPage, host: str, port: int, *, link_file: Path | None = None) -> None:
     from daemon import logs
 
     logs.configure("warning", "auto")
-    host, port = _split(address, wanted.http_port)
-    first = SetupInPage(wanted, place)
     base = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    say(tr("Open this in a browser: {link}", link=link(base, first.code)))
-    say(tr("or {base} with the code {code}", base=base, code=first.code))
+    shown = link(base, first.code)
+
+    def listening() -> None:
+        """Nobody is told of a page that is not there yet."""
+        if link_file:
+            write_whole(link_file, f"{shown}\n".encode(), 0o600)
+            notify.ready()
+        say(tr("Open this in a browser: {link}", link=shown))
+        say(tr("or {base} with the code {code}", base=base, code=first.code))
+
+    is_over = SERVICE_CONFIG.exists if link_file else None
     try:
-        serve_first_start(first, host, port, first.left)
+        serve_first_start(first, host, port, first.left, listening=listening, is_over=is_over)
     except OSError as error:
         raise Unavailable(str(error)) from None
-    return _start(place)
+
+
+def _served_already() -> str:
+    """The link of the page that the package's unit serves; empty without one, or for who may not read it."""
+    try:
+        return LINK.read_text("utf-8").strip()
+    except OSError:
+        return ""
 
 
 class SetupInPage:

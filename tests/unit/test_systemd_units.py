@@ -20,8 +20,12 @@ def root(tmp_path: Path) -> Path:
     units = tmp_path / "lib/systemd/system"
     shutil.copytree(HOSTS_UNITS, units, symlinks=True)
     shutil.copytree(SYSTEMD, units, dirs_exist_ok=True)
-    ours = ("usr/bin/mcfd", "usr/bin/mcfd-hq", "usr/share/mcfd/upgrade", "usr/share/mcfd/finish-upgrade")
-    for command in (*ours, "usr/bin/systemd-tmpfiles", "bin/sh", "bin/mount", "bin/umount"):
+    ours = (
+        "usr/bin/mcfd",
+        "usr/bin/mcfd-hq",
+        *(f"usr/share/mcfd/{name}" for name in ("upgrade", "finish-upgrade", "finish-first-start")),
+    )
+    for command in (*ours, "usr/bin/systemd-tmpfiles", "usr/bin/systemctl", "bin/sh", "bin/mount", "bin/umount"):
         path = tmp_path / command
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#!/bin/sh\n")
@@ -39,7 +43,7 @@ def verify(root: Path, *units: str) -> str:
 
 def test_systemd_has_nothing_to_say_about_the_units(root: Path) -> None:
     """`systemd-analyze verify` prints nothing at all; its exit code alone would let a misspelt key pass."""
-    assert len(UNITS) == 10
+    assert len(UNITS) == 11
     assert verify(root, *UNITS) == ""
 
 
@@ -53,7 +57,13 @@ def test_a_misspelt_key_would_be_noticed(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("unit", "most"),
-    [("mcfd.service", 1.6), ("mcfd-hq.service", 1.3), ("mcfd-backup.service", 0.5), ("mcfd-verify.service", 0.5)],
+    [
+        ("mcfd.service", 1.6),
+        ("first-start-mcfd.service", 1.6),
+        ("mcfd-hq.service", 1.3),
+        ("mcfd-backup.service", 0.5),
+        ("mcfd-verify.service", 0.5),
+    ],
 )
 def test_exposure_stays_low(unit: str, most: float) -> None:
     """The daemon, which needs a tty and the network, scores at most 1.6; the jobs, which need neither, at most 0.5."""
@@ -73,8 +83,9 @@ def test_a_timer_starts_a_job_of_its_name(timer: str) -> None:
     assert timer.replace(".timer", ".service") in UNITS
 
 
-def test_the_line_is_allowed_by_number() -> None:
+@pytest.mark.parametrize("unit", ["mcfd.service", "first-start-mcfd.service"])
+def test_the_line_is_allowed_by_number(unit: str) -> None:
     """`char-ttyACM` would be ignored while the driver is not loaded; 166 and 188 are always understood. What would hide the tty is off."""
-    lines = (SYSTEMD / "mcfd.service").read_text().splitlines()
+    lines = (SYSTEMD / unit).read_text().splitlines()
     assert {"DevicePolicy=closed", "DeviceAllow=char-166 rw", "DeviceAllow=char-188 rw"} <= set(lines)
     assert not {"PrivateDevices=yes", "PrivateUsers=yes"} & set(lines)

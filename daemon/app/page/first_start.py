@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 
 import uvloop
 
@@ -18,15 +20,39 @@ LAST_ANSWER = 5.0
 """Seconds left to the answer that says that mcfd is starting."""
 
 
-def serve_first_start(first: FirstStart, host: str, port: int, left: asyncio.Event) -> None:
-    """Until `left` is set. OSError when the address cannot be had."""
-    uvloop.run(_serve(first, host, port, left))
+LOOK_SECONDS = 0.5
 
 
-async def _serve(first: FirstStart, host: str, port: int, left: asyncio.Event) -> None:
+def serve_first_start(
+    first: FirstStart,
+    host: str,
+    port: int,
+    left: asyncio.Event,
+    *,
+    listening: Callable[[], None],
+    is_over: Callable[[], bool] | None = None,
+) -> None:
+    """Until `left` is set, or `is_over` says that the box was set up in another way; `listening` is called when the page is there. OSError
+    when the address cannot be had."""
+    uvloop.run(_serve(first, host, port, left, listening, is_over))
+
+
+async def _serve(  # noqa: PLR0917  as above
+    first: FirstStart,
+    host: str,
+    port: int,
+    left: asyncio.Event,
+    listening: Callable[[], None],
+    is_over: Callable[[], bool] | None,
+) -> None:
     server = HttpServer(create_first_start(first), ServerConfig(host=host, port=port, grace=LAST_ANSWER))
     await server.start()
     try:
-        await left.wait()
+        listening()
+        while is_over is None or not is_over():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if is_over is None else LOOK_SECONDS):
+                    await left.wait()
+                    break
     finally:
         await server.stop()

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop
 
+LINK = "/run/mcfd-first-start/link"
+
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
@@ -93,7 +95,7 @@ def test_the_nightly_jobs_do_their_work(shop: Shop) -> None:
 
 
 def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
-    """Configuration, secrets, copies, user and program go. The ledger stays, root's own, and a new installation takes it up again."""
+    """Configuration, secrets, copies, user and program go. The ledger stays, root's own; a new installation is not in its way."""
     shop.sell()
     shop.unplug()
     said = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
@@ -126,7 +128,26 @@ def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
     assert shop.box.run("getent", "passwd", "mcfd", check=False).stdout == ""
 
     shop.box.install(shop.package)
+
+
+def test_a_box_without_configuration_is_set_up_in_its_browser(shop: Shop) -> None:
+    """It serves the first start by itself: on the box alone, not as root, to who has the code, which is root's to read and `mcfd setup --page`
+    shows again. What was decided becomes the configuration, the daemon takes its place, and the ledger that the purge had left goes on."""
+    unit = "first-start-mcfd.service"
+    process = shop.box.run("systemctl", "show", "--value", "--property=MainPID", unit).stdout.strip()
+    assert shop.box.run("stat", "-c", "%U", f"/proc/{process}").stdout == "mcfd\n"
+    assert shop.box.run("stat", "-c", "%U %a", LINK).stdout == "mcfd 600\n"
+    sockets = [line.split() for line in shop.box.run("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout.splitlines()]
+    assert [each[1] for each in sockets if each[1].endswith(":2120") and each[3] == "0A"] == [
+        "0100007F:2120"
+    ]  # 127.0.0.1:8480
+    link = shop.box.run("cat", LINK).stdout.strip()
+    assert link in shop.box.run("mcfd", "setup", "--page").stdout
     shop.plug_in()
-    shop.set_up()
-    shop.box.run("systemctl", "start", "mcfd.service")
+    shop.set_up_in_browser(link)
+    assert shop.box.run("stat", "-c", "%U %G %a", "/etc/mcfd/mcfd.toml").stdout == "root mcfd 640\n"
+    assert shop.box.run("systemctl", "is-active", "mcfd.service", unit, check=False).stdout.split() == [
+        "active",
+        "inactive",
+    ]
     shop.assert_nothing_is_lost()

@@ -118,6 +118,18 @@ def test_what_only_builds_or_tests_is_left_out(tree: Path) -> None:
         }
 
 
+def test_what_a_page_is_made_of_is_there(tree: Path) -> None:
+    """Templates, styles, scripts, SQL and texts, all that git has of them: without one a screen is an error on the box, and nowhere else."""
+    listed = run_git("ls-files", "bridge", "daemon", "exchange", "pagekit", "simulator")
+    wanted = {name for name in listed if Path(name).suffix not in {".py", ".po", ".typed"}}
+    assert len([name for name in wanted if "/templates/" in name or "/static/" in name]) > 30
+    assert {name for name in wanted if not (tree / LIB / name).is_file()} == set()
+
+
+def run_git(*words: str) -> list[str]:
+    return subprocess.run(["git", *words], cwd=TREE, check=True, text=True, capture_output=True).stdout.split()
+
+
 def test_every_heavy_library_has_its_reason(tree: Path) -> None:
     """Half a megabyte is asked for by name in packaging/README.md, with the reason; nothing is named that is not there."""
     sizes = {
@@ -173,6 +185,7 @@ def test_the_scripts_are_sound() -> None:
         TREE / "packaging/box/mcfd.rtupdate",
         TREE / "packaging/box/upgrade",
         TREE / "packaging/box/finish-upgrade",
+        TREE / "packaging/box/finish-first-start",
     ]
     done = subprocess.run(["shellcheck", *scripts], text=True, capture_output=True, check=False)
     assert done.stdout == ""

@@ -44,6 +44,23 @@ except OSError as error:  # nobody listens: the daemon is down or on its way
 print(answer.status)
 print(answer.read().decode())
 """
+FIRST_START = """
+import http.cookiejar, re, sys, urllib.parse, urllib.request
+link, place, nim = sys.argv[1:]
+base = link.partition("/ui/")[0]
+browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+browser.addheaders = [("Origin", base)]
+def ask(path, **form):
+    body = urllib.parse.urlencode(form).encode() or None
+    return browser.open(urllib.parse.urljoin(base, path), body, timeout=60).read().decode()
+assert "name=\\"code\\"" in ask("/")
+ask(link)
+assert nim in ask("/ui/setup?look=1&place=" + urllib.parse.quote(place))
+wish = {"nim." + nim: "1", "network": "local", "isf": "1", "till": "Caisse 1", "name": "issa", "password": "orange-bleu-42"}
+print(re.search(r'data-testid="new-key">([^<]+)<', ask("/ui/setup", **wish))[1])
+ask("/ui/setup/start", now="1")
+"""
+"""What a person does in the page of a box that is not set up yet: the code, the machine, the till, a name, and start."""
 UPSTREAM = """
 [upstream]
 kind = "https"
@@ -168,6 +185,11 @@ class Shop:
         (found,) = json.loads(said)["machines"]
         assert (found["nim"], found["ifu"], found["port"]) == (NIM, "00084440Y", "/run/machine/line")
         self.key = found["key"]
+
+    def set_up_in_browser(self, link: str) -> None:
+        """By the page that a box without a configuration serves; over once the daemon has taken its place."""
+        self.key = self.box.run("python3", "-c", FIRST_START, link, "/run/machine/line", NIM).stdout.strip()
+        self.until(lambda: self.call("GET", "/reports/x"), lambda found: found[0] == 200)
 
     def plug_in(self) -> None:
         self.box.run("systemctl", "start", "machine.service")

@@ -96,12 +96,17 @@ def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | N
     metavar=tr("[ADDRESS]"),
     help=tr("Set it up in a browser instead: at this address of the box, or, without one, on the box alone."),
 )
+@click.option("--hand-over", type=click.Path(path_type=Path), hidden=True)
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
 @click.option("--force", is_flag=True, help=tr("Replace a configuration that exists; the old one is kept beside it."))
 @json_option
 def command(**flags: Any) -> int:
-    page = flags.pop("page")
+    page, folder = flags.pop("page"), flags.pop("hand_over")
     wanted = Wanted(**flags)
+    if page and folder:
+        from daemon.cli.first_start import hand_over
+
+        return hand_over(wanted, folder, page)
     if page:
         from daemon.cli.first_start import serve
 
