@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from daemon import notify
 from daemon.app.page.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
 from daemon.app.page.probing import probed
 from daemon.cli.failures import Failure, Unavailable
@@ -79,7 +78,6 @@ def _serve(first: SetupInPage, host: str, port: int, *, link_file: Path | None =
         """Nobody is told of a page that is not there yet."""
         if link_file:
             write_whole(link_file, f"{shown}\n".encode(), 0o600)
-            notify.ready()
         say(tr("Open this in a browser: {link}", link=shown))
         say(tr("or {base} with the code {code}", base=base, code=first.code))
 

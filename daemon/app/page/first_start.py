@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import uvloop
 
+from daemon import notify
 from daemon.api.http.server import HttpServer, ServerConfig
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.first_start import FirstStart, FoundPort, Made, Probed, Wish
@@ -49,6 +50,7 @@ async def _serve(  # noqa: PLR0917  as above
     await server.start()
     try:
         listening()
+        notify.ready()
         while is_over is None or not is_over():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if is_over is None else LOOK_SECONDS):
