@@ -8,7 +8,6 @@ a lone separator are thousands. Money is read in hundredths of a franc, and rate
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
 
 from bridge.errors import Nonsense
 
@@ -20,23 +19,7 @@ _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]{0,9}))?")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*")
 _COUNTER_MOST = 18
 
-_TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})T?(\d{2}):?(\d{2})(?::?(\d{2})(?:\.\d+)?Z?)?")
-_DAY_FIRST = re.compile(r"(\d{2})[-/.](\d{2})[-/.](\d{4})T?(\d{2}):?(\d{2})(?::?(\d{2}))?")
-_IN_TIMES = re.compile(r"[\s/.]")
-_NIM = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,9})?")
-_IN_CODES = re.compile(r"[\s-]+")
-_CODE = re.compile(r"[!-~]{1,64}")
 _SHOWN = 40
-
-_WHOLE_PART = re.compile(r"0|[1-9][0-9]{0,14}")
-_CENTS = re.compile(r"[0-9]{2}")
-_NO_CENTS = re.compile(r"00")
-_LEAD = re.compile(r"[1-9][0-9]{0,2}")
-_NOTHING = re.compile(r"(?!)")
-_THREE = re.compile(r"[0-9]{3}(?:\.[0-9]{1,2})?")
-_GROUPS_MOST = 5
-_STEPS_MOST = 5000
-_UNKNOWN_MOST = 4
 
 
 def read_counter(text: str, what: str) -> int:
@@ -91,6 +74,11 @@ def _with_point(text: str) -> str:
     return f"{whole}.{decimals}"
 
 
+_TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})T?(\d{2}):?(\d{2})(?::?(\d{2})(?:\.\d+)?Z?)?")
+_DAY_FIRST = re.compile(r"(\d{2})[-/.](\d{2})[-/.](\d{4})T?(\d{2}):?(\d{2})(?::?(\d{2}))?")
+_IN_TIMES = re.compile(r"[\s/.]")
+
+
 def read_time(text: str, what: str) -> str:
     """14 digits; also of `2026-07-31 09:30:00`, `31/07/2026 09:30` and the like."""
     compact = text.strip()
@@ -110,6 +98,11 @@ def read_time_if_any(text: str) -> str:
         return read_time(text, "")
     except Nonsense:
         return ""
+
+
+_NIM = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,9})?")
+_IN_CODES = re.compile(r"[\s-]+")
+_CODE = re.compile(r"[!-~]{1,64}")
 
 
 def read_code(text: str) -> str:
@@ -132,77 +125,3 @@ def read_nim(text: str) -> str:
 def nonsense(what: str, text: str) -> Nonsense:
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return Nonsense(f"{what} cannot be read: {shown!r}")
-
-
-class Rejoining:
-    """Numbers of a list that were cut in two by their own comma, as `15000,00` or `15,000` between other commas.
-
-    `may_be` looks at one number with its place, as soon as it is put together; `fits` at all `count` of them. `whole`: no
-    other cents than `00` are put together, and no thousands."""
-
-    def __init__(
-        self,
-        count: int,
-        may_be: Callable[[int, int], bool],
-        fits: Callable[[list[int]], bool],
-        *,
-        whole: bool = False,
-    ) -> None:
-        self._count = count
-        self._cents = _NO_CENTS if whole else _CENTS
-        self._lead = _NOTHING if whole else _LEAD
-        self._may_be = may_be
-        self._fits = fits
-        self._steps = _STEPS_MOST
-
-    def read(self, pieces: Sequence[str]) -> list[int] | None:
-        """The numbers, in hundredths; a few pieces at the end may be something else. None when no way to put the others together gives
-        such numbers, or none is found soon."""
-        ends = range(len(pieces), max(self._count, len(pieces) - _UNKNOWN_MOST) - 1, -1)
-        return next((found for end in ends if (found := self._arrange(pieces[:end], 0, [])) is not None), None)
-
-    def _arrange(self, pieces: Sequence[str], at: int, numbers: list[int]) -> list[int] | None:
-        self._steps -= 1
-        left = self._count - len(numbers)
-        if not left:
-            return numbers if at == len(pieces) and self._fits(numbers) else None
-        if len(pieces) - at < left or self._steps < 0:
-            return None
-        for size, value in self._numbers_at(pieces, at):
-            if self._may_be(len(numbers), value):
-                found = self._arrange(pieces, at + size, [*numbers, value])
-                if found is not None:
-                    return found
-        return None
-
-    def _numbers_at(self, pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
-        """How many pieces, and the number that they are, in the order in which to try them: a zero stands alone if it can, any
-        other piece takes what may be its decimals or its thousands."""
-        first, after = pieces[at], pieces[at + 1] if at + 1 < len(pieces) else ""
-        alone = _alone(first)
-        if alone == 0:
-            yield 1, 0
-        if _WHOLE_PART.fullmatch(first) and self._cents.fullmatch(after):
-            yield 2, int(first) * 100 + int(after)
-        if self._lead.fullmatch(first) and _THREE.fullmatch(after):
-            yield from _thousands(pieces, at)
-        if alone:
-            yield 1, alone
-
-
-def _thousands(pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
-    end = at + 1
-    while end < len(pieces) and _THREE.fullmatch(pieces[end]) and "." not in pieces[end - 1]:
-        end += 1
-    for stop in range(min(end, at + _GROUPS_MOST), at + 1, -1):
-        yield stop - at, read_hundredths("".join(pieces[at:stop]), "a number")
-
-
-def _alone(piece: str) -> int | None:
-    """A zero with two digits is taken for somebody's decimals."""
-    if _CENTS.fullmatch(piece) and piece.startswith("0"):
-        return None
-    try:
-        return read_hundredths(piece, "a number")
-    except Nonsense:
-        return None

@@ -9,7 +9,6 @@ from typing import Self
 from bridge.errors import Nonsense
 from bridge.fields import GROUPS, unescape
 from bridge.replies.numbers import (
-    Rejoining,
     francs,
     read_code,
     read_counter,
@@ -18,6 +17,7 @@ from bridge.replies.numbers import (
     read_nim,
     read_time_if_any,
 )
+from bridge.replies.rejoining import Rejoining
 
 _EACH = len(GROUPS)
 _STATE_FIELDS = 6

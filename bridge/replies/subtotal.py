@@ -8,7 +8,8 @@ from typing import Self
 
 from bridge.errors import Nonsense
 from bridge.fields import GROUPS
-from bridge.replies.numbers import Rejoining, nonsense, read_hundredths
+from bridge.replies.numbers import nonsense, read_hundredths
+from bridge.replies.rejoining import Rejoining
 
 _EACH = len(GROUPS)
 _SUBTOTAL_LEAST = 1 + 2 * _EACH

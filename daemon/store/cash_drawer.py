@@ -16,13 +16,7 @@ from daemon.store.tables.book import attempts, cash, entries
 
 class CashDrawer(LedgerAccess):
     async def move_cash(
-        self,
-        book: Book,
-        move: CashMove,
-        *,
-        at: int,
-        answer: Callable[[Placed], bytes],
-        call: Call = NOBODY,
+        self, book: Book, move: CashMove, *, at: int, answer: Callable[[Placed], bytes], call: Call = NOBODY
     ) -> bytes:
         def job(connection: sqlite3.Connection) -> bytes:
             placed = entries.append(connection, book, move, at)

@@ -153,13 +153,7 @@ class Ledger(CashDrawer):
         return self._snapshot(lambda connection: totals.read_totals(connection, book.id).aggregate())
 
     async def close_period(
-        self,
-        book: Book,
-        *,
-        counters: FiscalCounters,
-        unexplained: int,
-        at: int,
-        call: Call = NOBODY,
+        self, book: Book, *, counters: FiscalCounters, unexplained: int, at: int, call: Call = NOBODY
     ) -> Closure:
         """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
         water, name = self._open.high_water, ""

@@ -136,13 +136,7 @@ class Totals(Protocol):
         ...
 
     async def close_period(
-        self,
-        book: Book,
-        *,
-        counters: FiscalCounters,
-        unexplained: int,
-        at: int,
-        call: Call = NOBODY,
+        self, book: Book, *, counters: FiscalCounters, unexplained: int, at: int, call: Call = NOBODY
     ) -> Closure:
         """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
         ...
@@ -170,13 +164,7 @@ class CashDrawer(Protocol):
     """Cash put into the drawer and taken out; entries of the book, durable as in `Attempts`."""
 
     async def move_cash(
-        self,
-        book: Book,
-        move: CashMove,
-        *,
-        at: int,
-        answer: Callable[[Placed], bytes],
-        call: Call = NOBODY,
+        self, book: Book, move: CashMove, *, at: int, answer: Callable[[Placed], bytes], call: Call = NOBODY
     ) -> bytes:
         """Entry, audit and what the Idempotency-Key stands for, in one transaction; what `answer` makes of the entry."""
         ...

@@ -10,7 +10,7 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -44,7 +44,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """where the configuration was"""
 
 
-class Belonging(msgspec.Struct, frozen=True):
+class Belonging(NamedTuple):
     """A file of the box."""
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, delete, select
@@ -29,7 +30,7 @@ class Counted(msgspec.Struct, frozen=True):
     count: int
 
 
-class Sample(msgspec.Struct, frozen=True):
+class Sample(NamedTuple):
     """The beginning of one of them."""
 
     id: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from typing import NamedTuple
 
-import msgspec
 from sqlalchemy import delete, select, update
 
 from headquarters.store import tables
@@ -18,14 +18,14 @@ IDLE = 12 * 3_600_000
 TOUCH = 60_000
 
 
-class Person(msgspec.Struct, frozen=True):
+class Person(NamedTuple):
     name: str
     role: str
     """of `ROLES`"""
     disabled: bool
 
 
-class ApiKey(msgspec.Struct, frozen=True):
+class ApiKey(NamedTuple):
     id: str
     role: str
     label: str

@@ -32,21 +32,14 @@ _UNESCAPES = {code: char for char, code in _ESCAPES.items()}
 _ESCAPED = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _RAW_SPECIAL = re.compile(r"[\t\n,<>&]")
 
-_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
-_TAXED = re.compile(r"(LOCBIE|LOCSER|IMPBIE|IMPSER),([A-P])([0-9.]{1,5})%([0-9.]{1,15})")
-_PRICED = re.compile(r"([0-9.]{1,16})(?:\*([0-9.]{1,16}))?(?:;T([0-9.]{1,16}),([0-9.]{1,16})(?:,([^\t]*))?)?")
-_REFERENCE = re.compile(r"RRR|([A-Z]{2}[0-9]{8})(?:-[0-9]{1,4})?-([0-9]{1,9})")
-
 
 class Customer(msgspec.Struct, frozen=True):
     type: str = "CC"
     ifu: str = ""
     """needed, with `name`, for PM and PC"""
     name: str = ""
-    address: str = ""
-    phone: str = ""
-    email: str = ""
-    rccm: str = ""
+    contact: tuple[str, ...] = ()
+    """address, phone, e-mail, trade register: kept as they came"""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -115,6 +108,9 @@ def decode(data: bytes) -> str:
         raise bad_syntax("Not UTF-8") from None
 
 
+_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
+
+
 def parse_number(text: str, places: int) -> int:
     """`1.5` with two places is 150; more decimals than places are refused."""
     match = _NUMBER.fullmatch(text)
@@ -139,7 +135,7 @@ def parse_customer(data: bytes) -> Customer:
     fields = [unescape(field) for field in decode(data).split(",")]
     if len(fields) != _CUSTOMER_FIELDS:
         raise bad_syntax("Customer fields")
-    customer = Customer(*fields)
+    customer = Customer(fields[0], fields[1], fields[2], tuple(fields[3:]))
     if customer.type not in CUSTOMER_TYPES:
         raise bad_syntax("Customer type")
     if customer.type in ("PM", "PC") and not (customer.ifu and customer.name):
@@ -164,6 +160,9 @@ def parse_opening(data: bytes) -> Opening:
     return opening
 
 
+_REFERENCE = re.compile(r"RRR|([A-Z]{2}[0-9]{8})(?:-[0-9]{1,4})?-([0-9]{1,9})")
+
+
 def _check_opening(opening: Opening) -> None:
     if opening.price_mode not in ("TTC", "HT"):
         raise bad_syntax("Price mode")
@@ -182,6 +181,10 @@ def parse_reference(reference: str) -> tuple[str, int] | None:
     """The machine (without suffix) and the FVC that a credit note refers to; None for a rebate over many (`RRR`)."""
     match = _REFERENCE.fullmatch(reference)
     return (match[1], int(match[2])) if match and match[1] else None
+
+
+_TAXED = re.compile(r"(LOCBIE|LOCSER|IMPBIE|IMPSER),([A-P])([0-9.]{1,5})%([0-9.]{1,15})")
+_PRICED = re.compile(r"([0-9.]{1,16})(?:\*([0-9.]{1,16}))?(?:;T([0-9.]{1,16}),([0-9.]{1,16})(?:,([^\t]*))?)?")
 
 
 def parse_line(data: bytes) -> Line:

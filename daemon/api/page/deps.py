@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True):
     nim: str = ""
 
 
-class Copy(msgspec.Struct, frozen=True):
+class Copy(NamedTuple):
     """A backup that is there."""
 
     name: str
@@ -42,7 +42,7 @@ class Copy(msgspec.Struct, frozen=True):
     """bytes"""
 
 
-class LogLine(msgspec.Struct, frozen=True):
+class LogLine(NamedTuple):
     """An event of the log in words."""
 
     at: int

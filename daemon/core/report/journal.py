@@ -42,14 +42,17 @@ class Page(msgspec.Struct, frozen=True):
     part: str = ""
 
 
-class RequestCustomer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    client_type: str
-    ifu: str = ""
-    name: str = ""
-    address: str = ""
-    phone: str = ""
-    email: str = ""
-    rccm: str = ""
+# Kept as arrays in the ledger, shown by the names of their fields. (A docstring here would be in the OpenAPI document.)
+class RequestCustomer(Customer, frozen=True, array_like=False, rename="camel", omit_defaults=True):
+    client_type: str  # type: ignore[assignment]  # also when it is the usual one
+
+
+class RequestPayment(Payment, frozen=True, array_like=False):
+    pass
+
+
+class RequestComment(Comment, frozen=True, array_like=False):
+    pass
 
 
 class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -69,15 +72,6 @@ class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     unit: str = ""
     discount: int = 0
     original_price: Exact | msgspec.UnsetType = msgspec.UNSET
-
-
-# Kept as arrays in the ledger, shown by the names of their fields. (A docstring here would be in the OpenAPI document.)
-class RequestPayment(Payment, frozen=True, array_like=False):
-    pass
-
-
-class RequestComment(Comment, frozen=True, array_like=False):
-    pass
 
 
 class CertifyRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -189,10 +183,10 @@ def certify_request(invoice: Invoice) -> CertifyRequest:
         invoice_number=invoice.number,
         invoice_type=invoice.type,
         price_mode=invoice.price_mode,
+        customer=_customer(invoice.customer),
         operator_id=invoice.operator_id,
         operator_name=invoice.operator_name,
         isf=invoice.isf,
-        customer=_customer(invoice.customer),
         items=tuple(_item(item) for item in invoice.items),
         payments=tuple(RequestPayment(payment.method, payment.amount) for payment in invoice.payments),
         comments=tuple(RequestComment(comment.label, comment.text) for comment in invoice.comments),

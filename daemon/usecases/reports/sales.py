@@ -24,15 +24,15 @@ KEPT_HOURS = 24 * 7 * 3
 class Sales(msgspec.Struct, frozen=True):
     """Whole XOF; groups and payments are net of credit notes."""
 
-    count: int
-    """of sales"""
+    groups: tuple[GroupTotal, ...]
+    payments: tuple[PaymentTotal, ...]
     total: int
     """net of credit notes"""
+    count: int
+    """of sales"""
     credits: int
     """how many credit notes"""
     credited: int
-    groups: tuple[GroupTotal, ...]
-    payments: tuple[PaymentTotal, ...]
 
     @property
     def average(self) -> int:

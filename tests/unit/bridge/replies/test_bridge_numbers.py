@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.errors import Nonsense
 from bridge.replies import numbers
+from bridge.replies.rejoining import Rejoining
 
 FIFTEEN_THOUSAND = [
     "15000", "15000.0", "15000.00", "15000,00", "00015000", " 15000 ", "15 000", "15\u202f000,00", "15\u00a0000", "15'000",
@@ -110,20 +111,20 @@ def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
     def anything(*_: object) -> bool:
         return True
 
-    assert numbers.Rejoining(3, anything, anything).read(["15000", "00", "0", "2288", "14"]) == [1_500_000, 0, 228_814]
-    assert numbers.Rejoining(3, anything, anything).read(["15", "000", "0", "1", "234", "567"]) == [
+    assert Rejoining(3, anything, anything).read(["15000", "00", "0", "2288", "14"]) == [1_500_000, 0, 228_814]
+    assert Rejoining(3, anything, anything).read(["15", "000", "0", "1", "234", "567"]) == [
         1_500_000,
         0,
         123_456_700,
     ]
-    assert numbers.Rejoining(2, anything, anything).read(["15000", "00", "7"]) == [1_500_000, 700]
-    assert numbers.Rejoining(3, anything, anything, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
-    assert numbers.Rejoining(2, anything, anything).read(["15000", "00", "0", "0", "NEUF"]) == [1_500_000, 0]
-    assert numbers.Rejoining(4, anything, anything).read(["1", "2"]) is None
+    assert Rejoining(2, anything, anything).read(["15000", "00", "7"]) == [1_500_000, 700]
+    assert Rejoining(3, anything, anything, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
+    assert Rejoining(2, anything, anything).read(["15000", "00", "0", "0", "NEUF"]) == [1_500_000, 0]
+    assert Rejoining(4, anything, anything).read(["1", "2"]) is None
 
 
 def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
     """Two hundred pieces with ways without number, none of which fits."""
     began = time.perf_counter()
-    assert numbers.Rejoining(60, lambda *_: True, lambda _: False).read(["10"] * 106) is None
+    assert Rejoining(60, lambda *_: True, lambda _: False).read(["10"] * 106) is None
     assert time.perf_counter() - began < 2
