@@ -32,6 +32,7 @@ from daemon.api.routes import (
     tickets,
 )
 from daemon.api.short_way import BASE, ShortWay
+from daemon.unneeded import without
 
 MACHINE_ROUTES = (
     *certify.HANDLERS,
@@ -87,17 +88,18 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
 
 def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     """`Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
-    app = Litestar(
-        route_handlers=[
-            WholeRouter(BASE.replace("nim", "nim:str"), route_handlers=list(MACHINE_ROUTES), before_request=admit),
-            WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
-            WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
-            *([Router("/", route_handlers=list(PAGE_ROUTES))] if page else []),
-        ],
-        state=State({"deps": deps, "page": page}),
-        openapi_config=None,
-        logging_config=None,
-    )
+    with without("pydantic", "attrs"):  # of other programs in the same environment
+        app = Litestar(
+            route_handlers=[
+                WholeRouter(BASE.replace("nim", "nim:str"), route_handlers=list(MACHINE_ROUTES), before_request=admit),
+                WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
+                WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
+                *([Router("/", route_handlers=list(PAGE_ROUTES))] if page else []),
+            ],
+            state=State({"deps": deps, "page": page}),
+            openapi_config=None,
+            logging_config=None,
+        )
     app.state["openapi"] = document(app, deps.version)
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
     routes = ShortWay(app.asgi_router, admit, certify.HANDLERS)

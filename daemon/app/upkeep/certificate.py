@@ -55,6 +55,8 @@ class Certificate:
 
     def freshen_at_start(self) -> None:
         """As `freshen`; while the certificate that is there is good, trouble with its authority is told and stops no start."""
+        if not self._settings.server.tls:
+            return
         from daemon.tls.authority import is_good  # noqa: PLC0415  as above
 
         try:

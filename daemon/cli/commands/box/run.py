@@ -9,6 +9,7 @@ import click
 from daemon.cli.failures import Failure
 from daemon.cli.options import config_option, examples
 from daemon.language import tr
+from daemon.unneeded import without
 
 
 @click.command(
@@ -17,7 +18,8 @@ from daemon.language import tr
 )
 @config_option
 def command(config: Path | None) -> int:
-    from daemon import logs
+    with without("rich"):  # structlog's, for tracebacks in colour
+        from daemon import logs
     from daemon.settings import check_files, load
 
     settings = load(config)
