@@ -81,7 +81,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.store.maintenance": frozenset({"daemon.core", "daemon.store.sqlite", "daemon.store.tables"}),
     "daemon.upstream": frozenset({"daemon.core", "exchange"}),
     "daemon.machines": frozenset({"daemon.core", "bridge"}),
-    "daemon.api": frozenset({"daemon.core", "daemon.language", "daemon.paper", "daemon.usecases"}),
+    "daemon.api": frozenset({"daemon.core", "daemon.language", "daemon.paper", "daemon.unneeded", "daemon.usecases"}),
     # The edge knows no route and no key.
     "daemon.api.http": frozenset({"daemon.core", "daemon.api.problems", "daemon.api.refusals"}),
     "daemon.api.access": frozenset(
@@ -142,6 +142,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.log_words": frozenset({"daemon.language"}),
     "daemon.notify": frozenset(),
     "daemon.rotation": frozenset(),
+    "daemon.unneeded": frozenset(),
     "daemon.demo": frozenset(),
     "daemon.probe": frozenset({"bridge", "daemon.core", "daemon.files", "daemon.language", "daemon.settings"}),
     "daemon.company": frozenset({"daemon.core", "daemon.paper", "daemon.settings"}),
@@ -195,6 +196,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "daemon.paper",
             "daemon.recording",
             "daemon.rotation",
+            "daemon.unneeded",
             "daemon.settings",
             "daemon.setup",
             "daemon.store",
