@@ -52,5 +52,5 @@ def moment(at: int, zone: tzinfo, language: Language) -> str:
 
 def chosen(choice: str | None, accepted: str, configured: Language) -> Language:
     """The person's choice, then the browser's (Accept-Language), then the configuration's."""
-    wished = [choice or "", *(part.partition(";")[0].strip().lower()[:2] for part in accepted.split(","))]
+    wished = [choice or "", *(part.partition(";")[0].strip().lower()[:2] for part in accepted[:256].split(","))]
     return next((language for wish in wished for language in LANGUAGES if language == wish), configured)

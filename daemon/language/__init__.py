@@ -79,10 +79,15 @@ def sentence(error: Exception) -> str:
     return next((part for part in error.args if isinstance(part, Text)), None) or str(error)
 
 
+LONGEST_WISH = 256
+"""Characters of an Accept-Language header."""
+
+
 def preferred(accept_language: str) -> Language:
-    """Of an Accept-Language header: the first of ours in it by weight; English, which programs read, where it names none."""
+    """Of an Accept-Language header: the first of ours in it by weight; English, which programs read, where it names none. What no browser
+    would send is not looked at: a stranger's header must not cost more than his bytes."""
     best, weight = LANGUAGES[1], 0.0
-    for part in accept_language.split(","):
+    for part in accept_language[:LONGEST_WISH].split(","):
         name, _, options = part.strip().partition(";")
         asked = options.strip().removeprefix("q=")
         try:

@@ -11,6 +11,7 @@ from litestar.exceptions import NotAuthorizedException, PermissionDeniedExceptio
 from headquarters.intake.threads import Threads
 from headquarters.store.people import ROLES
 from headquarters.store.store import Store
+from pagekit.cookies import cookie_of
 
 COOKIE = "hq_session"
 
@@ -35,7 +36,7 @@ async def caller_of(request: Request[Any, Any, Any], store: Store, threads: Thre
 
 
 async def person_of(request: Request[Any, Any, Any], store: Store, threads: Threads) -> Caller | None:
-    token = request.cookies.get(COOKIE)
+    token = cookie_of(request.scope["headers"], COOKIE)
     if not token:
         return None
     person = await threads.run(store.people.of_session, token, time.time_ns() // 1_000_000)

@@ -13,6 +13,7 @@ from litestar.response import Redirect
 from headquarters.api.access import COOKIE
 from headquarters.page.shared import LANGUAGE_COOKIE, AnyRequest, Screens
 from headquarters.page.words import word
+from pagekit.cookies import cookie_of
 from pagekit.formats import LANGUAGES
 from pagekit.passwords import is_password
 from pagekit.security import HEADERS, Throttle, is_own_form
@@ -59,7 +60,7 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
 @post("/ui/logout", status_code=303)
 async def logout(request: AnyRequest, screens: Screens) -> Redirect:
     await screens.caller(request)
-    await screens.run(screens.store.people.end, request.cookies.get(COOKIE, ""))
+    await screens.run(screens.store.people.end, cookie_of(request.scope["headers"], COOKIE))
     return Redirect("/ui/login", status_code=303, cookies=[Cookie(COOKIE, value="", max_age=0, path="/")])
 
 

@@ -22,6 +22,7 @@ from headquarters.intake.threads import Threads
 from headquarters.page.words import word
 from headquarters.store.store import Store
 from pagekit import charts, days, formats
+from pagekit.cookies import cookie_of
 from pagekit.formats import Language
 from pagekit.security import HEADERS, is_own_form
 
@@ -66,7 +67,7 @@ class Screens:
 
     def language_of(self, request: AnyRequest) -> Language:
         accepted = request.headers.get("accept-language", "")
-        return formats.chosen(request.cookies.get(LANGUAGE_COOKIE), accepted, self.language)
+        return formats.chosen(cookie_of(request.scope["headers"], LANGUAGE_COOKIE), accepted, self.language)
 
     def today(self) -> date:
         now = int(datetime.now(self.zone).timestamp() * 1000)

@@ -38,6 +38,19 @@ async def _chunks(target: Target, chunk: bytes, *, connections: int) -> None:
     await swarm(connections, one)
 
 
+async def drops(target: Target) -> None:
+    """250 connections, a blank line of each as often as it goes: each is an event of its own, in TLS a record of its own."""
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 8)) as (_, writer):
+            for piece in cycle((b"\r", b"\n")):
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+
+    await swarm(250, one)
+
+
 async def long_lengths(target: Target) -> None:
     """A Content-Length of 5 000 digits."""
     request = (
@@ -68,6 +81,33 @@ async def header_bombs(target: Target) -> None:
                 reading.cancel()
 
     await swarm(16, one)
+
+
+async def costly_heads(target: Target) -> None:
+    """Heads that are read quickly and looked at slowly: cookies, languages, paths and keys of 15 kB, without a key."""
+    pace, size = Pace(10 * MEGABIT), 15_000
+    lines = (
+        b'Cookie: mcfd_session="' + b"\\" * size + b'"\r\n',
+        b"Cookie: " + b";".join(b"a%d=b" % number for number in range(1_700)) + b"\r\n",
+        b"Accept-Language: " + b"," * size + b"\r\n",
+        b"Authorization: Bearer ak_live_" + b"a" * size + b"\r\n",
+        b"Accept: " + b"a/b," * (size // 4) + b"\r\n",
+    )
+    heads = [
+        target.head(*asked, line) + b"\r\n" for line in lines for asked in (("GET", "/ui/login"), ("GET", "/v1/x"))
+    ]
+    heads += [target.head("GET", path) + b"\r\n" for path in ("/a" * (size // 2), "/v1?" + "a=b&" * (size // 4))]
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 20)) as (reader, writer):
+            reading = asyncio.ensure_future(_drain(reader))
+            try:
+                for head in cycle(heads[number % len(heads) :] + heads):
+                    await pace.send(writer, head)
+            finally:
+                reading.cancel()
+
+    await swarm(40, one)
 
 
 async def pipelining(target: Target) -> None:

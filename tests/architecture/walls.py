@@ -25,7 +25,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "headquarters.store": frozenset({"exchange", "headquarters.core"}),
     "headquarters.intake": frozenset({"exchange", "headquarters.core", "headquarters.store"}),
     "headquarters.findings": frozenset({"exchange", "headquarters.core", "headquarters.store"}),
-    "headquarters.api": frozenset({"exchange", "headquarters.core", "headquarters.store", "headquarters.intake"}),
+    "headquarters.api": frozenset(
+        {"exchange", "headquarters.core", "headquarters.store", "headquarters.intake", "pagekit.cookies"}
+    ),
     "headquarters.page": frozenset(
         {
             "exchange",
@@ -81,7 +83,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "daemon.store.maintenance": frozenset({"daemon.core", "daemon.store.sqlite", "daemon.store.tables"}),
     "daemon.upstream": frozenset({"daemon.core", "exchange"}),
     "daemon.machines": frozenset({"daemon.core", "bridge"}),
-    "daemon.api": frozenset({"daemon.core", "daemon.language", "daemon.paper", "daemon.unneeded", "daemon.usecases"}),
+    # Cookies are read by one function, in the page and before it.
+    "daemon.api": frozenset(
+        {"daemon.core", "daemon.language", "daemon.paper", "daemon.unneeded", "daemon.usecases", "pagekit.cookies"}
+    ),
     # The edge knows no route and no key.
     "daemon.api.http": frozenset({"daemon.core", "daemon.api.problems", "daemon.api.refusals"}),
     "daemon.api.access": frozenset(
@@ -92,6 +97,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "daemon.api.http",
             "daemon.api.paper",
             "daemon.api.refusals",
+            "pagekit.cookies",
         }
     ),
     "daemon.api.request": frozenset(

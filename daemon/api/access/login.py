@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import Final, Protocol
 
 import structlog
@@ -23,6 +22,7 @@ from daemon.core.passwords import NOBODY, fits
 from daemon.core.people import Person, Session
 from daemon.language import Text
 from daemon.usecases.ports import Clock
+from pagekit.cookies import cookie_of
 
 log = structlog.get_logger(__name__)
 
@@ -109,15 +109,7 @@ class Logins:
 
 def token_of(headers: Headers) -> str:
     """What the session cookie of a request holds; empty without one."""
-    for name, value in headers:
-        if name == b"cookie":
-            try:
-                cookie = SimpleCookie(value.decode("latin-1")).get(COOKIE)
-            except CookieError:
-                continue
-            if cookie is not None:
-                return cookie.value
-    return ""
+    return cookie_of(headers, COOKIE)
 
 
 def session_cookie(token: str, *, tls: bool) -> Header:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
@@ -29,6 +28,7 @@ from daemon.core.roles import Right, may
 from daemon.language import Language, Speaker
 from daemon.usecases.worker.machine_worker import MachineWorker
 from pagekit import charts, formats
+from pagekit.cookies import cookie_of
 from pagekit.security import is_own_form
 
 AnyRequest = Request[Any, Any, Any]
@@ -138,15 +138,6 @@ def is_from_here(headers: Headers) -> bool:
 def address_of(request: AnyRequest) -> str:
     client = request.scope["client"]
     return client[0] if client else ""
-
-
-def cookie_of(headers: Headers, wanted: str) -> str:
-    for name, value in headers:
-        if name == b"cookie":
-            with contextlib.suppress(CookieError):
-                if found := SimpleCookie(value.decode("latin-1")).get(wanted):
-                    return found.value
-    return ""
 
 
 def language_of(request: AnyRequest, configured: Language) -> Language:

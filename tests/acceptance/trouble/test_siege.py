@@ -15,7 +15,16 @@ BOUND = 5.0
 """Seconds for one certification on a busy machine; every attack took more than that, or ended in an error, before it was mended."""
 
 AT_THE_EDGE = (
-    *("blank-lines", "blank-lines-80", "tiny-chunks", "long-lengths", "header-bombs", "pipelining"),
+    *(
+        "blank-lines",
+        "blank-lines-80",
+        "tiny-chunks",
+        "long-lengths",
+        "header-bombs",
+        "costly-heads",
+        "drops",
+        "pipelining",
+    ),
     *("half-handshakes", "idle", "slow-headers", "slow-readers", "resets", "reconnects", "wrong-keys"),
 )
 OF_THE_SANDBOX = ("sandbox-objects", "sandbox-json", "sandbox-pages", "sandbox-sales", "event-streams", "slow-bodies")

@@ -23,7 +23,6 @@ from daemon.api.page.visit import (
     POLICY,
     AnyRequest,
     address_of,
-    cookie_of,
     fault_page,
     fields,
     html,
@@ -36,6 +35,7 @@ from daemon.api.request.body import read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.language import Speaker, Text
+from pagekit.cookies import cookie_of
 
 COOKIE: Final = "mcfd_first_start"
 START: Final = "/ui/setup"

@@ -128,3 +128,12 @@ def test_a_change_comes_from_a_page_of_the_box(headers: dict[str, str], ours: bo
 def test_cookies_that_are_none(cookie: str) -> None:
     """Whatever a browser sends there, it is no session and no error."""
     assert token_of([(b"cookie", cookie.encode("latin-1"))]) in {"", '"', "\xff"}
+
+
+@pytest.mark.parametrize(
+    "before", ["a=1; ", "broken{}; ", 'open="; ', "x\xff=\xff;", "mcfd_sessions=no; my_mcfd_session=no;", "a=\\\\;"]
+)
+def test_another_programs_cookie_hides_ours_not(before: str) -> None:
+    """Behind one that is not as the RFC has it, or of nearly the same name, the session is found all the same."""
+    value = f"{before}mcfd_session=token; last=1"
+    assert token_of([(b"accept", b"*/*"), (b"cookie", value.encode("latin-1"))]) == "token"
