@@ -30,6 +30,7 @@ class FindingShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     id: int
     kind: Kind
     nim: str
+    label: str = ""
     detail: str
     mode: str
     facts: Facts
@@ -118,6 +119,7 @@ def _finding(one: Finding) -> FindingShown:
         id=one.id,
         kind=one.kind,
         nim=one.nim,
+        label=one.label,
         detail=sentence(one.kind, one.facts, "en"),
         mode=one.mode,
         facts=one.facts,

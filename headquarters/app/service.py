@@ -15,7 +15,7 @@ from headquarters.api import incoming, questions
 from headquarters.api.problems import problem
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
-from headquarters.page import calendar, entrance, findings, totals
+from headquarters.page import calendar, entrance, findings, ledgers, totals
 from headquarters.page.shared import NotLoggedIn, Screens
 from headquarters.page.words import word
 from headquarters.store.database import StoreError
@@ -27,6 +27,7 @@ AnyRequest = Request[Any, Any, Any]
 PAGE = (
     *(entrance.login_form, entrance.login, entrance.logout, entrance.choose_language, entrance.static),
     *(calendar.calendar, calendar.shop, calendar.closure),
+    *(ledgers.ledger, ledgers.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
     *(findings.findings, findings.say, findings.boxes, findings.people, findings.add_person, findings.disable),
 )

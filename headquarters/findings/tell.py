@@ -100,7 +100,8 @@ class MailTeller:
 def _line(finding: Finding, language: Language) -> str:
     solved = {"fr": "résolu", "en": "solved"}[language] if finding.solved_at is not None else "!"
     words = f"{KIND[language][finding.kind]}: {sentence(finding.kind, finding.facts, language)}"
-    return f"[{solved}] {finding.nim} – {words} ({instant_text(finding.found_at)})"
+    shop = f"{finding.label} ({finding.nim})" if finding.label else finding.nim
+    return f"[{solved}] {shop} – {words} ({instant_text(finding.found_at)})"
 
 
 def _id(finding: Finding) -> str:
@@ -114,6 +115,7 @@ def _event(finding: Finding) -> dict[str, object]:
         "id": finding.id,
         "kind": finding.kind,
         "nim": finding.nim,
+        "label": finding.label,
         "detail": sentence(finding.kind, finding.facts, "en"),
         "facts": finding.facts,
         "found_at": instant_text(finding.found_at),

@@ -95,6 +95,7 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
         months=(beside(month, -1), beside(month, 1)),
         word=words,
         findings=findings,
+        ledgers=await screens.run(screens.store.register.ledgers, machine),
     )
 
 

@@ -101,6 +101,37 @@ _WORDS: dict[str, tuple[str, str]] = {
     "not_found": ("Il n'y a rien à cette adresse.", "There is nothing at this address."),
     "unavailable": ("La base de données ne répond pas ; réessayez.", "The database does not answer; try again."),
     "failed": ("Une erreur du siège ; elle est dans le journal.", "A fault of headquarters; it is in the log."),
+    "accept_ledger": ("Accepter le nouveau registre", "Accept the new ledger"),
+    "ledger_accepted": ("Nouveau registre accepté :", "New ledger accepted:"),
+    "ledger_none": (
+        "Cette caisse n'a pas encore dit quel registre elle tient.",
+        "This box has not said yet which ledger it keeps.",
+    ),
+    "ledger_known": ("Ce registre est déjà celui de la caisse.", "That ledger is the box's already."),
+    "ledger_changed": (
+        "La caisse a nommé un autre registre entre-temps : regardez encore une fois.",
+        "The box has named another ledger meanwhile: look again.",
+    ),
+    "ledger_lost": (
+        "Le registre de cette caisse a été perdu ; elle en a commencé un autre, dont le siège refuse les clôtures.",
+        "This box's ledger was lost; it has begun another one, whose closures headquarters refuses.",
+    ),
+    "ledger_ask": (
+        "Avant d'accepter, demandez au magasin ce qui s'est passé.",
+        "Before you accept, ask the shop what has happened.",
+    ),
+    "ledger_then": (
+        "Ensuite, toutes les clôtures du nouveau registre sont redemandées et prises, quels que soient leurs numéros.",
+        "From then on all closures of the new ledger are asked for and taken, whatever their numbers.",
+    ),
+    "ledger_solved": (
+        "Les constats sur l'ancien sont résolus à votre nom ; les clôtures reçues de lui restent et comptent.",
+        "What was found of the old one is solved in your name; the closures received of it stay and count.",
+    ),
+    "ledger_new": ("Nouveau registre", "New ledger"),
+    "ledger_last": ("Son dernier Z", "Its last Z"),
+    "ledger_held": ("Dernier Z reçu de l'ancien", "Last Z received of the old one"),
+    "ledger_confirm": ("Oui, l'ancien registre est perdu", "Yes, the old ledger is lost"),
     "refresh": ("Actualiser", "Refresh"),
 }
 

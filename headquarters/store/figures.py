@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, RowMapping, Select, func, select
 
+from headquarters.core.held import Held
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Database
 
@@ -142,6 +143,16 @@ class Figures:
         with self._database.read() as connection:
             for machine, rows in groupby(connection.execute(query), key=itemgetter(0)):
                 yield machine, [at for _, at in rows]
+
+    def last_held(self, machine: str) -> Held | None:
+        """What is kept in mind of its last closure; None when there is none."""
+        table = tables.closure.c
+        query = (
+            select(table.held).where(table.machine == machine, table.mode == "live").order_by(table.z.desc()).limit(1)
+        )
+        with self._database.read() as connection:
+            found = connection.scalar(query)
+        return msgspec.msgpack.decode(found, type=Held) if found is not None else None
 
     def count(self) -> int:
         with self._database.read() as connection:

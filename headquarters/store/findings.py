@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, and_, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, Select, and_, func, or_, select, update
 
 from headquarters.core.finding import Fact, Facts, Kind
 from headquarters.core.reception import Received
@@ -24,12 +25,13 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in milliseconds; `solved_by` is empty when it solved itself."""
+    """Times in milliseconds; `solved_by` is empty when it solved itself, `label` when nobody has said what the shop is called."""
 
     id: int
     kind: Kind
     machine: str
     nim: str
+    label: str
     mode: str
     facts: Facts
     found_at: int
@@ -104,7 +106,7 @@ class Findings:
     def listed(self, *, is_open: bool | None = None, machine: str | None = None, limit: int = 1000) -> list[Finding]:
         """Newest first."""
         table = tables.finding.c
-        query = select(tables.finding).order_by(table.id.desc()).limit(limit)
+        query = _with_label().order_by(table.id.desc()).limit(limit)
         if is_open is not None:
             query = query.where(table.solved_at.is_(None) if is_open else table.solved_at.is_not(None))
         if machine is not None:
@@ -152,7 +154,7 @@ class Findings:
         solved = and_(table.told == TOLD, table.solved_at.is_not(None))
         due = and_(or_(fresh, solved), table.claimed_until <= now)
         with self._database.write() as connection:
-            query = select(tables.finding).where(due).order_by(table.id).limit(limit).with_for_update(skip_locked=True)
+            query = _with_label().where(due).order_by(table.id).limit(limit).with_for_update(skip_locked=True)
             found = [_finding(row) for row in connection.execute(query).mappings()]
             ids = [finding.id for finding in found]
             if ids:
@@ -166,6 +168,11 @@ class Findings:
                 told = TOLD if finding.solved_at is None else TOLD_SOLVED
                 values = {"told": told, "claimed_until": 0}
                 connection.execute(update(tables.finding).where(table.id == finding.id).values(values))
+
+
+def _with_label() -> Select[Any]:
+    label = select(tables.box.c.label).where(tables.box.c.machine == tables.finding.c.machine).scalar_subquery()
+    return select(tables.finding, func.coalesce(label, "").label("label"))
 
 
 def _finding(row: RowMapping) -> Finding:

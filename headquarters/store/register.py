@@ -47,6 +47,13 @@ class BoxKey(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: int | None
 
 
+class AcceptedLedger(msgspec.Struct, frozen=True, kw_only=True):
+    machine: str
+    ledger_id: str
+    accepted_at: int
+    accepted_by: str
+
+
 class Copy(msgspec.Struct, frozen=True):
     """The register as a file: JSON, rows as they stand in the tables, each decoded when it is needed."""
 
@@ -147,6 +154,13 @@ class Register:
             connection.execute(update(tables.finding).where(*lost).values(solved))
             count_up(connection)
             return True
+
+    def ledgers(self, machine: str) -> list[AcceptedLedger]:
+        """Those that somebody has accepted in the place of one that was lost, newest first."""
+        table = tables.ledger.c
+        query = select(tables.ledger).where(table.machine == machine).order_by(table.accepted_at.desc())
+        with self._database.read() as connection:
+            return [AcceptedLedger(**row) for row in connection.execute(query).mappings()]
 
     def set_closing(self, machine: str, minute: int | None) -> bool:
         """When that shop usually closes, in minutes of the day; None to learn it."""

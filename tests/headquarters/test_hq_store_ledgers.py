@@ -8,7 +8,7 @@ from sqlalchemy import text
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, open_findings, take
 
-from exchange.closure import Gap
+from exchange.closure import Gap, read_closure
 from exchange.presence import Wanted
 from headquarters.store.closures import Outcome
 from headquarters.store.database import HEAD
@@ -162,3 +162,31 @@ def test_from_the_first_version_on(new_url):
     with store.database.read() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD
     store.close()
+
+
+def test_one_backup_put_back_twice(store, box):
+    """A box that is put back to the same backup a second time counts the same epoch again, so ledger, epoch and number of its closures are those
+    of the first time. Each is told as a fork, by itself and by the box's own word, and kept whole; what comes after them is taken."""
+    take(store, box, *(box.close() for _ in range(3)))
+    box.forget(2)
+    first = [box.close(z_number=4, gaps=(Gap(first=3, last=3),)), box.close()]
+    assert take(store, box, *first) == [Outcome.STORED] * 2
+    box.forget(2)
+    box.epoch, box.seed = 1, "the second time"
+    again = [box.close(9, z_number=4, gaps=(Gap(first=3, last=3),)), box.close(9)]
+    assert [(one.ledger_id, one.epoch, one.z_number) for one in again] == [
+        (one.ledger_id, one.epoch, one.z_number) for one in first
+    ]
+    assert take(store, box, *again) == [Outcome.FORK] * 2
+    kept = [store.evidence.content(one.id) for one in store.evidence.samples() if one.reason == "fork"]
+    assert {read_closure(body).data.chain_head for body in kept} >= {one.chain_head for one in again}
+    say(store, box)
+    assert take(store, box, box.close()) == [Outcome.STORED]
+    assert [line.z for line in store.figures.lines()] == [1, 2, 3, 4, 5, 6]
+    told = [(kind, *facts) for kind, *facts in open_findings(store) if kind in ("fork", "chain")]
+    assert {(one[0], one[1], one[2]) for one in told} >= {
+        ("fork", 4, "number"),
+        ("fork", 5, "number"),
+        ("fork", 5, "head"),
+    }
+    assert any(one[1] == 6 for one in told)
