@@ -23,6 +23,7 @@ ATTACKS: dict[str, Attack] = {
     "idle": hoarding.idle,
     "slow-headers": hoarding.slow_headers,
     "slow-bodies": hoarding.slow_bodies,
+    "large-logins": hoarding.large_logins,
     "slow-readers": hoarding.slow_readers,
     "event-streams": hoarding.event_streams,
     "resets": storms.resets,

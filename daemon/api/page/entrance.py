@@ -27,7 +27,7 @@ from daemon.api.page.visit import (
     token,
 )
 from daemon.api.refusals import Refusal
-from daemon.api.request.body import read_bytes
+from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.language import LANGUAGES, Speaker
 
 STATIC: Final = {
@@ -65,7 +65,7 @@ async def login(request: AnyRequest) -> Reply:
     try:
         if not is_from_here(headers):
             raise Foreign  # noqa: TRY301  shown on the same screen as a wrong password
-        form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace"))
+        form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
         name = form.get("name", "")[:64]
         assert deps.logins is not None  # noqa: S101  the page is only there with people
         made = await deps.logins.log_in(name, form.get("password", ""), address_of(request))

@@ -44,6 +44,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     refusals.RoleNotAllowed: (403, Text("Your role does not permit this.")),
     refusals.TooManyRequests: (429, Text("Too many tries; wait a moment.")),
     refusals.WrongPassword: (401, Text("Wrong name or password.")),
+    refusals.Refusal: (400, Text("This cannot be taken as it is.")),
     refusals.TooLarge: (413, Text("That is too much at once.")),
     BoxFailed: (500, Text("The box could not do it.")),
     errors.NotFound: (404, Text("There is nothing at this address.")),

@@ -19,6 +19,8 @@ from daemon.language import Text
 
 MAX_BODY: Final = 1024 * 1024
 """Decision 11: 1 MiB."""
+SMALL_BODY: Final = 8 * 1024
+"""Of who has shown no key and no session yet: a name and a password, or a code."""
 MAX_DEPTH: Final = 32
 """An invoice has 3 levels; this is room for whatever unknown fields hold."""
 MAX_GROUPS: Final = 4096
@@ -54,11 +56,11 @@ async def read_empty(headers: Headers, receive: Receive) -> bytes:
     return raw
 
 
-async def read_bytes(headers: Headers, receive: Receive) -> bytes:
+async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -> bytes:
     """Counted while it arrives, so a chunked body cannot grow past the limit either.
 
     A body that stops half-way ends in InvalidJson, and nothing has been looked at."""
-    _check_length(headers)
+    _check_length(headers, most)
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -67,8 +69,8 @@ async def read_bytes(headers: Headers, receive: Receive) -> bytes:
             raise InvalidJson(Text("the body ended before it was complete"))
         chunk = message.get("body", b"")
         size += len(chunk)
-        if size > MAX_BODY:
-            raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=MAX_BODY))
+        if size > most:
+            raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=most))
         chunks.append(chunk)
         if not message.get("more_body", False):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -153,10 +155,10 @@ def _check_type(headers: Headers) -> None:
         raise UnsupportedMediaType(Text("JSON is UTF-8; another charset is not taken"))
 
 
-def _check_length(headers: Headers) -> None:
+def _check_length(headers: Headers, most: int) -> None:
     for name, value in headers:
-        if name == b"content-length" and int(value) > MAX_BODY:
-            raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=MAX_BODY))
+        if name == b"content-length" and int(value) > most:
+            raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=most))
 
 
 def _integer(text: str) -> int | Decimal:

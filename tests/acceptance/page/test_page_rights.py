@@ -12,6 +12,9 @@ import pytest
 from support.browser import PASSWORD
 from support.shop import Shop
 
+from daemon.api.service import PAGE_ROUTES
+from daemon.core.roles import may
+
 SEEN = {
     "seller": {
         "/ui/": 200,
@@ -20,6 +23,8 @@ SEEN = {
         "/ui/x": 403,
         "/ui/z": 403,
         "/ui/closures": 403,
+        "/ui/paper/x/x": 403,
+        "/ui/paper/z/1": 403,
         "/ui/a": 403,
         "/ui/files": 403,
         "/ui/files/a/json": 403,
@@ -61,6 +66,80 @@ def client(shop: Shop):
 def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
     told = {"Origin": str(client.base_url).rstrip("/"), **headers}
     return client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers=told)
+
+
+NEEDED = {
+    **dict.fromkeys(["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live"], "look"),
+    "/ui/paper/{what:str}/{name:str}": "look",
+    **dict.fromkeys(
+        ["/ui/x", "/ui/a", "/ui/closures", "/ui/closures/{z:int}", "/ui/files", "/ui/files/jobs"], "report"
+    ),
+    **dict.fromkeys(["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}"], "report"),
+    "/ui/files/made/{name:str}": "report",
+    "/ui/z": "close",
+    **dict.fromkeys(["/ui/attention", "/ui/box", "/ui/box/findings", "/ui/box/jobs", "/ui/box/probe"], "administer"),
+    **dict.fromkeys(["/ui/log", "/ui/welcome", "/ui/box/backup/{name:str}"], "administer"),
+    ("POST", "/ui/cash"): "certify",
+    ("POST", "/ui/files"): "report",
+    ("POST", "/ui/z"): "close",
+    **dict.fromkeys([("POST", "/ui/attention"), ("POST", "/ui/box/backup"), ("POST", "/ui/box/key")], "administer"),
+    ("POST", "/ui/box/key/{key:int}/revoke"): "administer",
+    ("POST", "/ui/box/person"): "administer",
+    ("POST", "/ui/box/person/{name:str}/disable"): "administer",
+    ("POST", "/ui/box/person/{name:str}/password"): "administer",
+    **dict.fromkeys([("POST", f"/ui/box/{deed}") for deed in ("send-again", "test-invoice", "verify")], "administer"),
+}
+"""What each screen and each change needs; a path alone is a GET."""
+FOR_ANYBODY = {
+    *("/", "/ui/login", "/ui/language/{code:str}", "/ui/static/{name:str}", "/ui/authority.pem"),
+    *(("POST", "/ui/login"), ("POST", "/ui/logout")),
+}
+
+
+def test_the_table_names_every_path_of_the_page() -> None:
+    """A new screen gets its line, and is tried with every role below."""
+    found = {
+        path if method == "GET" else (method, path)
+        for handler in PAGE_ROUTES
+        for method in handler.http_methods - {"HEAD", "OPTIONS"}
+        for path in handler.paths
+    }
+    assert found == set(NEEDED) | FOR_ANYBODY
+
+
+def filled(path: str) -> str:
+    path = path.replace("{what:str}", "invoice")  # other papers are in SEEN
+    return re.sub(r"\{\w+:(\w+)\}", lambda found: {"int": "1", "str": "x"}[found[1]], path)
+
+
+@pytest.mark.parametrize("role", [*SEEN, "", "another site"])
+def test_every_path_with_every_role(client: httpx.Client, role: str) -> None:
+    """403 for who may not, the login for who is nobody; a change that another site asks for with a technician's cookie is refused too.
+    What somebody may is not refused."""
+    if role:
+        log_in(client, "technician" if role == "another site" else role)
+    origin = "http://evil.example" if role == "another site" else str(client.base_url).rstrip("/")
+    wrong = {}
+    for way, right in NEEDED.items():
+        method, path = ("GET", way) if isinstance(way, str) else way
+        permitted = role in SEEN and may(role, right)
+        if (method == "POST" and permitted) or (method == "GET" and role == "another site"):
+            continue
+        with client.stream(method, filled(path), headers={"Origin": origin}) as answer:
+            refused = answer.status_code == 403 or answer.headers.get("location") == "/ui/login"
+            if refused is permitted or (answer.status_code == 303) > (not role):
+                wrong[way] = answer.status_code
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_stranger_sends_a_name_and_a_password_and_no_more(client: httpx.Client, shop: Shop, chunked: bool) -> None:
+    """Whoever has not logged in gets 8 KiB for it: 250 of them with a megabyte each had the daemon killed for its memory."""
+    body = b"name=technician&password=" + b"x" * 9_000
+    headers = {"Origin": str(client.base_url).rstrip("/"), "Content-Type": "application/x-www-form-urlencoded"}
+    answer = client.post("/ui/login", content=iter([body]) if chunked else body, headers=headers)
+    assert answer.status_code == 413
+    assert not shop.events("page.failed")
 
 
 @pytest.mark.parametrize("role", SEEN)

@@ -30,8 +30,8 @@ from daemon.api.page.visit import (
     language_of,
     redirect,
 )
-from daemon.api.refusals import TooManyRequests
-from daemon.api.request.body import read_bytes
+from daemon.api.refusals import Refusal, TooManyRequests
+from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.language import Speaker, Text
@@ -91,7 +91,10 @@ async def take_code(request: AnyRequest) -> Reply:
     headers = request.scope["headers"]
     if not is_from_here(headers):
         return fault_page(request, Foreign())
-    form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace"))
+    try:
+        form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
+    except Refusal as error:
+        return fault_page(request, error)
     return await _let_in(request, form.get("code", ""))
 
 
