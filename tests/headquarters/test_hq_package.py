@@ -1,22 +1,35 @@
-"""The package `mcfd-hq`, built, unpacked and run by Debian's own Python with nothing but what is in it."""
+"""The package `mcfd-hq`: unpacked and run by Debian's own Python with nothing but what is in it; installed in a Debian that boots."""
 
 from __future__ import annotations
 
-import contextlib
+import json
 import re
-import signal
 import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
+from support.box.debian import TRIXIE, debian, need_debian, postgresql
 from support.box.package import built_headquarters
 from support.hq.paper_box import PaperBox
-from support.receivers.nats_server import free_port
 from support.shop import wait_for
 
 TREE = Path(__file__).parents[2]
 PYTHON = "/usr/bin/python3"
+UNIT = "mcfd-hq.service"
+MOST_EXPOSED = 1.6
+"""By systemd's own scale of 0 to 10: what the daemon's unit has."""
+POST = """
+import json, sys, urllib.error, urllib.request
+request = urllib.request.Request("http://127.0.0.1:8490/closures", sys.argv[2].encode(), json.loads(sys.argv[1]))
+try:
+    answer = urllib.request.urlopen(request, timeout=30)
+except urllib.error.HTTPError as error:
+    answer = error
+except OSError:
+    sys.exit(print(0))
+print(answer.status)
+print(answer.read().decode())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -58,33 +71,48 @@ def test_its_command_works(unpacked, tmp_path):
     assert (unpacked / "usr/lib/systemd/system/mcfd-hq.service.d/10-job.conf").exists()
 
 
-def test_it_runs_on_postgresql(unpacked, tmp_path, cluster):
-    """The package's own program with Debian's PostgreSQL: tables made, ready, a closure taken with a receipt, ended by SIGTERM."""
-    box, url = PaperBox(), cluster.database()
-    file = tmp_path / "hq.toml"
-    file.write_text(
-        f'[server]\nport = {free_port()}\n[storage]\nurl = "{url}"\nregister_copy = "{tmp_path}/register.json"\n'
-    )
-    main = "from headquarters.cli import main; main()"
-    run(unpacked, main, "boxes", "add", box.nim, "--public-key", box.key.public, "--config", str(file))
-    code = f"import sys; sys.path.insert(0, {str(unpacked / 'usr/lib/mcfd-hq')!r}); {main}"
-    base = f"http://127.0.0.1:{re.search(r'port = ([0-9]+)', file.read_text())[1]}"
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen([PYTHON, "-ISB", "-c", code, "run", "--config", str(file)], stdout=log, stderr=log)
-    try:
-        wait_for(lambda: is_ready(base), "headquarters is ready")
-        headers, body = box.sent(box.close())
-        answer = httpx.post(f"{base}/closures", headers=headers, content=body, trust_env=False, timeout=30)
-        assert (answer.status_code, answer.json()["id"]) == (200, headers["webhook-id"])
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
-        cluster.drop(url)
+@pytest.fixture
+def debian_with_postgresql():
+    need_debian()
+    with debian(TRIXIE, postgresql(TRIXIE)) as tree:
+        tree.boot()
+        yield tree
 
 
-def is_ready(base):
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{base}/health/ready", trust_env=False, timeout=5).status_code == 200
-    return False
+def test_installed_beside_debians_postgresql(debian_with_postgresql):
+    """As docs/headquarters.md says, in a Debian that boots: the package, a role and a database for the service's own user, the configuration,
+    the start. The hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
+    tree, box = debian_with_postgresql, PaperBox()
+    tree.install(built_headquarters())
+    assert (
+        tree.run("systemctl", "is-active", UNIT, check=False).stdout.strip() == "inactive"
+    )  # there is no configuration yet
+    tree.run("runuser", "-u", "postgres", "--", "createuser", "mcfd-hq")
+    tree.run("runuser", "-u", "postgres", "--", "createdb", "--owner", "mcfd-hq", "mcfd-hq")
+    [url] = re.findall(r'`(url = "postgresql://[^`]*)`', (TREE / "docs/headquarters.md").read_text())
+    tree.path("/etc/mcfd-hq/hq.toml").write_text(f"[storage]\n{url}\n")
+    tree.run("systemctl", "start", UNIT)
+    tree.run("mcfd-hq", "boxes", "add", box.nim, "--public-key", box.key.public)
+    assert post(tree, box) == (200, box.closures[0].report_id)
+    [killed] = tree.run("systemctl", "show", "-P", "MainPID", UNIT).stdout.split()
+    tree.run("kill", "-KILL", killed)
+    wait_for(lambda: main_process(tree) not in ("0", killed), "it is started again", 60)
+    wait_for(lambda: post(tree, box)[0] == 409, "it knows the closure", 60)
+    rows = tree.run("runuser", "-u", "postgres", "--", "psql", "-Atc", "SELECT nim, z FROM closure", "mcfd-hq").stdout
+    assert rows.split() == [f"{box.nim}|1"]
+    score = tree.run("systemd-analyze", "security", "--no-pager", UNIT).stdout
+    assert float(re.search(r"Overall exposure level for .*: ([0-9.]+)", score)[1]) <= MOST_EXPOSED
+    tree.run("systemctl", "stop", UNIT)
+    assert tree.run("systemctl", "show", "-P", "Result", UNIT).stdout.strip() == "success"
+
+
+def main_process(tree):
+    return tree.run("systemctl", "show", "-P", "MainPID", UNIT).stdout.strip()
+
+
+def post(tree, box):
+    """The box's first closure, from inside: status and the receipt's id; 0 while nobody listens."""
+    headers, body = box.sent(box.closures[0] if box.closures else box.close())
+    done = tree.run("python3", "-c", POST, json.dumps(headers), body.decode())
+    status, _, answer = done.stdout.partition("\n")
+    return int(status), json.loads(answer).get("id") if int(status) else None

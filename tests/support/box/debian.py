@@ -16,7 +16,7 @@ from support.box.kept import keep
 from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, output, quietly
 from support.tools import cannot, need
 
-__all__ = ["BOOKWORM", "SID", "TRIXIE", "Debian", "debian", "dist_upgrade", "need_debian"]
+__all__ = ["BOOKWORM", "SID", "TRIXIE", "Debian", "debian", "dist_upgrade", "need_debian", "postgresql"]
 
 BOOT_SECONDS = 240.0
 
@@ -57,6 +57,23 @@ def fetched_upgrade(suite: str) -> Path:
                     (half / name).parent.mkdir(parents=True, exist_ok=True)
                     quietly("cp", "-a", tree.path(name), half / name)
     return fetched
+
+
+def postgresql(suite: str) -> Path:
+    """Debian's PostgreSQL as a layer over the plain tree of that suite."""
+    with keep(f"{suite}-postgresql-{output('dpkg', '--print-architecture')}") as (kept, half):
+        if half is not None:
+            with debian(suite) as tree:
+                if tree.written is None:
+                    cannot("no layer can be laid over a tree here")
+                for name in ("etc/apt/sources.list", "var/lib/apt/lists"):
+                    quietly("cp", "-a", "-T", fetched_upgrade(suite) / name, tree.path(name))
+                shutil.copy("/etc/resolv.conf", tree.path("/etc/resolv.conf"))
+                tree.run("apt-get", "-y", "--no-install-recommends", "install", "postgresql")
+                tree.run("apt-get", "clean")
+                tree.path("/etc/apt/sources.list").write_text("")
+                quietly("cp", "-a", f"{tree.written}/.", half)
+    return kept
 
 
 @dataclass

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from support.box.debian import fetched_upgrade, need_debian
+from support.box.debian import fetched_upgrade, need_debian, postgresql
 from support.box.package import ARCHITECTURES, built, built_headquarters, built_twice, own_arch
 from support.box.trees import BOOKWORM, SID, TRIXIE, base
 
@@ -28,6 +28,7 @@ def main() -> int:
         "upgrade": lambda: fetched_upgrade(TRIXIE),
         **{f"package for {arch}": lambda arch=arch: built(arch) for arch in ARCHITECTURES if arch != own_arch()},  # type: ignore[misc]
         "package, again": lambda: built_twice(own_arch()),
+        "PostgreSQL": lambda: postgresql(TRIXIE),
         SID: lambda: base(SID),
     }
     with ThreadPoolExecutor(AT_A_TIME) as pool:
