@@ -23,12 +23,11 @@ import msgspec
 from bench.shop.invoices import invoice
 from daemon.core.events import CLOSURE
 from daemon.core.invoice.intake import Defaults, read_invoice
-from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.report.fiscal_reports import PAYMENT_LABELS
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, totals

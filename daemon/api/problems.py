@@ -31,8 +31,6 @@ class Kind(msgspec.Struct, frozen=True):
     retry_after: int = 0
 
 
-OFFLINE_RETRY: Final = 2
-PRINTER_RETRY: Final = 10
 OUTCOME_UNKNOWN: Final = Text(
     "The line to the machine was lost before its answer, and the outcome is not known yet. Send the same request again with "
     "the same Idempotency-Key: it gets the outcome as soon as the machine has told it, and nothing is certified twice."
@@ -49,6 +47,9 @@ INTERNAL = Kind(
     Text("Internal error"),
     Text("mcfd failed here; its log has the reason under this request_id"),
 )
+
+OFFLINE_RETRY: Final = 2
+PRINTER_RETRY: Final = 10
 
 KINDS: Final[dict[type[Exception], Kind]] = {
     refusals.InvalidJson: Kind(400, "INVALID_JSON", Text("The body is not valid JSON")),

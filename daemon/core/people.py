@@ -7,6 +7,17 @@ import msgspec
 from daemon.core.roles import Role
 
 
+class Session(msgspec.Struct, frozen=True):
+    """Of a person who may log in. Times in ms."""
+
+    person_id: int
+    name: str
+    role: Role
+    opened_at: int
+    used_at: int
+    """to the minute"""
+
+
 class Person(msgspec.Struct, frozen=True):
     """Times in ms."""
 
@@ -18,14 +29,3 @@ class Person(msgspec.Struct, frozen=True):
     """0 while they may log in"""
     seen_at: int = 0
     """0 when they have no session"""
-
-
-class Session(msgspec.Struct, frozen=True):
-    """Of a person who may log in. Times in ms."""
-
-    person_id: int
-    name: str
-    role: Role
-    opened_at: int
-    used_at: int
-    """to the minute"""

@@ -241,21 +241,11 @@ def check_clock(nim: str, drift: int | None) -> Finding:
             "clock", tr("the machine's time cannot be read"), tr("have the machine set by its supplier"), nim=nim
         )
     told = tr("{seconds} s off the box's clock", seconds=abs(drift))
-    if abs(drift) > DRIFT_FAIL:
-        return fail(
-            "clock",
-            told,
-            tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
-            nim=nim,
-        )
-    if abs(drift) > DRIFT_WARN:
-        return warn(
-            "clock",
-            told,
-            tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
-            nim=nim,
-        )
-    return ok("clock", told, nim=nim)
+    if abs(drift) <= DRIFT_WARN:
+        return ok("clock", told, nim=nim)
+    found = fail if abs(drift) > DRIFT_FAIL else warn
+    todo = tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'")
+    return found("clock", told, todo, nim=nim)
 
 
 def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Finding:

@@ -26,7 +26,6 @@ class MachineHealth(msgspec.Struct, rename="camel"):
     """As in `/health/ready`."""
 
     nim: str
-    ready: bool
     connected: bool
     attention: str
     last_error: str

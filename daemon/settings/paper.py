@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.settings.section import Section, key
 
 Line = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
@@ -17,14 +18,7 @@ PrinterTimeout = Annotated[float, msgspec.Meta(gt=0, le=60)]
 Language = Literal["fr", "en"]
 
 LABELS: Mapping[Language, Mapping[str, str]] = {
-    "fr": {
-        "E": "Espèces",
-        "V": "Virement",
-        "C": "Carte bancaire",
-        "M": "Mobile money",
-        "B": "Chèque",
-        "A": "Autre",
-    },
+    "fr": PAYMENT_LABELS,
     "en": {
         "E": "Cash",
         "V": "Bank transfer",

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from daemon.core.errors import LedgerUnusable, StorageError
-from daemon.core.report.fiscal_reports import PAYMENT_LABELS
+from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.store.access import OpenLedger
 from daemon.store.api_keys import ApiKeys
 from daemon.store.audit_log import AuditLog

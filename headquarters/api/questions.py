@@ -26,6 +26,10 @@ MILLI = timedelta(milliseconds=1)
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class Note(msgspec.Struct, frozen=True):
+    note: str = ""
+
+
 class FindingShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: int
     kind: Kind
@@ -38,10 +42,6 @@ class FindingShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     seen_by: str = ""
     solved_at: str = ""
     solved_by: str = ""
-    note: str = ""
-
-
-class Note(msgspec.Struct, frozen=True):
     note: str = ""
 
 

@@ -11,10 +11,9 @@ from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
 from headquarters.core.held import machine_of
-from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of
+from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
 from headquarters.store.store import Store
-from pagekit.days import beside
 
 SHOPS = 50
 """On one page; a month of them."""
@@ -35,8 +34,7 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
         "calendar.html",
         caller,
         **values,
-        month=month,
-        months=(beside(month, -1), beside(month, 1)),
+        **with_those_beside(month),
         region=region,
         page=page,
         recent=[(day, totals.get(day)) for day in recent],
@@ -91,8 +89,7 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
         lines=lines,
         days=days,
         totals=totals,
-        month=month,
-        months=(beside(month, -1), beside(month, 1)),
+        **with_those_beside(month),
         word=words,
         findings=findings,
         ledgers=await screens.run(screens.store.register.ledgers, machine),

@@ -107,6 +107,11 @@ def environment() -> Environment:
     return made
 
 
+def with_those_beside(month: str) -> dict[str, Any]:
+    """The month that is shown, and those that can be gone to."""
+    return {"month": month, "months": (days.beside(month, -1), days.beside(month, 1))}
+
+
 def month_of(request: AnyRequest, today: date) -> str:
     """`month` of the query, YYYY-MM; this month when there is none, 404 when it is none."""
     month = request.query_params.get("month") or f"{today:%Y-%m}"

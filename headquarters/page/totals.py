@@ -12,9 +12,8 @@ from litestar import Response, get
 from litestar.response import Stream
 
 from headquarters.page.accountants import write_month
-from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of
+from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
 from headquarters.store.store import Store
-from pagekit.days import beside
 from pagekit.security import HEADERS
 
 MONTHS = 13
@@ -32,8 +31,7 @@ async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
         "totals.html",
         caller,
         **values,
-        month=month,
-        months=(beside(month, -1), beside(month, 1)),
+        **with_those_beside(month),
         region=region,
         regions=await screens.run(screens.store.register.regions),
     )

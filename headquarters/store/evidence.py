@@ -20,16 +20,6 @@ SAMPLES = 200
 SAMPLE_BYTES = 8192
 
 
-class Counted(msgspec.Struct, frozen=True):
-    """What was refused on one day."""
-
-    day: str
-    """as YYYY-MM-DD"""
-    via: str
-    reason: str
-    count: int
-
-
 class Sample(NamedTuple):
     """The beginning of one of them."""
 
@@ -40,6 +30,16 @@ class Sample(NamedTuple):
     reason: str
     nim: str
     detail: str
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What was refused on one day."""
+
+    day: str
+    """as YYYY-MM-DD"""
+    via: str
+    reason: str
+    count: int
 
 
 def keep_fork(connection: Connection, received: Received, now: int) -> None:

@@ -8,6 +8,8 @@ from structlog.testing import capture_logs
 from support.memory_shop import MemoryShop
 
 from daemon.core.errors import LineLost, MachineAttention
+from daemon.core.ledger.attempt import Record
+from daemon.usecases.certification.idempotency import Answered
 from simulator.machine.working_state import Stage
 
 LAST = 6
@@ -90,13 +92,19 @@ async def test_a_caller_that_went_away_before_the_intent_finds_its_outcome_too(t
         assert len(shop.on_machine) == 12
 
 
+async def two_sales_over_a_lost_disk(shop: MemoryShop) -> list[asyncio.Future[Answered[Record]]]:
+    """The outcome of the first cannot be stored; the second is entered up to its 38h."""
+    sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
+    await shop.disk_lost_at(LAST)
+    await shop.until(lambda: shop.session.machine.stage is Stage.PAID and shop.on_machine, "B ready to be closed")
+    return sales
+
+
 async def test_nothing_is_certified_over_an_outcome_that_is_not_stored(tmp_path: Path) -> None:
     """The machine remembers only its last invoice: the next one is entered, and its 38h waits until the disk has taken the first."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
-        await shop.disk_lost_at(LAST)
-        await shop.until(lambda: shop.session.machine.stage is Stage.PAID and shop.on_machine, "B ready to be closed")
+        sales = await two_sales_over_a_lost_disk(shop)
         await asyncio.sleep(0.1)
         assert [entry.number for entry in shop.on_machine] == ["A"]
         await shop.disk(writable=True)
@@ -136,9 +144,7 @@ async def test_an_invoice_whose_line_was_lost_while_it_waited_for_the_disk_is_no
     """Its 38h was never sent: it is ended as such, at once, and not left for the next recovery."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
-        await shop.disk_lost_at(LAST)
-        await shop.until(lambda: shop.session.machine.stage is Stage.PAID and shop.on_machine, "B ready to be closed")
+        sales = await two_sales_over_a_lost_disk(shop)
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.port.pump()
         await asyncio.sleep(0.1)

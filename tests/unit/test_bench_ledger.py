@@ -10,9 +10,9 @@ import pytest
 from bench.rows.reports import START, ranges
 from bench.shop import ledger
 from bench.shop.ledger import DAY, Maker, summed
+from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.machine.state import Certified, FiscalCounters
-from daemon.core.report.fiscal_reports import PAYMENT_LABELS
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations

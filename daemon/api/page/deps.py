@@ -54,6 +54,10 @@ class LogLine(NamedTuple):
     """what stands beside the words"""
 
 
+Tell = Callable[[int, int], None]
+"""How much is done, of how much (0: not known)."""
+
+
 class Verified(msgspec.Struct, frozen=True):
     """What `mcfd verify --json` says."""
 
@@ -62,10 +66,6 @@ class Verified(msgspec.Struct, frozen=True):
     """in words"""
     records: int
     closures: int
-
-
-Tell = Callable[[int, int], None]
-"""How much is done, of how much (0: not known)."""
 
 
 class Keys(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
@@ -38,6 +37,7 @@ from daemon.usecases.delivery.events import (
     SentEvent,
     Start,
     events_for,
+    has_come,
     reset_event,
     starting_point,
 )
@@ -118,19 +118,19 @@ async def _frames(
     worker: MachineWorker, notifier: EventNotifier, start: Start, is_welcome: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
     after = start.after
-    with notifier.hung(worker.book) as bell:
+    with notifier.listening(worker.book) as news:
         yield OPENING
         if start.reset:
             yield frame(reset_event(worker.book, start, worker.now()), start.epoch)
         while True:
-            bell.clear()
+            news.clear()
             told = await events_for(worker.events, worker.ledger, worker.book, after)
             if not is_welcome():
                 return
             if told:
                 after = told[-1].id
                 yield b"".join(frame(event, start.epoch) for event in told)
-            elif not await _rung(bell):
+            elif not await has_come(news, BEAT):
                 yield COMMENT
 
 
@@ -138,15 +138,6 @@ def frame(event: SentEvent, epoch: int) -> bytes:
     """`data` is JSON on one line, so it needs no splitting. The id carries the ledger's epoch once there has been a restore."""
     before = b"%d-" % epoch if epoch else b""
     return b"id: %s%d\nevent: %s\ndata: %s\n\n" % (before, event.id, event.type.encode(), event.data)
-
-
-async def _rung(bell: asyncio.Event) -> bool:
-    try:
-        async with asyncio.timeout(BEAT):
-            await bell.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 def _last_seen(request: ApiRequest) -> SeenEvent | None:

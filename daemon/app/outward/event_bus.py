@@ -73,6 +73,6 @@ class EventBus:
                 self._unwritten.task_done()
 
     def _pass_on(self, event: BookEvent) -> None:
-        self.notifier.ring(event.book)
+        self.notifier.notify(event.book)
         for listener in self.listeners:
             listener(event)

@@ -6,6 +6,7 @@ thousandths; VAT rates are hundredths of a percent (18 % is 1800).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -18,6 +19,15 @@ SALES: tuple[InvoiceType, ...] = ("FV", "FT", "EV", "ET")
 CREDITS: tuple[InvoiceType, ...] = ("FA", "EA")
 GROUPS = "ABCDEFGHIJKLMNOP"
 PAYMENT_METHODS = "EVCMBA"
+PAYMENT_LABELS: Mapping[str, str] = {
+    "E": "Espèces",
+    "V": "Virement",
+    "C": "Carte bancaire",
+    "M": "Mobile money",
+    "B": "Chèque",
+    "A": "Autre",
+}
+"""The defaults of fiscal-rules.md; a configuration may say otherwise."""
 
 
 class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):

@@ -19,8 +19,6 @@ from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
 from daemon.language import Text
 
 REBATE = "RRR"
-MOST = 20_000
-"""Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
 
 
 class ArticleTotal(msgspec.Struct, frozen=True):
@@ -51,6 +49,10 @@ class _Sums:
     returned: int = 0
     amount_sold: int = 0
     amount_returned: int = 0
+
+
+MOST = 20_000
+"""Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
 
 
 class Articles:

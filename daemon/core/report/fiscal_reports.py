@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import CREDITS, PAYMENT_METHODS, SALES
+from daemon.core.invoice.invoice import CREDITS, PAYMENT_LABELS, PAYMENT_METHODS, SALES
 from daemon.core.invoice.taxes import PSVB_RATES, percent
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
@@ -24,19 +24,7 @@ from daemon.core.machine.state import FiscalCounters
 
 Labels = Mapping[str, str]
 
-PAYMENT_LABELS: Labels = {
-    "E": "Espèces",
-    "V": "Virement",
-    "C": "Carte bancaire",
-    "M": "Mobile money",
-    "B": "Chèque",
-    "A": "Autre",
-}
-"""The defaults of fiscal-rules.md; a configuration may say otherwise."""
-
 CASH_METHOD = "E"
-
-_TYPE_AND_GROUP = re.compile(rf"({'|'.join(SALES + CREDITS)})\.([A-P])\.ttc")
 
 
 class GroupTotal(msgspec.Struct, frozen=True):
@@ -282,6 +270,9 @@ def _by_type(tally: Tally) -> tuple[TypeTotal, ...]:
         for kind in sorted(SALES + CREDITS)
         if f"{kind}.n" in tally
     )
+
+
+_TYPE_AND_GROUP = re.compile(rf"({'|'.join(SALES + CREDITS)})\.([A-P])\.ttc")
 
 
 def _type_groups(tally: Tally) -> list[tuple[str, str]]:

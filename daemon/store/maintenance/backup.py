@@ -19,6 +19,7 @@ from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.numbers import ask_for_z, remember, skip_to
 from daemon.store.maintenance.verify import Findings, verify
 from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.durable import sync_path
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
@@ -70,7 +71,7 @@ def restore(
             findings = _verified(copy, source, progress)
             if not remember(target) or last_z is not None:
                 _ask_for_z(copy, last_z)
-            _sync(copy)  # before anything of the present ledger is touched
+            sync_path(copy)  # before anything of the present ledger is touched
             aside = _set_aside(target, at)
             _put_in_place(copy, target)
         return Restored(findings, aside)
@@ -130,7 +131,7 @@ def _set_aside(target: Path, at: int) -> Path | None:
         left = target.with_name(target.name + suffix)
         if left.exists():
             _keep(left, aside.with_name(aside.name + suffix))
-    _sync(target.parent)
+    sync_path(target.parent)
     for suffix in ("-wal", "-shm"):  # what was in them is aside by now, with its file
         target.with_name(target.name + suffix).unlink(missing_ok=True)
     return aside
@@ -141,7 +142,7 @@ def _keep(file: Path, under: Path) -> None:
         os.link(file, under)
     except OSError:
         shutil.copy2(file, under)
-        _sync(under)
+        sync_path(under)
 
 
 @contextlib.contextmanager
@@ -171,14 +172,6 @@ def _told(source: Path) -> Iterator[None]:
 
 
 def _put_in_place(copy: Path, target: Path) -> None:
-    _sync(copy)
+    sync_path(copy)
     copy.replace(target)
-    _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_path(target.parent)

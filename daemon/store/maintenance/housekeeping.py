@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-
-import msgspec
+from typing import NamedTuple
 
 from daemon.store.sqlite.queries import OUTBOX, load
 from daemon.store.tables.events import prune_events
@@ -23,7 +22,7 @@ BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Kept(NamedTuple):
     """The file, without its WAL."""
 
     bytes: int

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.store.sqlite.durable import sync_path
 
 SUFFIX = ".high-water"
 
@@ -68,7 +69,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
         finally:
             os.close(descriptor)
         part.replace(path)
-        _sync_folder(path.parent)
+        sync_path(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
@@ -145,11 +146,3 @@ def _higher(one: Mark, other: Mark) -> Mark:
     given = max(one.given, other.given)
     reserved = max(one.reserved, other.reserved)
     return Mark(given, reserved if reserved > given else 0)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,8 +16,7 @@ def announce(worker: MachineWorker, record: Record) -> None:
     log.info(
         "certification",
         outcome=record.state,
-        nim=worker.book.nim,
-        mode=worker.book.mode,
+        **worker.names,
         invoice_number=record.number,
         invoice_type=record.type,
         total_ttc=record.total_ttc,

@@ -44,24 +44,35 @@ class SentEvent(msgspec.Struct, frozen=True):
 
 
 class EventNotifier:
-    """One for each listener, rung when there is news in its book."""
+    """Tells each listener that there is news in its book; what it is, the listener reads from the ledger."""
 
     def __init__(self) -> None:
-        self._bells: dict[int, set[asyncio.Event]] = {}
+        self._listeners: dict[int, set[asyncio.Event]] = {}
 
-    def ring(self, book: Book) -> None:
-        for bell in self._bells.get(book.id, ()):
-            bell.set()
+    def notify(self, book: Book) -> None:
+        for news in self._listeners.get(book.id, ()):
+            news.set()
 
     @contextmanager
-    def hung(self, book: Book) -> Iterator[asyncio.Event]:
-        bell = asyncio.Event()
-        notifier = self._bells.setdefault(book.id, set())
-        notifier.add(bell)
+    def listening(self, book: Book) -> Iterator[asyncio.Event]:
+        """Set with each notification; the listener clears it before it reads."""
+        news = asyncio.Event()
+        listeners = self._listeners.setdefault(book.id, set())
+        listeners.add(news)
         try:
-            yield bell
+            yield news
         finally:
-            notifier.discard(bell)
+            listeners.discard(news)
+
+
+async def has_come(news: asyncio.Event, seconds: float) -> bool:
+    """Whether it was set within that time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 class SeenEvent(NamedTuple):

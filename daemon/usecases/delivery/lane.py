@@ -16,7 +16,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Lane:
-    """Its bell, its failures in a row, and how far behind the logs have said it is."""
+    """What wakes it, its failures in a row, and how far behind the logs have said it is."""
 
     def __init__(self, nim: str, mode: Mode, destination: str) -> None:
         self.nim = nim

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -52,57 +53,47 @@ async def _learn_nothing(nim: str, last_z: int) -> None:
     del nim, last_z
 
 
+@dataclass
 class Announcer:
     """`run` until cancelled."""
 
-    def __init__(
-        self,
-        listener: Listener,
-        words: Callable[[], Awaitable[Sequence[Word]]],
-        resend: Resend,
-        *,
-        modes: frozenset[Mode],
-        learn_z: LearnZ = _learn_nothing,
-        every: float = EVERY_SECONDS,
-        dice: Callable[[], float] = _dice,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._listener = listener
-        self._words = words
-        self._resend = resend
-        self._learn_z = learn_z
-        self._modes = modes
-        self._every = every
-        self._dice = dice
-        self._sleep = sleep
-        self._heard = True
-        self._resent: dict[tuple[str, Wanted], float] = {}
+    listener: Listener
+    words: Callable[[], Awaitable[Sequence[Word]]]
+    resend: Resend
+    _: KW_ONLY
+    modes: frozenset[Mode]
+    learn_z: LearnZ = _learn_nothing
+    every: float = EVERY_SECONDS
+    dice: Callable[[], float] = _dice
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _heard: bool = field(default=True, init=False)
+    _resent: dict[tuple[str, Wanted], float] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
-        await self._sleep(self._dice() * min(FIRST_WITHIN, self._every))
+        await self.sleep(self.dice() * min(FIRST_WITHIN, self.every))
         while True:
             try:
                 await self._speak()
             except Exception:  # noqa: BLE001  # said again in five minutes; a ledger in trouble is told elsewhere
                 _log.exception("presence_failed")
-            await self._sleep(self._every * (1 - JITTER + 2 * JITTER * self._dice()))
+            await self.sleep(self.every * (1 - JITTER + 2 * JITTER * self.dice()))
 
     async def _speak(self) -> None:
-        for word in await self._words():
-            answer = await self._listener.announce(word.content, nim=word.nim)
+        for word in await self.words():
+            answer = await self.listener.announce(word.content, nim=word.nim)
             heed_cancellation()
             self._note(answer is not None)
             if answer is not None and answer.last_z is not UNSET:
-                await self._learn_z(word.nim, answer.last_z)
+                await self.learn_z(word.nim, answer.last_z)
             for wanted in answer.replay if answer else ():
                 await self._answer(word.nim, wanted)
 
     async def _answer(self, nim: str, wanted: Wanted) -> None:
         now = asyncio.get_running_loop().time()
         last = self._resent.get((nim, wanted))
-        if wanted.mode not in self._modes or (last is not None and now - last < REPEATED_AFTER):
+        if wanted.mode not in self.modes or (last is not None and now - last < REPEATED_AFTER):
             return
-        count = await self._resend(nim, wanted.mode, wanted.from_z)
+        count = await self.resend(nim, wanted.mode, wanted.from_z)
         if not count:  # still on its way, or never made here
             return
         self._resent = {key: at for key, at in self._resent.items() if now - at < REPEATED_AFTER}

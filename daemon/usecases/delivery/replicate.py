@@ -23,6 +23,7 @@ import structlog
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Refused
 from daemon.core.ledger.attempt import Mode
 from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.events import has_come
 from daemon.usecases.delivery.lane import HOUR_MS, Lane
 from daemon.usecases.ports import Clock
 from exchange.cancellation import heed_cancellation
@@ -141,7 +142,7 @@ class Replicator(Generic[E]):
                         self._lanes[key] = Lane(backlog.nim, backlog.mode, self._destination)
                         lanes.create_task(self._work(self._lanes[key]), name=f"replicate {backlog.nim} {backlog.mode}")
                     self._lanes[key].say_if_behind(backlog, self._clock(), self._subject)
-                await _wait(self._unknown_book, BOOKKEEPING)
+                await has_come(self._unknown_book, BOOKKEEPING)
 
     async def _read_backlog(self) -> Sequence[Backlog]:
         try:
@@ -163,7 +164,7 @@ class Replicator(Generic[E]):
                 continue
             heed_cancellation()
             if sent_all:
-                await _wait(lane.news, self._poll)
+                await has_come(lane.news, self._poll)
 
     async def _drain(self, lane: Lane) -> bool:
         """Send what waits, in order, until one has to be tried again; True when nothing is left."""
@@ -226,11 +227,3 @@ class Replicator(Generic[E]):
             )
         await self._outbox.mark_failed(entry.id, delivery.error, at=now, next_at=now + round(seconds * 1000))
         await self._sleep(seconds)
-
-
-async def _wait(bell: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await bell.wait()
-    except TimeoutError:
-        pass

@@ -45,8 +45,7 @@ async def _close(worker: MachineWorker, call: Call) -> Closure:
             raise NothingDone(error, Text("nothing was closed")) from error
     log.info(
         "closure.created",
-        nim=worker.book.nim,
-        mode=worker.book.mode,
+        **worker.names,
         z_number=closure.z_number,
         certs_count=closure.certs_count,
         total_ttc=closure.total_ttc,

@@ -28,8 +28,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
         told = await worker.see_through(write, "move cash")
         log.info(
             "cash.moved",
-            nim=worker.book.nim,
-            mode=worker.book.mode,
+            **worker.names,
             kind=move.kind,
             amount=move.amount,
             request_id=call.request_id,

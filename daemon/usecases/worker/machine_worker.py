@@ -9,18 +9,19 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import structlog
 
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
+from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
-from daemon.core.report.fiscal_reports import PAYMENT_LABELS, Labels
+from daemon.core.report.fiscal_reports import Labels
 from daemon.language import Text
 from daemon.language.stored import stored
 from daemon.usecases.ports import EventLog, FiscalMachine, Journal, Ledger
@@ -39,8 +40,7 @@ ANSWERS_FIRST = 0.002
 """Seconds; a till's answer leaves in half of that."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """How many tills may wait, and how long; seconds."""
 
     queue: int = 256
@@ -131,6 +131,11 @@ class MachineWorker:
     @property
     def connected(self) -> bool:
         return self.machine is not None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Its book, for the log."""
+        return {"nim": self.book.nim, "mode": self.book.mode}
 
     @property
     def known(self) -> FiscalCounters:

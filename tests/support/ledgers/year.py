@@ -8,10 +8,10 @@ from pathlib import Path
 
 from support.ledgers.ledger import IFU, RATES, ZONE, invoice, opened
 
+from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
-from daemon.core.report.fiscal_reports import PAYMENT_LABELS
 from daemon.store.tables.book import attempts, books, closures
 
 DAY = 86_400_000

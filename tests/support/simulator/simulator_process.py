@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tty
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -104,15 +105,12 @@ class Serial:
             return
 
 
-class Control:
+class Control(AbstractContextManager["Control"]):
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(DEADLINE)
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rb")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

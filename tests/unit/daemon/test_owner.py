@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,14 +27,6 @@ PLANTED = {
     "the lock": (("mcfd.sqlite3.lock", "etc/shadow"),),
     "the ledger": (("mcfd.sqlite3", "etc/shadow"),),
 }
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """Where others may look, as they may not in pytest's own."""
-    with tempfile.TemporaryDirectory(prefix="mcfd-test-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture

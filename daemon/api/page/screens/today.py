@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator
@@ -16,6 +15,7 @@ from daemon.api.http.stream import Stream
 from daemon.api.page.machine_shown import shown_machine
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, redirect, screen, shown
 from daemon.core.call import Call
+from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.sales import latest, sales_between, totals_by_hour
@@ -95,24 +95,15 @@ async def live(request: AnyRequest) -> Reply:
 
 
 async def _changes(visit: Visit, is_welcome: Any) -> AsyncGenerator[bytes, None]:
-    with visit.deps.notifier.hung(visit.worker.book) as bell:
+    with visit.deps.notifier.listening(visit.worker.book) as news:
         yield b": open\n\n"
         patience = BEAT
         while is_welcome():
-            bell.clear()
-            rung = await _rung(bell, patience)
-            again = not rung and patience == AGAIN
-            yield b"event: change\ndata: 1\n\n" if rung or again else b": beat\n\n"
-            patience = AGAIN if rung else BEAT
-
-
-async def _rung(bell: asyncio.Event, patience: float) -> bool:
-    try:
-        async with asyncio.timeout(patience):
-            await bell.wait()
-    except TimeoutError:
-        return False
-    return True
+            news.clear()
+            told = await has_come(news, patience)
+            again = not told and patience == AGAIN
+            yield b"event: change\ndata: 1\n\n" if told or again else b": beat\n\n"
+            patience = AGAIN if told else BEAT
 
 
 def _is_welcome(visit: Visit) -> bool:

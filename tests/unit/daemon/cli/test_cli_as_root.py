@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -92,13 +91,6 @@ NO_FILES = {
 LEAVES = ({0}, {1, 3})
 """Exit codes of a command that did its work, and of one that found something wrong: nobody receives, a machine that is not set up."""
 FOUND_WRONG = {("doctor",), ("run",), ("time", "repair"), ("upstream", "test"), ("webhook", "test")}
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="mcfd-test-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture

@@ -32,13 +32,8 @@ WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) 
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
-
-
-@pytest.fixture
-async def till(path: Path) -> AsyncIterator[Till]:
-    async with opened(path) as store:
+async def till(tmp_path: Path) -> AsyncIterator[Till]:
+    async with opened(tmp_path / "ledger.sqlite3") as store:
         yield await Till.of(store)
 
 
@@ -119,9 +114,11 @@ async def test_what_was_written_without_notifying_is_found(serve: Serve, deps: d
         await reader.readuntil(b"event: cert.issued")
 
 
-async def test_a_reader_that_does_not_read_is_cut(serve: Serve, deps: dict[str, Any], till: Till, path: Path) -> None:
+async def test_a_reader_that_does_not_read_is_cut(
+    serve: Serve, deps: dict[str, Any], till: Till, tmp_path: Path
+) -> None:
     """It is not waited for: its connection ends, its place is free, and nothing has piled up for it meanwhile."""
-    tamper(path, MANY, till.book.id, "x" * 3000)
+    tamper(tmp_path / "ledger.sqlite3", MANY, till.book.id, "x" * 3000)
     limits = ConnectionLimits(write_seconds=0.3)
     served: Served = await serve(limits=limits, **deps)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1024)

@@ -36,21 +36,21 @@ async def settle(event_bus: EventBus) -> None:
 
 
 async def test_a_machine_that_comes_and_goes_is_written_down_first() -> None:
-    """In the order in which it happened, at the time at which it happened; then the notifier of its book ring."""
+    """In the order in which it happened, at the time at which it happened; then the listeners of its book are notified."""
     events, now = Events(), iter((10, 20))
     event_bus = EventBus(events, lambda: next(now))
     heard: list[str] = []
     event_bus.listeners.append(lambda event: heard.append(event.type))
-    with event_bus.notifier.hung(BOOK) as bell, event_bus.notifier.hung(OTHER) as other:
+    with event_bus.notifier.listening(BOOK) as news, event_bus.notifier.listening(OTHER) as other:
         async with event_bus.running():
             event_bus.on_event(BookEvent("mcf.disconnected", BOOK, detail="unplugged"))
             event_bus.on_event(BookEvent("mcf.connected", BOOK))
             await asyncio.sleep(0)
-            assert not bell.is_set()
+            assert not news.is_set()
             assert heard == []
             events.gate.set()
             await settle(event_bus)
-            assert bell.is_set()
+            assert news.is_set()
     assert events.written == [("mcf.disconnected", 10, "unplugged"), ("mcf.connected", 20, "")]
     assert heard == ["mcf.disconnected", "mcf.connected"]
     assert not other.is_set()
@@ -62,11 +62,11 @@ async def test_what_the_ledger_wrote_itself_rings_at_once() -> None:
     event_bus = EventBus(events, lambda: 0)
     heard: list[BookEvent] = []
     event_bus.listeners.append(heard.append)
-    with event_bus.notifier.hung(BOOK) as bell:
+    with event_bus.notifier.listening(BOOK) as news:
         for kind in ("cert.issued", "closure.created", "mcf.attention", "taxserver.alert"):
-            bell.clear()
+            news.clear()
             event_bus.on_event(BookEvent(kind, BOOK, 7))
-            assert bell.is_set()
+            assert news.is_set()
     assert len(heard) == 4
     assert events.written == []
 
@@ -98,10 +98,10 @@ async def test_last_words_are_written_down() -> None:
     assert len(events.written) == 1
 
 
-async def test_a_bell_taken_down_does_not_ring() -> None:
+async def test_who_has_left_is_not_told() -> None:
     """Nor keeps others from ringing."""
     event_bus = EventBus(Events(), lambda: 0)
-    with event_bus.notifier.hung(BOOK) as first, event_bus.notifier.hung(BOOK) as second:
+    with event_bus.notifier.listening(BOOK) as first, event_bus.notifier.listening(BOOK) as second:
         event_bus.on_event(BookEvent("cert.issued", BOOK))
         assert first.is_set()
         assert second.is_set()
