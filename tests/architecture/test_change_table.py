@@ -44,7 +44,7 @@ def run(copy: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": str(copy), "COLUMNS": "200"},
         capture_output=True,
         text=True,
         timeout=240,

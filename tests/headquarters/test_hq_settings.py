@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-from support.hq.running import COMMAND
+from support.shop import run_program
 
 from headquarters.app.settings import BadSettings, Settings, load
 
@@ -56,7 +56,7 @@ def test_command_line(tmp_path):
     """Exit code 2 and one line, without a trace."""
     file = tmp_path / "hq.toml"
     file.write_text("[storage]\nurl = 'mysql://root:secret@x/y'\n")
-    done = subprocess.run([COMMAND, "keys", "list", "--config", str(file)], capture_output=True, text=True, check=False)
+    done = run_program("mcfd-hq", ["keys", "list", "--config", str(file)], os.environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "storage.url" in done.stderr

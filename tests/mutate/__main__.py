@@ -17,7 +17,7 @@ import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def main() -> int:
         drawn = draw(options.seed, options.count, touched)
         work = [(mistake, touched.tests(mistake.file, mistake.line)) for mistake in drawn]
         say(f"mutate: {len(drawn)} mistakes of seed {options.seed}")
-    done = try_all(work, touched.seconds, options.workers, began + options.seconds)
+    done = try_all(work, touched, options.workers, began + options.seconds)
     table(done, len(work), None if options.named else options.seed, time.monotonic() - began)
     return 0 if all(each.is_found for each in done) else 1
 
@@ -70,7 +70,7 @@ def named(touched: Touched) -> Iterator[tuple[Mistake, list[str]]]:
 
 
 def try_all(
-    work: Sequence[tuple[Mistake, Sequence[str]]], seconds: Mapping[str, float], workers: int, ends_at: float
+    work: Sequence[tuple[Mistake, Sequence[str]]], touched: Touched, workers: int, ends_at: float
 ) -> list[Tried]:
     """In the order of `work`, as far as the time reached."""
     done: dict[int, Tried] = {}
@@ -78,13 +78,14 @@ def try_all(
     turn = threading.Lock()
 
     def keep_trying() -> None:
-        with Worker(seconds) as worker:
+        with Worker(touched.seconds) as worker:
             while time.monotonic() < ends_at:
                 with turn:
                     at, (mistake, tests) = next(left, (None, (None, ())))
                 if at is None or mistake is None:
                     return
-                tried = worker.tried(mistake, tests)
+                at_import = touched.is_run_at_import(mistake.file, mistake.line)
+                tried = worker.tried(mistake, tests, is_run_at_import=at_import)
                 with turn:
                     done[at] = tried
                     show(tried)

@@ -66,13 +66,18 @@ class Touched:
         for part in kept.glob("seconds-*.json"):
             self.seconds.update(json.loads(part.read_text()))
         self._lines: dict[str, dict[int, list[str]]] = {}
+        self._at_import: set[tuple[str, int]] = set()
         self._weight: defaultdict[str, int] = defaultdict(int)
         for name in files():
             lines = measured.contexts_by_lineno(str(TREE / name))
+            self._at_import |= {(name, line) for line, contexts in lines.items() if "" in contexts}
             self._lines[name] = {line: [each for each in contexts if each] for line, contexts in lines.items()}
             for contexts in self._lines[name].values():
                 for each in contexts:
                     self._weight[each] += 1
+
+    def is_run_at_import(self, file: str, line: int) -> bool:
+        return (file, line) in self._at_import
 
     def tests(self, file: str, line: int) -> list[str]:
         """Functions (`tests/…/test_x.py::test_y`) that touch the line, the closest first: those that touch the fewest lines in all."""

@@ -15,15 +15,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from mutate.contexts import function_of
 from mutate.mistakes import Mistake
 from mutate.spoiled import TREE, told
 from mutate.touched import options
-from mutate.warm import ANSWERS, ORDERS
+from mutate.warm import ANSWERS, ORDERS, START_SECONDS
 
 Outcome = Literal["found", "hangs", "survives"]
-FIRST_LOOK, SECOND_LOOK = 20.0, 150.0
+FIRST_LOOK, SECOND_LOOK = 15.0, 60.0
 """Seconds that the tests of each take when nothing is wrong; the second one is for what the first lets through."""
 NO_TEST_RAN = (4, 5)
+PATIENCE = 20.0
+"""Seconds that a test has beyond five times what it takes; more is a hang, on a busy box too."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,14 @@ class Worker:
         self._answers.close()
         self._log.close()
 
-    def tried(self, mistake: Mistake, tests: Sequence[str]) -> Tried:
-        """`tests` are functions, the closest first."""
+    def tried(self, mistake: Mistake, tests: Sequence[str], *, is_run_at_import: bool) -> Tried:
+        """`tests` are functions, the closest first. What is computed at the import of a module is computed without the mistake in a warm
+        process, so that for `is_run_at_import` a cold one has the last word."""
         began = time.monotonic()
         first = self._within(tests, FIRST_LOOK)
         second = self._within([each for each in tests if each not in first], SECOND_LOOK)
-        for look in (first, second):
-            outcome, by = self._look(mistake, look)
+        for look, is_cold_last in ((first, is_run_at_import), (second, False)):
+            outcome, by = self._look(mistake, look, is_cold_last=is_cold_last)
             if outcome != "survives":
                 break
         return Tried(mistake, outcome, time.monotonic() - began, len(first) + len(second), by)
@@ -102,46 +106,43 @@ class Worker:
         files = list(dict.fromkeys(each.partition("::")[0] for each in chosen))
         return sorted(chosen, key=lambda each: files.index(each.partition("::")[0]))
 
-    def _look(self, mistake: Mistake, tests: Sequence[str]) -> tuple[Outcome, str]:
+    def _look(self, mistake: Mistake, tests: Sequence[str], *, is_cold_last: bool) -> tuple[Outcome, str]:
         """A test counts as having seen it when it passes without the mistake."""
         while left := [each for each in tests if each not in self._unsound]:
-            limit = 30.0 + 4 * sum(self._seconds.get(each, 0.1) for each in left)
-            end, by = self._order(mistake, left, limit)
-            if end == "passed":
-                end, by = self._cold(mistake, left, limit)  # what was computed at the import was computed without it
-            elif end == "cold":
-                end, by = self._cold(mistake, left, limit)
+            end, by = self._order(mistake, left)
+            if end == "cold" or (end == "passed" and is_cold_last):
+                end, by = self._cold(mistake, left)
             if end == "passed":
                 return "survives", ""
-            if end == "late":
-                return (
-                    ("hangs", "")
-                    if self._order(None, left, limit)[0] == "passed"
-                    else ("survives", "without it, too, they hang")
-                )
-            test = by.partition("[")[0]
-            if test not in tests or self._is_sound(test):
-                return "found", by
+            test = function_of(by)
+            if test not in left or self._is_sound(test):
+                return ("hangs" if end == "late" else "found"), by
         return "survives", ""
 
     def _is_sound(self, test: str) -> bool:
         if test not in self._sound | self._unsound:
-            passes = self._order(None, [test], 60.0 + 4 * self._seconds.get(test, 0.1))[0] == "passed"
+            passes = self._order(None, [test])[0] == "passed"
             (self._sound if passes else self._unsound).add(test)
         return test in self._sound
 
-    def _order(self, mistake: Mistake | None, tests: Sequence[str], seconds: float) -> tuple[str, str]:
+    def _limit(self, test: str) -> float:
+        return PATIENCE + 5 * self._seconds.get(test, 0.1)
+
+    def _order(self, mistake: Mistake | None, tests: Sequence[str]) -> tuple[str, str]:
         told_of = asdict(mistake) if mistake else None
-        self._orders.write(json.dumps({"mistake": told_of, "tests": list(tests), "seconds": seconds}) + "\n")
+        self._orders.write(
+            json.dumps({"mistake": told_of, "tests": [(each, self._limit(each)) for each in tests]}) + "\n"
+        )
         self._orders.flush()
         line = self._answers.readline()
         if not line:
+            self._process.wait()
             self._log.seek(0)
             raise SystemExit(f"mutate: pytest ended\n{self._log.read().decode()[-3000:]}")
         answer: dict[str, Any] = json.loads(line)
         return answer["end"], answer["by"]
 
-    def _cold(self, mistake: Mistake, tests: Sequence[str], seconds: float) -> tuple[str, str]:
+    def _cold(self, mistake: Mistake, tests: Sequence[str]) -> tuple[str, str]:
         with tempfile.TemporaryDirectory(prefix="mcfd-mutate-") as folder:
             listed = Path(folder, "tests")
             listed.write_text("\n".join(tests) + "\n")
@@ -158,7 +159,7 @@ class Worker:
                 stderr=subprocess.STDOUT,
             )
             try:
-                said, _ = process.communicate(timeout=seconds + 30)
+                said, _ = process.communicate(timeout=START_SECONDS + sum(map(self._limit, tests)))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()

@@ -1,6 +1,8 @@
 """A plugin of pytest: the tests are collected once, and each trial is a fork of that process. It takes orders instead of running tests.
 
-    {"mistake":{…}|null,"tests":[…],"seconds":N}   →   {"end":"failed"|"passed"|"late"|"cold","by":TEST}
+    {"mistake":{…}|null,"tests":[[TEST,SECONDS],…]}   →   {"end":"failed"|"passed"|"late"|"cold","by":TEST}
+
+Each test has those seconds, with all its parameters.
 
 A trial ends with everything it started: this process is the parent of what loses its own.
 """
@@ -16,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from support.nursery import Nursery
 ORDERS, ANSWERS = "MCFD_MUTATE_ORDERS", "MCFD_MUTATE_ANSWERS"
 PASSED, FAILED, COLD = 0, 1, 2
 SUBREAPER = 36
+START_SECONDS = 60.0
 Items = dict[str, list[pytest.Item]]
 
 
@@ -51,26 +54,30 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         for line in asked:
             order = json.loads(line)
             mistake = Mistake(**order["mistake"]) if order["mistake"] else None
-            found = trial(
-                session, [each for name in order["tests"] for each in items[name]], mistake, functions, order["seconds"]
-            )
+            limits = dict(order["tests"])
+            found = trial(session, [each for name in limits for each in items[name]], mistake, functions, limits)
             answered.write(json.dumps(found) + "\n")
             answered.flush()
     return True
 
 
 def trial(
-    session: pytest.Session, items: Sequence[pytest.Item], mistake: Mistake | None, functions: Alive, seconds: float
+    session: pytest.Session,
+    items: Sequence[pytest.Item],
+    mistake: Mistake | None,
+    functions: Alive,
+    limits: Mapping[str, float],
 ) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="mcfd-mutate-"))
+    running = folder / "running"
+    running.write_text("")
     pid = os.fork()
     if pid == 0:
         run(session, items, mistake, functions, folder)
     try:
-        code = ended(pid, seconds)
-        by = folder / "failed"
+        code = ended(pid, running, limits)
         end = {None: "late", PASSED: "passed", COLD: "cold"}.get(code, "failed")
-        return {"end": end, "by": by.read_text() if by.exists() else f"ended with {code}"}
+        return {"end": end, "by": running.read_text()}
     finally:
         end_all()
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,28 +97,31 @@ def run(
         if mistake is not None:
             os.environ.update(told(mistake))
             Nursery.command = (sys.executable, "-m", "mutate.daemons")
-        code = COLD if mistake is not None and not spoil(mistake, functions) else outcome(session, items, folder)
+        is_spoiled = mistake is None or spoil(mistake, functions)
+        code = outcome(session, items, folder / "running") if is_spoiled else COLD
     finally:
         os._exit(code)
 
 
-def outcome(session: pytest.Session, items: Sequence[pytest.Item], folder: Path) -> int:
+def outcome(session: pytest.Session, items: Sequence[pytest.Item], running: Path) -> int:
     for at, item in enumerate(items):
+        running.write_text(item.nodeid)
         following = items[at + 1] if at + 1 < len(items) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
-            (folder / "failed").write_text(item.nodeid)
             return FAILED
     return PASSED
 
 
-def ended(pid: int, seconds: float) -> int | None:
-    """Its exit code; None when it was not over in time."""
-    deadline = time.monotonic() + seconds
+def ended(pid: int, running: Path, limits: Mapping[str, float]) -> int | None:
+    """Its exit code; None when one of the tests was not over in time."""
+    test, deadline = "", time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
+        if (now := function_of(running.read_text())) and now != test:
+            test, deadline = now, time.monotonic() + limits[now]
         time.sleep(0.005)
     return None
 

@@ -31,7 +31,15 @@ from typing import Any, Self
 
 TESTS = Path(__file__).parents[1]
 POLL_SECONDS = 0.002
-PROGRAMS = {"mcfd": ("daemon.cli", "main"), "mcf-simulator": ("simulator.process.serve", "main")}
+PROGRAMS = {
+    "mcfd": ("daemon.cli", "main"),
+    "mcf-simulator": ("simulator.process.serve", "main"),
+    "mcfd-hq": ("headquarters.cli", "main"),
+}
+HOUSES = {"mcfd": ("daemon", "simulator"), "mcf-simulator": ("daemon", "simulator"), "mcfd-hq": ("headquarters",)}
+"""What is imported beforehand for each program; those with the same share a nursery."""
+BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
+"""Modules that run when they are imported, and three that only Windows has."""
 First = tuple[str, str, dict[str, Any]]
 
 
@@ -40,9 +48,9 @@ class Nursery:
 
     command: tuple[str, ...] = (sys.executable, "-m", "support.nursery")
 
-    def __init__(self) -> None:
+    def __init__(self, house: tuple[str, ...] = HOUSES["mcfd"]) -> None:
         self._process = subprocess.Popen(
-            self.command,
+            [*self.command, *house],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -146,7 +154,7 @@ class Child:
 
 class _Warm:
     wanted = False
-    nursery: Nursery | None = None
+    nurseries: dict[tuple[str, ...], Nursery] = {}  # noqa: RUF012  one for this process
     turn = threading.Lock()
 
 
@@ -155,12 +163,14 @@ def keep_warm() -> None:
     _Warm.wanted = True
 
 
-def warm() -> Nursery | None:
+def warm(program: str = "mcfd") -> Nursery | None:
+    """The one that starts that program."""
+    house = HOUSES[program]
     with _Warm.turn:
-        if _Warm.wanted and _Warm.nursery is None:
-            _Warm.nursery = Nursery()
-            atexit.register(_Warm.nursery.close)
-        return _Warm.nursery
+        if _Warm.wanted and house not in _Warm.nurseries:
+            _Warm.nurseries[house] = Nursery(house)
+            atexit.register(_Warm.nurseries[house].close)
+        return _Warm.nurseries.get(house)
 
 
 # -- the nursery's own side -----------------------------------------------------------------------------------------------
@@ -168,7 +178,7 @@ def warm() -> Nursery | None:
 
 def serve() -> None:
     # Also what a daemon that is no longer root could not read in the developer's home.
-    for each in ("daemon", "simulator", "encodings"):
+    for each in (*sys.argv[1:], "encodings"):
         import_all(each)
     from litestar import Litestar, get  # noqa: PLC0415
 
@@ -186,7 +196,7 @@ def serve() -> None:
 
 def import_all(package: str) -> None:
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-        if not module.name.endswith(("__main__", "mbcs", "oem", "cp65001")):  # the last three are of Windows
+        if module.name.rpartition(".")[2] not in BY_HAND:
             importlib.import_module(module.name)
 
 

@@ -81,7 +81,7 @@ Launch = Callable[[list[str], Path, Mapping[str, str]], Process]
 
 def start_program(name: str, arguments: list[str], log_file: Path, environ: Mapping[str, str]) -> Process:
     """One of ours, its output appended to that file: from the nursery where there is one, else as it is installed."""
-    if nursery := warm():
+    if nursery := warm(name):
         return nursery.start(name, arguments, environ, stdout=log_file, stderr=log_file)
     with log_file.open("ab") as log:
         return subprocess.Popen([str(BIN / name), *arguments], stderr=log, stdout=log, env=environ)
@@ -91,7 +91,7 @@ def run_program(
     name: str, arguments: list[str], environ: Mapping[str, str], *, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """One of ours to its end, in the same way."""
-    if nursery := warm():
+    if nursery := warm(name):
         return nursery.run(name, arguments, environ, stdin=stdin, timeout=COMMAND_SECONDS)
     return subprocess.run(
         [str(BIN / name), *arguments],

@@ -78,16 +78,17 @@ def test_a_stick_pulled_out_in_the_middle(shop: Shop, stick: Path) -> None:
 @pytest.fixture
 def online(shop: Shop, stick: Path) -> Iterator[str]:
     """The same repository over HTTP, from a server in the box."""
-    shop.box.run("systemd-run", "--unit=web", "python3", "-m", "http.server", "-d", STICK, "-b", "127.0.0.1", "8088")
+    web = f"web-{time.monotonic_ns()}.service"  # systemd remembers a unit for a moment after its end
+    shop.box.run("systemd-run", f"--unit={web}", "python3", "-m", "http.server", "-d", STICK, "-b", "127.0.0.1", "8088")
     url = "http://127.0.0.1:8088"
     sources = shop.box.path(SOURCES)
     before = sources.read_text()
     sources.write_text(before.replace(f"file:{STICK}", url))
     wait = "import socket, time\nwhile socket.socket().connect_ex(('127.0.0.1', 8088)): time.sleep(0.05)"
-    shop.box.run("timeout", "20", "python3", "-c", wait)
+    shop.box.run("timeout", "60", "python3", "-c", wait)
     yield url
     sources.write_text(before)
-    shop.box.run("systemctl", "stop", "web.service")
+    shop.box.run("systemctl", "stop", web)
 
 
 def test_a_tampered_index_is_refused(shop: Shop, stick: Path, online: str) -> None:

@@ -7,14 +7,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import httpx
-
-TESTS = Path(__file__).parents[2]
-COMMAND = str(Path(sys.executable).parent / "mcfd-hq")
+from support.nursery import warm
+from support.shop import Process, run_program, start_program
 
 
 class RunningHq:
@@ -26,7 +24,7 @@ class RunningHq:
             f'[server]\nport = 0\n[storage]\nurl = {json.dumps(url)}\nregister_copy = "{directory}/register.json"\n{extra}'
         )
         self._log = directory / "hq.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self.base = ""
 
     def cli(self, *arguments: str, stdin: str = "") -> str:
@@ -35,23 +33,24 @@ class RunningHq:
         return done.stdout.strip()
 
     def tried(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = [COMMAND, *arguments, "--config", str(self.config)]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+        return run_program("mcfd-hq", [*arguments, "--config", str(self.config)], os.environ, stdin=stdin)
 
     def start(self, dies_at: tuple[str, int] | None = None) -> None:
         before = self._log.stat().st_size if self._log.exists() else 0
-        command = [COMMAND, "run"]
-        if dies_at is not None:
-            command = [sys.executable, "-m", "support.hq.killed", dies_at[0], str(dies_at[1])]
-        path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "--config", str(self.config)], stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": path}
-            )
+        self._log.touch()
+        arguments = ["run", "--config", str(self.config)]
+        if dies_at is None:
+            self._process = start_program("mcfd-hq", arguments, self._log, os.environ)
+        else:
+            first = ("support.hq.killed", "die_at", {"point": dies_at[0], "times": dies_at[1]})
+            nursery = warm("mcfd-hq")
+            assert nursery
+            log = {"stdout": self._log, "stderr": self._log}
+            self._process = nursery.start("mcfd-hq", arguments, os.environ, first=first, **log)
         self.base = self._address(before)
 
     def wait_until_dead(self) -> None:
-        assert self._process.wait(60) == -signal.SIGKILL
+        assert self._process.wait(200) == -signal.SIGKILL
 
     def _address(self, before: int) -> str:
         deadline = time.monotonic() + 60
