@@ -116,7 +116,7 @@ release: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python packaging/release.py --key "$(KEY)" $(if $(URL),--url "$(URL)") $(foreach step,$(ONLY),--only $(step))
 
 # Every screen of the shop's page into docs/pictures; ALL=1: at every width, light and dark, into build/pictures.
-pictures: $(STAMP)
+pictures: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m pictures $(if $(ALL),--all)
 
 clean:

@@ -1,6 +1,7 @@
 """`make pictures`: every screen of the shop's page from a running shop, into docs/pictures.
 
-Each in French on a desk (light) and on a phone (dark); with ALL=1 at every width, light and dark, into build/pictures, to be looked at.
+Each in French on a desk (light) and on a phone (dark); with ALL=1 at every width, light and dark, in both languages, into build/pictures,
+to be looked at.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from pathlib import Path
 
 from pictures import headquarters
 from support.browser import Person, View, chromium, create_user
-from support.ledgers.year import write_year
+from support.ledgers.year import SHOPPING, sell_until, write_year
 from support.shop import NIM, Shop, invoice, wait_for
+
+from daemon.language import Language
 
 ROOT = Path(__file__).parents[2]
 SCREENS = {
     "today": "/ui/",
     "journal": "/ui/journal",
-    "invoice": "/ui/journal/798",
+    "invoice": "/ui/journal/{last}",
+    "cash": "/ui/cash",
     "closures": "/ui/closures",
-    "closure": "/ui/closures/22",
+    "closure": "/ui/closures/{z}",
     "totals": "/ui/a",
     "x": "/ui/x",
     "close": "/ui/z",
@@ -37,25 +41,34 @@ WIDTHS = (360, 768, 1440)
 WORDS = {1440: "desk", 360: "phone"}
 WEEKS = 3
 PER_DAY = 37
+SALES = 9
+HOUR = 3_600_000
+CLOSING = 16
+"""Hours after midnight of the Z of each day."""
+LANGUAGES: tuple[Language, ...] = ("fr", "en")
 
 
-def open_shop(shop: Shop) -> None:
-    """With some weeks behind it, the last evening's Z among them."""
-    day = 86_400_000
-    midnight = int(time.time() * 1000) // day * day
+def open_shop(shop: Shop) -> int:
+    """With some weeks behind it, the last evening's Z among them, and the sales of this day up to now; how many sales."""
+    day, now = 86_400_000, int(time.time() * 1000)
+    midnight = now // day * day
     days = 7 * WEEKS
-    counters = asyncio.run(write_year(shop.ledger, NIM, PER_DAY * days, days=days, end=midnight + 8 * 3_600_000))
+    end = midnight - day + CLOSING * HOUR
+    counters = asyncio.run(write_year(shop.ledger, NIM, PER_DAY * days, days=days, end=end + day - SHOPPING))
+    opening = min(end + day - SHOPPING, now - HOUR)
+    counters = sell_until(shop.ledger, NIM, counters, range(opening, now, 13 * 60_000))
     (machine,) = shop.machines
     machine.start().order("counters", tc=counters.tc, fvc=counters.fvc)
     shop.start_daemon()
     create_user(shop, "awa", "technician")
     made = shop.mcfd("keys", "create", "--nim", NIM, "--label", "caisse 1", check=True)
     shop.use_key(made.stdout.strip())
+    return counters.fvc
 
 
 def sell(shop: Shop) -> None:
-    """Some hours' sales in all shapes, a closure among them, and a credit note."""
-    for number in range(24):
+    """The latest sales, in all shapes, and what was put into the drawer and taken out."""
+    for number in range(SALES):
         name, price = GOODS[number % len(GOODS)]
         items = [{"name": name, "taxGroup": "AB"[number % 3 == 0], "unitPrice": price, "quantity": 1 + number % 4}]
         paid = {"method": "EMC"[number % 3], "amount": price * (1 + number % 4)}
@@ -65,11 +78,16 @@ def sell(shop: Shop) -> None:
         )
         answer = shop.certify(body)
         assert answer.status_code == 200, answer.text
-        if number == 9:
-            assert shop.close_period().status_code == 201
+    for kind, amount, reason in (
+        ("deposit", 50_000, "fond de caisse"),
+        ("withdrawal", 20_000, "versement à la banque"),
+    ):
+        body = {"kind": kind, "amount": amount, "reason": reason, "operatorName": "Awa"}
+        assert shop.http.post(f"/v1/mcf/{NIM}/cash", json=body, headers=shop.headers()).status_code == 201
 
 
 def shoot(person: Person, folder: Path, name: str, screens: dict[str, str] = SCREENS) -> None:
+    person.go("/ui/login").screenshot(path=str(folder / f"login-{name}.png"))
     person.log_in("awa")
     for screen, path in screens.items():
         page = person.go(path)
@@ -79,8 +97,16 @@ def shoot(person: Person, folder: Path, name: str, screens: dict[str, str] = SCR
     person.context.close()
 
 
-def seen(width: int, scheme: str) -> View:
-    return View("fr", {"width": width, "height": 800}, scheme)
+def views(everything: bool) -> list[tuple[str, View]]:
+    """Each with its name in the name of a picture."""
+    if not everything:
+        return [(WORDS[width], seen("fr", width, scheme)) for width, scheme in ((1440, "light"), (360, "dark"))]
+    each = [(language, width, scheme) for language in LANGUAGES for width in WIDTHS for scheme in ("light", "dark")]
+    return [(f"{language}-{width}-{scheme}", seen(language, width, scheme)) for language, width, scheme in each]
+
+
+def seen(language: Language, width: int, scheme: str) -> View:
+    return View(language, {"width": width, "height": 800}, scheme)
 
 
 def main() -> None:
@@ -89,19 +115,18 @@ def main() -> None:
     everything = parser.parse_args().all
     folder = ROOT / ("build/pictures" if everything else "docs/pictures")
     folder.mkdir(parents=True, exist_ok=True)
-    views = [(width, scheme) for width in WIDTHS for scheme in ("light", "dark")]
     with tempfile.TemporaryDirectory() as place, Shop(Path(place)) as shop, ExitStack() as stack:
-        open_shop(shop)
+        sold = open_shop(shop)
         sell(shop)
         browser = stack.enter_context(chromium())  # it has a loop of its own in this thread
-        chosen = views if everything else [(1440, "light"), (360, "dark")]
-        named = [(*view, f"{view[0]}-{view[1]}" if everything else WORDS[view[0]]) for view in chosen]
-        for width, scheme, name in named:
-            shoot(Person(browser, shop, seen(width, scheme)), folder, name)
+        places = {"last": sold + SALES - 3, "z": 7 * WEEKS}
+        screens = {name: path.format(**places) for name, path in SCREENS.items()}
+        for name, view in views(everything):
+            shoot(Person(browser, shop, view), folder, name, screens)
         shop.machines[0].order("counters", tc=0, fvc=0)
         wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
-        for width, scheme, name in named:
-            person = Person(browser, shop, seen(width, scheme))
+        for name, view in views(everything):
+            person = Person(browser, shop, view)
             shoot(person, folder, name, {"attention": "/ui/attention", "today-attention": "/ui/"})
         headquarters.shoot(browser, Path(place) / "hq", folder, everything)
 

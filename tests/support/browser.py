@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -80,7 +81,7 @@ def create_users(shop: Shop, roles: Sequence[Role], *, name: str = "") -> None:
 
     async def make(store: Any) -> None:
         for role in roles:
-            await store.people.create(name or role, role, _hashed(), at=1)
+            await store.people.create(name or role, role, _hashed(), at=int(time.time() * 1000))
 
     shop.with_store(make)
 

@@ -17,7 +17,7 @@ class Day:
     date: date
     total: int
     zs: tuple[int, ...]
-    is_future: bool = False
+    is_over: bool = True
 
     def depth(self, most: int) -> int:
         """0 without sales, else 1 to 4 by its share of the month's best day."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple, Protocol
@@ -110,6 +110,10 @@ async def _no_probe(_: str, __: Language) -> Sequence[Probed]:
     return ()
 
 
+def _no_labels(_: Language) -> Mapping[str, str]:
+    return {}
+
+
 def _no_lines(_: Language) -> Sequence[LogLine]:
     return ()
 
@@ -140,7 +144,7 @@ class PageDeps:
     through the ledger (all three in processes of their own, so that no till waits for them); `export` writes the journal of a year, from
     and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
     what receivers refused once more and says how many; it is what writes that into the audit log. `log_lines` are the
-    newest events since the start, newest first; `probe` asks a machine that is switched off what is assumed of it."""
+    newest events since the start, newest first; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it."""
 
     keys: Keys
     people: People
@@ -160,5 +164,6 @@ class PageDeps:
     jobs: Jobs = field(default_factory=Jobs)
     send_again: SendAgain = _nothing_to_send
     authority: Callable[[], bytes] = bytes
+    labels: Callable[[Language], Mapping[str, str]] = _no_labels
     probe: Callable[[str, Language], Awaitable[Sequence[Probed]]] = _no_probe
     log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines

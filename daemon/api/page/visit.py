@@ -225,6 +225,7 @@ def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> R
             "name_of": name_of,
             "moment": visit.moment,
             "in_attention": attention,
+            "paid": visit.page.labels(visit.language),
             **values,
         },
     )

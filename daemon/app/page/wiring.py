@@ -38,6 +38,7 @@ def page_of(runtime: Runtime, certificate: Certificate, replication: Replication
         exports=partial(files.exports, made),
         read_export=partial(files.read, made),
         authority=partial(_authority, settings),
+        labels=settings.labels_in,
         log_lines=_log_lines,
         probe=partial(probing.probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 
 from support.ledgers.ledger import IFU, RATES, ZONE, invoice, opened
@@ -36,6 +37,17 @@ async def write_year(path: Path, nim: str, count: int, *, days: int = 365, end: 
             connection.execute("COMMIT")
         state = MachineState(nim, IFU, "20251206100000", counters, RATES, None)
         books.reconcile(connection, book, state, 0, end)
+    return counters
+
+
+def sell_until(path: Path, nim: str, counters: FiscalCounters, times: Iterable[int]) -> FiscalCounters:
+    """One more sale at each of these times (ms), in the open period."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        book = books.open_book(connection, nim, "live")
+        for at in times:
+            counters = sell(connection, book, counters, at=at)
+        connection.execute("COMMIT")
     return counters
 
 

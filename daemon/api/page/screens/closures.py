@@ -106,7 +106,7 @@ async def _day(visit: Visit, day: date, found: Any) -> Day:
     tally = await visit.worker.ledger.tally_between(visit.worker.book, start, end)
     total = report.net_total(tally)
     zs = [each.z_number for each in found if start <= each.created_at < end]
-    return Day(day, total, tuple(zs), is_future=day > visit.today())
+    return Day(day, total, tuple(zs), is_over=day < visit.today())
 
 
 def _weeks(cells: list[Day]) -> list[list[Day | None]]:
