@@ -1,6 +1,6 @@
-"""`python -m bench`: every row of the table, in about seven minutes on two cores.
+"""`python -m bench`: every row of the table, in about five minutes on two cores.
 
-python -m bench [--only 1,7] [--publish]
+python -m bench [--only 1,7] [--publish] [--record]
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import RESULTS, ROOT, curves
+from bench import RESULTS, ROOT, curves, history
 from bench.figures import Row, shown
 from bench.goals import GOALS
 from bench.large import daemon_rows
-from bench.results import finish
-from bench.rows import commands, disk, lines, page, recorder, reports, throughput, upstream
+from bench.results import box, finish
+from bench.rows import commands, disk, lines, page, recorder, reports, slow_box, throughput, upstream
 from bench.shop.shops import folder
 
 SIZES = (10_000, 31_000, 100_000, 365_000)
@@ -33,9 +35,9 @@ class Run:
 
     def parts(self) -> dict[str, Callable[[], Iterator[Row]]]:
         return {
-            "1 2 3": lines.latency,
-            "4": self._backlog,
-            "4b": self._idle,
+            "1 2 3 17": lines.latency,
+            "4 4d": self._backlog,
+            "4b 4c": lines.idle,
             "5": self._together,
             "6": self._syncs,
             "7": throughput.throughput,
@@ -43,16 +45,15 @@ class Run:
             "9 12": self._ledger,
             "11": lambda: iter(disk.bytes_kept()),
             "13": upstream.upstream,
-            "14": page.page,
+            "14 19": page.million,
             "15": recorder.recorder,
+            "18": slow_box.slow_box,
             "16": commands.commands,
         }
 
     def _backlog(self) -> Iterator[Row]:
         yield lines.backlog()
-
-    def _idle(self) -> Iterator[Row]:
-        yield lines.idle()
+        yield lines.backlog("4d", lines.SLOWEST_SYNC_MS)
 
     def _together(self) -> Iterator[Row]:
         row, steps = lines.together()
@@ -82,6 +83,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="What the service costs beside the line.")
     parser.add_argument("--only", default="", metavar="ROWS", help="numbers of rows, as 1,7")
     parser.add_argument("--publish", action="store_true", help="put the plots into docs/")
+    parser.add_argument("--record", action="store_true", help="keep the figures in bench/history/")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a goal is missed")
     options = parser.parse_args()
     wanted = set(options.only.split(",")) if options.only else set()
@@ -98,6 +100,7 @@ def main() -> int:
     for folder_ in (RESULTS, ROOT / "docs")[: 1 + options.publish]:
         _draw(folder_, run.plots)
     missed = finish("bench", rows, {"seconds": round(time.perf_counter() - began)})
+    _compare(rows, keep=options.record)
     return 1 if missed and options.strict else 0
 
 
@@ -107,6 +110,17 @@ def _told(part: Callable[[], Iterator[Row]]) -> Iterator[Row]:
         value = "–" if row.value is None else shown(row.value)
         print(f"  {row.row:>3}  {row.verdict:12} {value:>8}  {GOALS[row.row].what}", flush=True)
         yield row
+
+
+def _compare(rows: list[Row], *, keep: bool) -> None:
+    """With the last recorded runs on such a machine; then this one is among them, if it is to be kept."""
+    values, kind = history.values_of(rows), history.kind_of(box())
+    if before := history.last_recorded(kind):
+        print(f"\nagainst {len(before.runs)} runs of {before.release} on {before.kind}, {before.at}:")
+        print(*history.differences(before, values), sep="\n")
+    if keep:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        print(f"\nkept in {history.record(version('mcfd'), kind, at, values)}")
 
 
 def _draw(target: Path, plots: dict[str, Any]) -> None:

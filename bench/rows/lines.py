@@ -1,7 +1,8 @@
-"""Rows 1 to 5: what a certification takes beside the time its bytes need on the line."""
+"""Rows 1 to 5 and 17: what a certification takes beside the time its bytes need on the line."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 from bench.figures import Row, median, milliseconds, quantile
@@ -9,9 +10,14 @@ from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, Bench, line_seconds, nim, running
 from bench.shop.till import Crowd, Till, rate
 
-SIZES = (("1", 1, 150), ("2", 10, 70), ("3", 100, 20))
+COMPANY = (("1", 1, 80), ("2", 10, 30), ("3", 100, 9))
+WALK_IN = (("17a", 1, 100), ("17b", 10, 30), ("17c", 100, 9))
+PAUSED = ("17d", 1, 25)
+PAUSE = 0.4
+"""Seconds between two invoices, as tills really sell: meanwhile the processor forgets us."""
 WARM_UP = 8
 SLOW_SYNC_MS = 20.0
+SLOWEST_SYNC_MS = 60.0
 NO_DELAY_MS = 0.0
 BACKLOG_TILLS = 6
 TOGETHER = 8
@@ -19,29 +25,40 @@ TILLS_EACH = 3
 
 
 def latency() -> Iterator[Row]:
-    """Rows 1 to 3: one till, one invoice after the other, on a paced line."""
+    """Rows 1 to 3 and 17: one till, one invoice after the other, on a paced line."""
     with running(1, *PACED) as bench:
-        _wear_in(bench)
-        till = Till(bench.till())
-        for row, items, count in SIZES:
-            times, lines = _one_by_one(bench, till, bodies(items, series=f"L{items}"), count)
-            value = median(times) / median(lines)
-            yield Row(
-                row,
-                value,
-                f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} certifications",
-                {
-                    "certify_ms": median(times) * 1000,
-                    "certify_p90_ms": quantile(times, 0.9) * 1000,
-                    "line_ms": median(lines) * 1000,
-                    "bytes": round(median(lines) / line_seconds(1)),
-                    "count": count,
-                },
-            )
-        till.close()
+        wear_in(bench)
+        yield from sold(bench, COMPANY)
+        yield from sold(bench, WALK_IN, walk_in=True)
+        yield from sold(bench, (PAUSED,), walk_in=True, pause=PAUSE)
 
 
-def _wear_in(bench: Bench) -> None:
+def sold(
+    bench: Bench, sizes: Sequence[tuple[str, int, int]], *, walk_in: bool = False, pause: float = 0.0
+) -> Iterator[Row]:
+    """A row for each (row, items, how many). `busy_ms` in the details is the daemon's processor time for one."""
+    till = Till(bench.till())
+    for row, items, count in sizes:
+        requests = bodies(items, series=f"L{row}", walk_in=walk_in)
+        times, lines, busy = _one_by_one(bench, till, requests, count, pause)
+        value = median(times) / median(lines)
+        yield Row(
+            row,
+            value,
+            f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} certifications",
+            {
+                "certify_ms": median(times) * 1000,
+                "certify_p90_ms": quantile(times, 0.9) * 1000,
+                "line_ms": median(lines) * 1000,
+                "bytes": round(median(lines) / line_seconds(1)),
+                "busy_ms": busy * 1000,
+                "count": count,
+            },
+        )
+    till.close()
+
+
+def wear_in(bench: Bench) -> None:
     """Through the first checkpoints, in the sandbox: from then on the WAL is written over and grows no more."""
     crowd = Crowd()
     requests = bodies(1, series="W")
@@ -51,21 +68,29 @@ def _wear_in(bench: Bench) -> None:
     crowd.close()
 
 
-def _one_by_one(bench: Bench, till: Till, requests: Iterator[bytes], count: int) -> tuple[list[float], list[float]]:
-    """Seconds of each certification, and what the line needed for the bytes that were really moved meanwhile."""
+def _one_by_one(
+    bench: Bench, till: Till, requests: Iterator[bytes], count: int, pause: float = 0.0
+) -> tuple[list[float], list[float], float]:
+    """Seconds of each certification, what the line needed for the bytes that were really moved meanwhile, and the processor time of one."""
     times, lines = [], []
-    for turn in range(count + WARM_UP):
+    warm_up = min(WARM_UP, max(2, count // 5))
+    busy = bench.busy()
+    for turn in range(count + warm_up):
+        if turn == warm_up:
+            busy = bench.busy()
+        request = next(requests)
+        time.sleep(pause)
         before = bench.moved()
-        took = till.post(next(requests))
-        if turn >= WARM_UP:
+        took = till.post(request)
+        if turn >= warm_up:
             times.append(took)
             lines.append(line_seconds(bench.moved() - before))
-    return times, lines
+    return times, lines, (bench.busy() - busy) / count
 
 
-def backlog(count: int = 60) -> Row:
-    """Row 4: tills wait in line at one machine, and every fsync takes 20 ms longer."""
-    with running(1, *PACED, disk=SLOW_SYNC_MS) as bench:
+def backlog(row: str = "4", delay: float = SLOW_SYNC_MS, count: int = 40) -> Row:
+    """Rows 4 and 4d: tills wait in line at one machine, and every fsync takes 20 ms or 60 ms longer."""
+    with running(1, *PACED, disk=delay) as bench:
         crowd = Crowd()
         requests = bodies(10, series="B")
         for _ in range(BACKLOG_TILLS):
@@ -80,54 +105,50 @@ def backlog(count: int = 60) -> Row:
         # The requests under way at the end are answered too, and their bytes have been moved.
         line = line_seconds(bench.moved() - before) / (done + BACKLOG_TILLS - 1)
     return Row(
-        "4",
+        row,
         pace / line,
         f"{milliseconds(pace)} / {milliseconds(line)} an invoice, {done} of them, {BACKLOG_TILLS} tills",
-        {"invoice_ms": pace * 1000, "line_ms": line * 1000, "count": done, "sync_delay_ms": SLOW_SYNC_MS},
+        {"invoice_ms": pace * 1000, "line_ms": line * 1000, "count": done, "sync_delay_ms": delay},
     )
 
 
-def idle(count: int = 60) -> Row:
-    """Row 4b: one till, one invoice after the other. The intent's commit is hidden behind the line (decision 29), the outcome's is not: of a disk
-    whose every fsync takes 20 ms longer, an invoice notices one."""
-    beside = {delay: _beside_the_line(delay, count) for delay in (NO_DELAY_MS, SLOW_SYNC_MS)}
-    added = beside[SLOW_SYNC_MS] - beside[NO_DELAY_MS]
-    return Row(
-        "4b",
-        added * 1000 / SLOW_SYNC_MS,
-        f"{milliseconds(beside[SLOW_SYNC_MS])} beside the line, {milliseconds(beside[NO_DELAY_MS])} without them",
-        {
-            "beside_slow_ms": beside[SLOW_SYNC_MS] * 1000,
-            "beside_ms": beside[NO_DELAY_MS] * 1000,
-            "sync_delay_ms": SLOW_SYNC_MS,
-            "count": count,
-        },
-    )
+def idle(count: int = 30) -> Iterator[Row]:
+    """Rows 4b and 4c: one till, one invoice after the other. The intent's commit is hidden behind the line (decision 29), the outcome's is not: of
+    a disk whose every fsync takes 20 or 60 ms longer, an invoice notices one; of 60 ms, which the line is not long enough for, a little more."""
+    without = _beside_the_line(NO_DELAY_MS, count)
+    for row, delay in (("4b", SLOW_SYNC_MS), ("4c", SLOWEST_SYNC_MS)):
+        beside = _beside_the_line(delay, count)
+        yield Row(
+            row,
+            (beside - without) * 1000 / delay,
+            f"{milliseconds(beside)} beside the line, {milliseconds(without)} without them",
+            {"beside_slow_ms": beside * 1000, "beside_ms": without * 1000, "sync_delay_ms": delay, "count": count},
+        )
 
 
 def _beside_the_line(delay: float, count: int) -> float:
     """Seconds of an invoice of one item beside its line time, with fsyncs that take `delay` milliseconds longer."""
     with running(1, *PACED, disk=delay) as bench:
         till = Till(bench.till())
-        times, lines = _one_by_one(bench, till, bodies(1, series="I"), count)
+        times, lines, _ = _one_by_one(bench, till, bodies(1, series="I"), count)
         till.close()
     return median(times) - median(lines)
 
 
-def together(seconds: float = 8.0, alone_seconds: float = 3.0) -> tuple[Row, list[tuple[int, float]]]:
+def together(seconds: float = 6.0, alone_seconds: float = 2.0) -> tuple[Row, list[tuple[int, float]]]:
     """Row 5, and the throughput of 1, 2, 4 and 8 machines for the plot. Invoices of one item, the hardest for us."""
     with running(TOGETHER, *PACED) as bench:
-        alone = [_rates(bench, [number], alone_seconds)[number] for number in range(TOGETHER)]
-        some = [(machines, sum(_rates(bench, range(machines), alone_seconds).values())) for machines in (2, 4)]
-        rates = _rates(bench, range(TOGETHER), seconds)
-    steps = [(1, median(alone)), *some, (TOGETHER, sum(rates.values()))]
-    shares = [rates[number] / alone[number] for number in range(TOGETHER)]
+        alone = [rates(bench, [number], alone_seconds)[number] for number in range(TOGETHER)]
+        some = [(machines, sum(rates(bench, range(machines), alone_seconds).values())) for machines in (2, 4)]
+        together = rates(bench, range(TOGETHER), seconds)
+    steps = [(1, median(alone)), *some, (TOGETHER, sum(together.values()))]
+    shares = [together[number] / alone[number] for number in range(TOGETHER)]
     return (
         Row(
             "5",
             min(shares),
-            f"slowest of {TOGETHER}, median {median(shares):.3f}; {sum(rates.values()):.0f}/s in all, 1 item",
-            {"shares": shares, "alone_per_s": alone, "together_per_s": [rates[n] for n in range(TOGETHER)]},
+            f"slowest of {TOGETHER}, median {median(shares):.3f}; {sum(together.values()):.0f}/s in all, 1 item",
+            {"shares": shares, "alone_per_s": alone, "together_per_s": [together[n] for n in range(TOGETHER)]},
         ),
         steps,
     )
@@ -136,11 +157,11 @@ def together(seconds: float = 8.0, alone_seconds: float = 3.0) -> tuple[Row, lis
 _series = iter(range(1, 1_000_000))
 
 
-def _rates(bench: Bench, numbers: Sequence[int], seconds: float) -> dict[int, float]:
+def rates(bench: Bench, numbers: Sequence[int], seconds: float, items: int = 1) -> dict[int, float]:
     """Certifications a second of each of these machines, with tills enough to keep it busy."""
     crowd = Crowd()
     for number in numbers:
-        requests = bodies(1, series=f"T{next(_series)}")
+        requests = bodies(items, series=f"T{next(_series)}")
         for _ in range(TILLS_EACH):
             crowd.join(bench.till(number), requests, nim(number + 1))
     crowd.run_for(seconds)

@@ -38,8 +38,8 @@ METHODS = "EEEEEEMMMCVB"
 WEIGHTS = (0.25, 0.5, 0.75, 1.5, 2.25)
 
 
-def invoice(number: str, items: int, dice: random.Random) -> dict[str, Any]:
-    """A sale that any till could have sent: whole amounts, one payment."""
+def invoice(number: str, items: int, dice: random.Random, *, walk_in: bool = False) -> dict[str, Any]:
+    """A sale that any till could have sent: whole amounts, one payment; to a company, or to a customer of whom nothing is known."""
     lines = [_item(dice) for _ in range(items)]
     total = sum(line["amountTtc"] for line in lines)
     return {
@@ -47,7 +47,7 @@ def invoice(number: str, items: int, dice: random.Random) -> dict[str, Any]:
         "invoiceType": "FV",
         "operatorId": f"OP-{dice.randrange(1, 40):03d}",
         "operatorName": dice.choice(("Awa Compaoré", "Issouf Sawadogo", "Mariam Traoré", "Comptoir principal 2")),
-        "customer": _customer(dice),
+        **({} if walk_in else {"customer": _customer(dice)}),
         "items": lines,
         "payments": [{"method": dice.choice(METHODS), "amount": total}],
     }
@@ -79,10 +79,10 @@ def _item(dice: random.Random) -> dict[str, Any]:
     }
 
 
-def bodies(items: int, *, series: str = "FV") -> Iterator[bytes]:
+def bodies(items: int, *, series: str = "FV", walk_in: bool = False) -> Iterator[bytes]:
     """Encoded requests without end, numbered as a till numbers them."""
     dice = random.Random(f"{series} {items}")
     count = 0
     while True:
         count += 1
-        yield msgspec.json.encode(invoice(f"{series}-2026-{count:06d}", items, dice))
+        yield msgspec.json.encode(invoice(f"{series}-2026-{count:06d}", items, dice, walk_in=walk_in))

@@ -75,6 +75,11 @@ class Bench:
         kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
         return int(kilobytes) / 1024
 
+    def busy(self) -> float:
+        """Seconds of processor time that the daemon has had, all its threads together."""
+        threads = Path(f"/proc/{self.shop.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+
     def written(self) -> int:
         """Bytes that the daemon has made the disk write."""
         lines = Path(f"/proc/{self.shop.pid}/io").read_text().splitlines()
@@ -92,7 +97,7 @@ def running(
     per_machine: Mapping[str, Any] | None = None,
 ) -> Iterator[Bench]:
     """`options` are the simulators'; `disk`: milliseconds that every fsync takes longer (0 only counts them); `known`: sales
-    that `ledger` holds already; `per_machine`: settings of every machine.
+    of the first machine that `ledger` holds already; `per_machine`: settings of every machine.
 
     The configuration is the default one, aggregation delay included. It ends with `mcfd verify` on the ledger."""
     with folder() as path:
@@ -106,7 +111,8 @@ def running(
             if ledger is not None:
                 shop.ledger = ledger
             for machine in lines:
-                machine.start().order("counters", tc=known, fvc=known)
+                machine.start()
+            lines[0].order("counters", tc=known, fvc=known)
             shop.start_daemon()
             yield bench
             shop.stop_daemon()
