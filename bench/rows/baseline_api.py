@@ -154,11 +154,14 @@ class Certification(Base):
     __table_args__ = (Index("number_once", "nim", "number", unique=True), Index("in_order", "nim", "seq", unique=True))
 
 
-class Item(Base):
-    __tablename__ = "item"
-
+class PartOfCertification:
     id: Mapped[int] = mapped_column(primary_key=True)
     certification_id: Mapped[int] = mapped_column(ForeignKey("certification.id"), index=True)
+
+
+class Item(PartOfCertification, Base):
+    __tablename__ = "item"
+
     name: Mapped[str]
     code: Mapped[str]
     tax_group: Mapped[str]
@@ -167,20 +170,16 @@ class Item(Base):
     amount: Mapped[int]
 
 
-class Payment(Base):
+class Payment(PartOfCertification, Base):
     __tablename__ = "payment"
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    certification_id: Mapped[int] = mapped_column(ForeignKey("certification.id"), index=True)
     method: Mapped[str]
     amount: Mapped[int]
 
 
-class Tax(Base):
+class Tax(PartOfCertification, Base):
     __tablename__ = "tax"
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    certification_id: Mapped[int] = mapped_column(ForeignKey("certification.id"), index=True)
     group: Mapped[str]
     ht: Mapped[int]
     tva: Mapped[int]

@@ -29,6 +29,11 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help=tr("Answer in JSON, for scripts."))(command)
 
 
+def file_option(name: str, text: str) -> Callable[[F], F]:
+    """A path of a file; `text` says what for."""
+    return click.option(name, type=click.Path(path_type=Path), metavar=tr("FILE"), help=text)
+
+
 def nim_option(*, required: bool = False) -> Callable[[F], F]:
     return click.option("--nim", default="", required=required, callback=check_nim, help=tr("The machine's NIM."))
 

@@ -224,9 +224,9 @@ def _customer(customer: Customer) -> SetCustomer:
 
 def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:
     return OpenInvoice(
+        ifu=ifu,
         type=invoice.type,
         number=invoice.number,
-        ifu=ifu,
         price_mode=invoice.price_mode,
         isf=invoice.isf,
         operator_id=invoice.operator_id,

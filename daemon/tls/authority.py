@@ -173,7 +173,7 @@ def _root(key: ec.EllipticCurvePrivateKey, names: Sequence[str], now: datetime) 
     own = [_subtree(name) for name in (*OWN_SUFFIXES, *OWN_NETWORKS)]
     own += [_subtree(name) for name in names if not any(_permits(subtree, name) for subtree in own)]
     return (
-        _builder(subject, subject, key.public_key(), key.public_key())
+        certificate_builder(subject, subject, key.public_key(), key.public_key())
         .not_valid_before(now - DAY)
         .not_valid_after(now + ROOT_LASTS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -194,7 +194,7 @@ def _server(
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mcfd")])
     until = min(now + SERVER_LASTS, root.not_valid_after_utc)
     return (
-        _builder(subject, root.subject, key.public_key(), signer.public_key())
+        certificate_builder(subject, root.subject, key.public_key(), signer.public_key())
         .not_valid_before(max(now - DAY, root.not_valid_before_utc))
         .not_valid_after(until)
         .add_extension(x509.SubjectAlternativeName([_name(name) for name in names]), critical=False)
@@ -205,7 +205,7 @@ def _server(
     )
 
 
-def _builder(
+def certificate_builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, signer: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
     return (

@@ -118,9 +118,9 @@ def _finding(one: Finding) -> FindingShown:
     return FindingShown(
         id=one.id,
         kind=one.kind,
+        detail=sentence(one.kind, one.facts, "en"),
         nim=one.nim,
         label=one.label,
-        detail=sentence(one.kind, one.facts, "en"),
         mode=one.mode,
         facts=one.facts,
         found_at=instant_text(one.found_at),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from daemon.api.document.wording_journal import JOURNAL_FIELDS
+from daemon.api.document.wording_journal import BUYER, JOURNAL_FIELDS
 
 INTRODUCTION: Final = """**mcfd** certifie chaque facture exactement une fois sur la machine fiscale (MCF) branchée à cette boîte, et tient les rapports
 X, Z et A. Chaque requête porte `Authorization: Bearer <clé>` ; une clé vaut pour un seul NIM. Une clé `ak_test_…` travaille sur
@@ -115,12 +115,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     },
     "CustomerBody": {
         "clientType": "CC de passage · walk-in; PP personne · natural person; PM société · company; PC commerçant · trader",
-        "ifu": "IFU of the buyer",
-        "name": "Name of the buyer",
-        "address": "Address",
-        "phone": "Phone",
-        "email": "E-mail",
-        "rccm": "Trade register number",
+        **BUYER,
     },
     "ItemBody": {
         "name": "Label on the ticket",

@@ -25,6 +25,14 @@ _JOURNAL_ENTRY = {
     "requestId": "X-Request-ID of the request",
     "nim": "What the machine was called then, with its activation counter: together with `fvc` it names a sale",
 }
+BUYER: Final = {
+    "ifu": "IFU of the buyer",
+    "name": "Name of the buyer",
+    "address": "Address",
+    "phone": "Phone",
+    "email": "E-mail",
+    "rccm": "Trade register number",
+}
 _AS_SENT = "As sent, or its default"
 
 JOURNAL_FIELDS: Final[dict[str, dict[str, str]]] = {
@@ -86,12 +94,7 @@ JOURNAL_FIELDS: Final[dict[str, dict[str, str]]] = {
     },
     "RequestCustomer": {
         "clientType": "CC, PP, PM or PC",
-        "ifu": "IFU of the buyer",
-        "name": "Name of the buyer",
-        "address": "Address",
-        "phone": "Phone",
-        "email": "E-mail",
-        "rccm": "Trade register number",
+        **BUYER,
     },
     "RequestItem": {
         "name": "Label on the ticket",

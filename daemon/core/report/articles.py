@@ -18,8 +18,6 @@ from daemon.core.ledger.book import Book
 from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
 from daemon.language import Text
 
-REBATE = "RRR"
-
 
 class ArticleTotal(msgspec.Struct, frozen=True):
     """`amount` is net: sold minus returned."""
@@ -51,6 +49,7 @@ class _Sums:
     amount_returned: int = 0
 
 
+REBATE = "RRR"
 MOST = 20_000
 """Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
 

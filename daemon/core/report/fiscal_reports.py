@@ -24,8 +24,6 @@ from daemon.core.machine.state import FiscalCounters
 
 Labels = Mapping[str, str]
 
-CASH_METHOD = "E"
-
 
 class GroupTotal(msgspec.Struct, frozen=True):
     group: str
@@ -90,8 +88,8 @@ class ClosureSummary(msgspec.Struct, frozen=True):
     certs_count: int
 
 
-class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """What every report says of its certifications."""
+class Sums(msgspec.Struct, frozen=True, kw_only=True):
+    """Of whom a report is, and what its certifications come to."""
 
     kind: str
     nim: str
@@ -100,6 +98,11 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     total_ttc: int
     total_ht: int
     total_tva: int
+
+
+class Totals(Sums, frozen=True, kw_only=True):
+    """What every report says of its certifications."""
+
     by_group: tuple[GroupTotal, ...]
     by_type: tuple[TypeTotal, ...]
     by_type_and_group: tuple[TypeGroupTotal, ...]
@@ -314,6 +317,9 @@ def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
         for group, rate in PSVB_RATES.items()
         if f"psvb.{group}.base" in tally or f"psvb.{group}.amount" in tally  # credits may leave a rounding
     )
+
+
+CASH_METHOD = "E"
 
 
 def _drawer(tally: Tally, cash: CashTotal) -> CashDrawer:

@@ -74,8 +74,8 @@ class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     original_price: Exact | msgspec.UnsetType = msgspec.UNSET
 
 
-class CertifyRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The body of certify or credit-note, with every default written out; what was not given is left out."""
+class InvoiceHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What stands above the items."""
 
     invoice_number: str
     invoice_type: str
@@ -83,6 +83,11 @@ class CertifyRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     operator_id: str
     operator_name: str
     isf: str
+
+
+class CertifyRequest(InvoiceHead, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The body of certify or credit-note, with every default written out; what was not given is left out."""
+
     customer: RequestCustomer
     items: tuple[RequestItem, ...]
     payments: tuple[RequestPayment, ...]
@@ -182,8 +187,8 @@ def certify_request(invoice: Invoice) -> CertifyRequest:
     return CertifyRequest(
         invoice_number=invoice.number,
         invoice_type=invoice.type,
-        price_mode=invoice.price_mode,
         customer=_customer(invoice.customer),
+        price_mode=invoice.price_mode,
         operator_id=invoice.operator_id,
         operator_name=invoice.operator_name,
         isf=invoice.isf,

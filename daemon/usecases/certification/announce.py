@@ -20,9 +20,9 @@ def announce(worker: MachineWorker, record: Record) -> None:
         invoice_number=record.number,
         invoice_type=record.type,
         total_ttc=record.total_ttc,
+        reason=record.reason or None,
         line_ms=record.line_ms,
         duration_ms=record.duration_ms,
-        reason=record.reason or None,
         request_id=record.request_id,
     )
     worker.statistics.note(record)

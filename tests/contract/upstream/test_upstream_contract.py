@@ -150,8 +150,8 @@ async def test_killed_midway(headquarters, receiver, ledger):
 
 async def test_a_thousand_waiting(headquarters, receiver, ledger):
     """A thousand closures of two machines wait, and all arrive, in order per machine, each once."""
-    await ledger.add(NIM, 500)
-    await ledger.add(OTHER, 500)
+    for nim in (NIM, OTHER):
+        await ledger.add(nim, 500)
     async with replicating(ledger, receiver):
         await until(ledger.is_sent, deadline=90, every=0.2)
     await assert_complete(headquarters, {NIM: 500, OTHER: 500})

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from daemon.tls.authority import certificate_builder
+
 DAY = timedelta(days=1)
 
 
@@ -54,17 +56,8 @@ class Authority:
         return path
 
     def _builder(self, subject, key, until):
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(until - 3 * DAY)
-            .not_valid_after(until)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        )
+        builder = certificate_builder(subject, self._name, key.public_key(), self._key.public_key())
+        return builder.not_valid_before(until - 3 * DAY).not_valid_after(until)
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:

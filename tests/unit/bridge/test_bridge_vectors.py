@@ -5,20 +5,8 @@ from __future__ import annotations
 import pytest
 from support.line.naive_frames import load_vectors, naive_decode, naive_encode, parse_hex
 
-from bridge.commands import (
-    AddComment,
-    AddItem,
-    CancelInvoice,
-    CloseInvoice,
-    OpenInvoice,
-    Pay,
-    ReadServerLink,
-    ReadState,
-    ReadSubtotal,
-    ReadTaxpayer,
-    SetCustomer,
-    understand,
-)
+from bridge import commands
+from bridge.commands import understand
 from bridge.errors import Refused
 from bridge.frame import Decoder, Garbage, Reply, Request, encode
 from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLink
@@ -30,34 +18,34 @@ FRAMES = {vector["name"]: vector for vector in VECTORS["frame"]}
 CODE = "TESTFACT0123456789ABCDEF"
 
 REQUESTS = {
-    "state, request": ReadState(),
-    "taxpayer, request": ReadTaxpayer(0),
-    "customer, walk-in": SetCustomer(),
-    "customer, company": SetCustomer("PM", "00012345A", "Sahel SARL"),
-    "open a sale": OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa"),
-    "open a credit note": OpenInvoice("FA", "N9", "00084440Y", "TTC", "1", "1", "A", "RAM", "EL02000015-1-7"),
-    "item": AddItem("Riz", "B", 1800, 590, 59000, 1000),
-    "subtotal, request": ReadSubtotal(),
-    "payment, highest SEQ": Pay("E", 590),
-    "comment, SEQ wrapped": AddComment("A", "Merci"),
-    "close": CloseInvoice(590),
-    "cancel": CancelInvoice(),
+    "state, request": commands.ReadState(),
+    "taxpayer, request": commands.ReadTaxpayer(0),
+    "customer, walk-in": commands.SetCustomer(),
+    "customer, company": commands.SetCustomer("PM", "00012345A", "Sahel SARL"),
+    "open a sale": commands.OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa"),
+    "open a credit note": commands.OpenInvoice("FA", "N9", "00084440Y", "TTC", "1", "1", "A", "RAM", "EL02000015-1-7"),
+    "item": commands.AddItem("Riz", "B", 1800, 590, 59000, 1000),
+    "subtotal, request": commands.ReadSubtotal(),
+    "payment, highest SEQ": commands.Pay("E", 590),
+    "comment, SEQ wrapped": commands.AddComment("A", "Merci"),
+    "close": commands.CloseInvoice(590),
+    "cancel": commands.CancelInvoice(),
 }
 B590 = (0, 59000, *[0] * 14)
 B90 = (0, 9000, *[0] * 14)
 REPLIES = {
     "state, reply of a new machine": (
-        ReadState(),
+        commands.ReadState(),
         StateReply("EL02000015", "X", "20260731080000", 0, 0, 0, None, (0,) * 16),
     ),
-    "server link, reply": (ReadServerLink(), ServerLink(12, 15, "", "DIS", "")),
-    "taxpayer, reply in UTF-8": (ReadTaxpayer(0), "Épicerie"),
+    "server link, reply": (commands.ReadServerLink(), ServerLink(12, 15, "", "DIS", "")),
+    "taxpayer, reply in UTF-8": (commands.ReadTaxpayer(0), "Épicerie"),
     "open a sale, reply": (REQUESTS["open a sale"], Opened(7, 12)),
     "item, reply": (REQUESTS["item"], LineTotals(59000, 50000, 9000, 0)),
-    "subtotal, reply": (ReadSubtotal(), Subtotal(59000, B590, B90, 0)),
-    "payment, reply": (Pay("E", 590), Balance(0, 0)),
+    "subtotal, reply": (commands.ReadSubtotal(), Subtotal(59000, B590, B90, 0)),
+    "payment, reply": (commands.Pay("E", 590), Balance(0, 0)),
     "close, reply": (
-        CloseInvoice(590),
+        commands.CloseInvoice(590),
         Closed(7, 13, "FV", "20260731093000", "EL02000015-1", "00084440Y", CODE, ""),
     ),
 }
@@ -120,5 +108,5 @@ def test_replies_read_as_the_protocol_page_says(name: str) -> None:
 def test_a_refusal_carries_the_text_of_the_machine() -> None:
     """An answer that starts with `E:` is a refusal; the rest is the machine's own text."""
     with pytest.raises(Refused) as refused:
-        understand(CancelInvoice(), parts(FRAMES["cancel, refused with status bits"])[2])
+        understand(commands.CancelInvoice(), parts(FRAMES["cancel, refused with status bits"])[2])
     assert refused.value.text == "No invoice"

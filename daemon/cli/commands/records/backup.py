@@ -8,7 +8,7 @@ import click
 
 from daemon.cli.failures import Failure
 from daemon.cli.ledger import existing, figures, now, whoever_types, with_ledger
-from daemon.cli.options import config_option, examples, json_option, progress_option
+from daemon.cli.options import config_option, examples, file_option, json_option, progress_option
 from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
 from daemon.cli.whole_box import back_up_box, sealing, tell_left_out
@@ -56,11 +56,8 @@ if TYPE_CHECKING:
 @click.option(
     "--recipient", "recipients", multiple=True, metavar="age1…", help=tr("With --all: a public key that can open it.")
 )
-@click.option(
-    "--passphrase-file",
-    type=click.Path(path_type=Path),
-    metavar=tr("FILE"),
-    help=tr("With --all: the file with its passphrase; otherwise [backup], otherwise it is asked."),
+@file_option(
+    "--passphrase-file", tr("With --all: the file with its passphrase; otherwise [backup], otherwise it is asked.")
 )
 @click.option(
     "--when-configured",

@@ -8,7 +8,7 @@ import click
 
 from daemon.cli.failures import Failure
 from daemon.cli.ledger import figures, now, whoever_types, with_ledger
-from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.options import config_option, examples, file_option, json_option
 from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
 from daemon.cli.whole_box import restore_box, tell_restored
@@ -33,18 +33,8 @@ if TYPE_CHECKING:
     help=tr("Number of the last Z on paper, where the box remembers none (a new disk)."),
 )
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
-@click.option(
-    "--identity",
-    type=click.Path(path_type=Path),
-    metavar=tr("FILE"),
-    help=tr("With --all: the file with the private key (age) that opens it."),
-)
-@click.option(
-    "--passphrase-file",
-    type=click.Path(path_type=Path),
-    metavar=tr("FILE"),
-    help=tr("With --all: the file with its passphrase; otherwise it is asked."),
-)
+@file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
+@file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is asked."))
 @json_option
 def command(
     config: Path | None,
