@@ -1,8 +1,8 @@
 """The ledger's disk: SQLite is real, on files in memory, and each access happens on the loop at a moment drawn from the seed.
 
 A commit has three moments with room for others between them: handed over, durable, told. A disk may refuse what is written (read-only,
-full), refuse the commit itself (an error of the device), or stand still. A process that is gone reads and writes nothing any more: a power cut
-leaves what was durable.
+full), refuse the commit itself (an error of the device), or stand still. A process that is gone reads and writes nothing any more; a power cut
+leaves what was durable (`durable`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from simulation.durable import DurableFiles, watched
 
 from daemon.store.sqlite import connection as real
 from daemon.store.sqlite import high_water
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.sqlite.migrations import migrations
 
 MEMORY = Path("/dev/shm")  # noqa: S108  each history has a folder of its own in it
 
@@ -30,10 +33,11 @@ MEMORY = Path("/dev/shm")  # noqa: S108  each history has a folder of its own in
 class Disk:
     """`pace`: seconds that an access takes at the most, usually; `alive` is asked of the process that is running."""
 
-    def __init__(self, seed: int, pace: float, note: Callable[[str], None]) -> None:
+    def __init__(self, seed: int, pace: float, note: Callable[[str], None], folder: Path) -> None:
         self.draw = random.Random(f"disk {seed}")
         self.pace = pace
         self.note = note
+        self.files = DurableFiles(folder, random.Random(f"power {seed}"))
         self.refuses_writes = False
         self.refuses_commits = False
         self.refuses_files = False
@@ -45,6 +49,9 @@ class Disk:
     @property
     def in_order(self) -> bool:
         return self._moving.is_set() and not (self.refuses_writes or self.refuses_commits or self.refuses_files)
+
+    def ending(self, *, power_cut: bool) -> AbstractContextManager[None]:
+        return self.files.ending(power_cut=power_cut)
 
     def stall(self) -> None:
         self._moving.clear()
@@ -170,6 +177,10 @@ def opened(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -
     )
 
 
+_read_once = cache(migrations)
+"""They are files, and the same ones in every history."""
+
+
 @contextmanager
 def simulated(disk: Disk, process: Callable[[], Process]) -> Iterator[None]:
     """Every store that is opened meanwhile works on `disk`, in the process of that moment."""
@@ -200,7 +211,9 @@ def simulated(disk: Disk, process: Callable[[], Process]) -> Iterator[None]:
             process().locks.append(lock := LedgerLock.acquire(ledger))
             return lock
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, watched(disk.files):
+        for module in ("store", "maintenance.verify", "maintenance.backup"):
+            patch.setattr(f"daemon.store.{module}.migrations", _read_once)
         patch.setattr("daemon.store.store.LedgerLock", Locks)
         patch.setattr("daemon.store.store.connect_writer", writer)
         patch.setattr("daemon.store.store.connect_reader", reader)

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import pytest
 import structlog
+from simulation.box import Box, Unreachable
 from simulation.disk import Disk, Process, folder, simulated
 from simulation.oracle import Told, nothing_lost, nothing_twice, sound
-from simulation.script import Script, drawn
+from simulation.script import Event, Script, drawn
 from simulation.tills import Tills
 from simulation.troubles import Troubles
 from simulation.virtual_loop import VirtualLoop
-from simulation.world import Unreachable, World
+from simulation.world import World
 
 from daemon.core.clock import zone
 from daemon.core.errors import MachineError, StorageError
@@ -47,45 +48,51 @@ class Outcome(NamedTuple):
 class History:
     def __init__(self, script: Script, loop: VirtualLoop, path: Path, *, show: bool = False) -> None:
         self.script = script
-        self.world = World(script, loop, path, show=show)
-        self.told = Told(self.world)
-        self.tills = Tills(self.world, self.told)
-        self.troubles = Troubles(self.world, self.told)
+        self.box = Box(script, loop, path, show=show)
+        worlds = [World(self.box, part, f"{script.seed} {at}") for at, part in enumerate(script.machines)]
+        self.box.machines = worlds
+        self.told = [Told(world) for world in worlds]
+        self.tills = [Tills(told) for told in self.told]
+        self.troubles = [Troubles(told, self.told) for told in self.told]
 
     async def play(self) -> None:
-        world = self.world
-        beside = [
-            asyncio.create_task(work) for work in (world.keep_up(), world.watch_for_calm(), self.troubles.operate())
-        ]
+        box = self.box
+        beside = [asyncio.create_task(box.keep_up())]
+        for troubles in self.troubles:
+            beside += [asyncio.create_task(troubles.world.watch_for_calm()), asyncio.create_task(troubles.operate())]
         try:
             async with asyncio.timeout(LONGEST):
                 await _unless_one_fails(self._play(), beside)
-                await _unless_one_fails(self._look(), beside)
+                for told in self.told:
+                    await _unless_one_fails(self._look(told), beside)
         except TimeoutError:
             raise AssertionError("a history without an end") from None
         finally:
-            if world.life is not None:
-                await world.kill(0.0)
+            if box.life is not None:
+                await box.kill(0.0)
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
-        nothing_twice(world, self.told)
-        sound(world)
+        for told in self.told:
+            nothing_twice(told)
+        sound(box)
 
     async def _play(self) -> None:
-        world = self.world
         tasks = [asyncio.create_task(self._happen(event)) for event in self.script.events]
         ends = max((event.at for event in self.script.events), default=0.0)
         try:
             await asyncio.sleep(ends + 0.001)
-            await self.troubles.ended()
-            world.note("everything is healed")
-            world.session.plan.clear()
-            self.tills.over = True
+            for troubles in self.troubles:
+                await troubles.ended()
+            self.box.note("everything is healed")
+            for tills in self.tills:
+                tills.world.session.plan.clear()
+                tills.over = True
             try:
                 async with asyncio.timeout(SERVED_WITHIN):
                     await asyncio.gather(*tasks)
-                    await self.tills.close(key="the last Z", twin=False, pause=0.1)
+                    for tills in self.tills:
+                        await tills.close(key="the last Z", twin=False, pause=0.1)
             except TimeoutError:
                 raise AssertionError(
                     f"somebody waits for an answer {SERVED_WITHIN:g} s after the last trouble"
@@ -96,26 +103,25 @@ class History:
             if tasks:
                 await asyncio.wait(tasks)
 
-    async def _happen(self, event: Any) -> None:
+    async def _happen(self, event: Event) -> None:
         await asyncio.sleep(event.at)
         if event.what in ("sell", "close"):
-            await getattr(self.tills, event.what)(**event.how)
+            await getattr(self.tills[event.machine], event.what)(**event.how)
         else:
-            self.world.note(str(event))
-            await getattr(self.troubles, event.what)(**event.how)
+            self.box.note(str(event))
+            await getattr(self.troubles[event.machine], event.what)(**event.how)
 
-    async def _look(self) -> None:
+    async def _look(self, told: Told) -> None:
+        world = told.world
         while True:
             with suppress(Unreachable, MachineError, StorageError):
-                life = self.world.serving()
-                assert not life.worker.attention, f"attention at the end: {life.worker.attention}"
-                records = await self.world.ask(life.certified(), life)
-                ledger = life.store.ledger
-                closures = await self.world.ask(
-                    ledger.closures(life.worker.book, start=0, end=1 << 60, limit=None), life
-                )
-                assert not await self.world.ask(ledger.unfinished(life.worker.book), life)
-                nothing_lost(self.world, self.told, records, closures)
+                seat = world.serving()
+                assert not seat.worker.attention, f"attention at the end: {seat.worker.attention}"
+                records = await world.ask(seat.certified(), seat)
+                ledger, book = seat.store.ledger, seat.worker.book
+                closures = await world.ask(ledger.closures(book, start=0, end=1 << 60, limit=None), seat)
+                assert not await world.ask(ledger.unfinished(book), seat)
+                nothing_lost(told, records, closures)
                 return
             await asyncio.sleep(0.5)
 
@@ -137,11 +143,12 @@ def play(script: Script, *, show: bool = False) -> Outcome:
     """Plays it to its end; what did not hold is in the outcome."""
     loop = VirtualLoop(script.seed)
     failure = ""
-    with folder() as path, seeded(script.seed), logging_to(lambda: history.world):
-        history = History(script, loop, path, show=show)
-        world = history.world
+    with folder() as path, seeded(script.seed), logging_to(lambda: history.box):
         (path / "ledger").write_bytes(new_ledger())
-        with simulated(world.disk, world.process):
+        history = History(script, loop, path, show=show)
+        box = history.box
+        box.disk.files.settle()
+        with simulated(box.disk, box.process):
             try:
                 loop.run_until_complete(history.play())
             except Exception as error:
@@ -150,10 +157,12 @@ def play(script: Script, *, show: bool = False) -> Outcome:
                     raise
             finally:
                 loop.close()
-    log = world.session.machine.fiscal.log
+    sessions = [told.world.session for told in history.told]
     happened = [event.what for event in script.events if event.what not in ("sell", "close")]
-    happened += [f"line: {kind}" for kind, count in world.session.plan.struck.items() for _ in range(count)]
-    return Outcome(script.seed, world.fingerprint, len(log), world.starts, world.disk.commits, tuple(happened), failure)
+    happened += [f"line: {kind}" for session in sessions for kind, n in session.plan.struck.items() for _ in range(n)]
+    happened += ["several machines"] * (len(sessions) > 1)
+    certified = sum(len(session.machine.fiscal.log) for session in sessions)
+    return Outcome(script.seed, box.fingerprint, certified, box.starts, box.disk.commits, tuple(happened), failure)
 
 
 def played(seed: int) -> Outcome:
@@ -199,7 +208,7 @@ def new_ledger() -> bytes:
     loop = VirtualLoop(0)
     with folder() as path, seeded(0):
         process = Process()
-        with simulated(Disk(0, 0.0, lambda _: None), lambda: process):
+        with simulated(Disk(0, 0.0, lambda _: None, path), lambda: process):
             loop.run_until_complete(make(path / "ledger"))
         loop.close()
         process.die()

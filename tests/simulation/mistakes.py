@@ -257,6 +257,27 @@ MISTAKES = (
         "        for at, (_, future) in enumerate(batch):\n            if not future.cancelled():\n                future.set_result(at + 1) if isinstance(error, StorageError) else future.set_exception(error)\n",
     ),
     Mistake(
+        0,
+        "a commit is not synced",
+        "daemon.store.sqlite.connection",
+        "        connection.execute(pragma)\n",
+        "        connection.execute(pragma.replace('FULL', 'NORMAL'))\n",
+    ),
+    Mistake(
+        0,
+        "the numbers that were given are not synced",
+        "daemon.store.sqlite.high_water",
+        "            os.fsync(descriptor)\n        finally:\n            os.close(descriptor)\n        part",
+        "            pass\n        finally:\n            os.close(descriptor)\n        part",
+    ),
+    Mistake(
+        0,
+        "a receipt carries the machine's name of now",
+        "daemon.store.tables.book.codec",
+        "        nim=nim,\n",
+        "        nim=ifu and 'EL02000015-9',\n",
+    ),
+    Mistake(
         21,
         "somebody else's invoice before ours is not in the counters",
         "daemon.machines.adapter",

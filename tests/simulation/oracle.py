@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import msgspec
+from simulation.box import Box
 from simulation.world import World
 
 from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.closure import Closure
+from daemon.core.report.receipt import Receipt, receipt
 from daemon.store.maintenance.verify import verify
 from simulator.machine.fiscal_memory import CertifiedInvoice
 
@@ -23,7 +26,7 @@ class Told:
     """What tills know of each number, held against the machine in the moment in which they are told it."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self.codes: dict[str, str] = {}
         self.sales: dict[str, tuple[str, int]] = {}
         """Of what was certified: how a credit note names it, and its total."""
@@ -31,11 +34,13 @@ class Told:
         self.keys_of_z: dict[str, int] = {}
         self.lost: set[str] = set()
         """What the machine certified and a ledger that was put back does not know."""
+        self.receipts: dict[str, bytes] = {}
+        """As each number's till was first told it."""
         self.keys: dict[str, str] = {}
         """Under which key each number was certified."""
         self.owed_a_question = False
         """A ledger was put back that lacks what the machine counted: nothing may be certified before an operator was asked."""
-        self.may_be_nonsense = "nonsense" in world.script.faults
+        self.may_be_nonsense = "nonsense" in world.faults
         """Whether the machine has been given a reason to disagree with us."""
         self._asking: Counter[str] = Counter()
         self._unknown: set[str] = set()
@@ -45,7 +50,7 @@ class Told:
         return max(self.z, default=0)
 
     def on_machine(self, number: str) -> list[CertifiedInvoice]:
-        return [entry for entry in self._world.session.machine.fiscal.log if entry.number == number]
+        return [entry for entry in self.world.session.machine.fiscal.log if entry.number == number]
 
     @contextmanager
     def asking(self, number: str) -> Iterator[None]:
@@ -66,8 +71,22 @@ class Told:
     def knows_nothing_of(self, number: str) -> bool:
         return number not in self._unknown and number not in self.codes and not self._asking[number]
 
-    def a_sale(self) -> tuple[str, int] | None:
-        return next(iter(self.sales.values()), None)
+    def a_sale(self, pick: float) -> tuple[str, int] | None:
+        """`pick` from 0 to 1: from the oldest to the newest."""
+        sales = list(self.sales.values())
+        return sales[int(pick * len(sales))] if sales else None
+
+    def was_put_back(self, kept: set[str], begun: set[str]) -> None:
+        """The ledger is an older one now: which numbers it holds as certified, and as begun."""
+        log = self.world.session.machine.fiscal.log
+        settled = set(self.lost)
+        self.lost |= ({entry.number for entry in log} - kept) | self.pending()
+        # What a machine counts in TC alone cannot be told from its daily report.
+        ours = [entry for entry in log if not entry.foreign]
+        missing = {entry.number for entry in ours if entry.type in ("FV", "FT", "FA")} - kept - begun - settled
+        self.owed_a_question = bool(missing)
+        self.world.blame("an older ledger")
+        self.world.was_restored = True
 
     def unknown(self, number: str) -> None:
         self._unknown.add(number)
@@ -82,7 +101,7 @@ class Told:
                 f"{number}: the till was told that nothing was certified, the machine has it"
             )
 
-    def certified(self, record: Record, nim: str) -> None:
+    def certified(self, record: Record) -> None:
         """A till is told a certification, whether it is its own or that of an earlier request for the number."""
         number = record.number
         self._unknown.discard(number)
@@ -91,14 +110,30 @@ class Told:
         found = self.on_machine(number)
         assert len(found) == 1, f"{number}: the till was told a certification, the machine has {len(found)}"
         told = record.code
-        assert told == found[0].code or (not told and self._world.script.options.no_codes), (
+        assert told == found[0].code or (not told and self.world.options.no_codes), (
             f"{number}: another code than the machine's"
         )
         assert record.total_ttc == found[0].total, f"{number}: {record.total_ttc} told, {found[0].total} certified"
         before = self.codes.setdefault(number, told)
         assert before == told, f"{number}: two codes told"
-        if record.type == "FV" and record.invoice.items:
-            self.sales.setdefault(number, (f"{nim}-{found[0].fvc}", record.total_ttc))
+        if not record.invoice.items:
+            return  # an operator has entered it from the machine's paper
+        shown = receipt(record)
+        assert self.receipts.setdefault(number, msgspec.json.encode(shown)) == msgspec.json.encode(shown), (
+            f"{number}: another receipt than at first"
+        )
+        assert self._names_it(shown, found[0]), f"{number}: its receipt names {shown.nim}-{shown.fvc}"
+        if record.type == "FV":
+            self.sales.setdefault(number, (f"{shown.nim}-{shown.fvc}", record.total_ttc))
+
+    def _names_it(self, shown: Receipt, entry: CertifiedInvoice) -> bool:
+        """Whether that name and FVC are this sale's alone. Where the counters go on, nobody can tell an activation just before a sale from one
+        just after it when the answer to 38h is lost; then either name will do, since the other one has no such sale."""
+        world = self.world
+        if shown.nim == world.names[entry.code] or world.options.short_nim or shown.invoice_type in CREDITS:
+            return True
+        log = world.session.machine.fiscal.log
+        return not any(e.fvc == shown.fvc and world.names[e.code] == shown.nim and e.type not in CREDITS for e in log)
 
     def closed(self, key: str, closure: Closure) -> None:
         z_number = closure.z_number
@@ -107,15 +142,16 @@ class Told:
         assert self.keys_of_z.setdefault(key, z_number) == z_number, f"the key {key!r} closed two periods"
 
 
-def nothing_twice(world: World, told: Told) -> None:
+def nothing_twice(told: Told) -> None:
     """Asked after each history, and of what the machine has alone: no number of ours was certified twice."""
-    numbers = Counter(entry.number for entry in world.session.machine.fiscal.log if not entry.foreign)
+    numbers = Counter(entry.number for entry in told.world.session.machine.fiscal.log if not entry.foreign)
     twice = [number for number, count in numbers.items() if count > 1 and number not in told.lost]
     assert not twice, f"certified twice: {', '.join(twice)}"
 
 
-def nothing_lost(world: World, told: Told, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
+def nothing_lost(told: Told, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
     """At the end, with everything healed and the last Z made."""
+    world = told.world
     log = [entry for entry in world.session.machine.fiscal.log if not entry.foreign and entry.number not in told.lost]
     held = [record for record in ledger if record.invoice.items and record.number not in told.lost]
     machine = [(entry.number, entry.total, entry.fvc, entry.frc) for entry in log]
@@ -131,13 +167,12 @@ def nothing_lost(world: World, told: Told, ledger: Sequence[Record], closures: S
     )
     codes = {entry.number: entry.code for entry in log}
     for record in held:
-        assert record.code == codes[record.number] or (not record.code and world.script.options.no_codes), record.number
+        assert record.code == codes[record.number] or (not record.code and world.options.no_codes), record.number
     for number in told.codes:
         assert number in codes or number in told.lost, f"{number}: told, and not on the machine"
     assert not told.owed_a_question, "a ledger that lacks certifications went on without a question"
     _in_one_period_each(ledger, closures)
-    if not world.was_activated:  # a counter alone does not name a sale any more
-        _credits_fit(held)
+    _credits_fit(held)
     if not (world.was_restored or world.was_reset or world.decided or world.is_unsure_of_foreign):
         assert sum(z.unexplained for z in closures) == world.foreign, "somebody else's invoices are not counted right"
     _time_is_right(world, ledger, closures)
@@ -162,22 +197,24 @@ def _credits_fit(held: Sequence[Record]) -> None:
     for record in held:
         if record.type in CREDITS:
             credited[record.invoice.reference] += record.total_ttc
-    originals = {record.counters.fvc: record.total_ttc for record in held if record.counters and record.type == "FV"}
+    originals = {f"{r.nim}-{r.counters.fvc}": r.total_ttc for r in held if r.counters and r.type == "FV"}
     for reference, total in credited.items():
-        original = originals.get(int(reference.rpartition("-")[2]))
+        original = originals.get(reference)
         assert original is None or total <= original, f"credit notes of {total} on {reference}, which was {original}"
 
 
 def _time_is_right(world: World, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
     times = [record.ended_at for record in ledger] + [closure.created_at for closure in closures]
-    latest = world.true_millis() + (BOUND + SLACK if world.box_was_wrong else MOMENT)
+    latest = world.box.true_millis() + (BOUND + SLACK if world.box_was_wrong else MOMENT)
     if world.box_was_wrong_at_first:
         latest = max(latest, MADE + FIRST_BOUND)
     assert max(times, default=0) <= latest, "the book's time was moved ahead"
     if not world.box_was_wrong:
-        assert min(times, default=latest) >= int(world.began.timestamp() * 1000) - MOMENT, "the book's time went back"
+        assert min(times, default=latest) >= int(world.box.began.timestamp() * 1000) - MOMENT, (
+            "the book's time went back"
+        )
 
 
-def sound(world: World) -> None:
-    findings = verify(world.ledger)
+def sound(box: Box) -> None:
+    findings = verify(box.ledger)
     assert findings.clean, findings.problems

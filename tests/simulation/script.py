@@ -10,7 +10,7 @@ from support.hostile import FAMILY, slow_down
 
 from simulator.machine.options import Options
 
-NIM = "EL02000015-1"
+NIMS = ("EL02000015-1", "EL02000016-1", "EL02000017-1")
 LINE_SCALE = 10.0
 """`FAMILY` is written for timers that are about so many times as quick as the protocol's."""
 DAY = 86400.0
@@ -22,19 +22,27 @@ class Event(NamedTuple):
     at: float
     what: str
     how: dict[str, object]
+    machine: int = 0
 
     def __str__(self) -> str:
-        return f"{self.at:8.3f}  {self.what}({', '.join(f'{name}={value!r}' for name, value in self.how.items())})"
+        how = ", ".join(f"{name}={value!r}" for name, value in self.how.items())
+        return f"{self.at:8.3f}  {self.what}({how})" + f" at machine {self.machine}" * bool(self.machine)
+
+
+class MachinePart(NamedTuple):
+    """One machine of the box and its line; `think`: seconds that each command takes."""
+
+    options: Options
+    faults: str
+    think: float
 
 
 class Script(NamedTuple):
-    """`pace`: seconds an access to the disk takes at the most, usually; `think`: that each command takes at the machine."""
+    """`pace`: seconds an access to the disk takes at the most, usually."""
 
     seed: int
-    options: Options
-    faults: str
+    machines: tuple[MachinePart, ...]
     pace: float
-    think: float
     synchronised: bool
     events: tuple[Event, ...]
 
@@ -44,22 +52,27 @@ class Script(NamedTuple):
 
 def drawn(seed: int) -> Script:
     draw = random.Random(f"script {seed}")
+    pace = draw.choice((0.001, 0.02, 0.02, 0.2))
+    length = draw.choice((8.0, 20.0, 60.0))
+    machines = draw.choices((1, 2, 3), (80, 15, 5))[0]
+    parts = tuple(_part(draw, nim) for nim in NIMS[:machines])
+    tills = [till for machine in range(machines) for till in _tills(draw, length, machine, machines)]
+    events = sorted((*tills, *_troubles(draw, length, tills)), key=lambda event: event.at)
+    return Script(seed, parts, pace, draw.random() < 0.5, tuple(events))
+
+
+def _part(draw: random.Random, nim: str) -> MachinePart:
     lines = draw.sample(sorted(set(FAMILY) - {"all of it"}), draw.choice((0, 0, 0, 1, 1, 2)))
     faults = ",".join(slow_down(FAMILY[line], LINE_SCALE) for line in lines)
-    pace = draw.choice((0.001, 0.02, 0.02, 0.2))
-    think = draw.choice((0.0, 0.0, 0.01, 0.09))
-    length = draw.choice((8.0, 20.0, 60.0))
-    tills = _tills(draw, length)
-    events = sorted((*tills, *_troubles(draw, length, tills)), key=lambda event: event.at)
-    return Script(seed, _options(draw), faults, pace, think, draw.random() < 0.5, tuple(events))
+    return MachinePart(_options(draw, nim), faults, draw.choice((0.0, 0.0, 0.01, 0.09)))
 
 
-def _options(draw: random.Random) -> Options:
+def _options(draw: random.Random, nim: str) -> Options:
     def maybe(chance: float = 0.15) -> bool:
         return draw.random() < chance
 
     return Options(
-        nim=NIM,
+        nim=nim,
         credit_check=draw.choice((0.0, 0.3, 3.0)),
         credit_style=draw.choice(("pending", "silent", "syn")),
         short_nim=maybe(),
@@ -74,13 +87,19 @@ def _options(draw: random.Random) -> Options:
     )
 
 
-def _tills(draw: random.Random, length: float) -> list[Event]:
+MOST_TILLS = ((5, 16), (5, 16), (15, 50))
+"""How many sales there are at a machine, from and to."""
+
+
+def _tills(draw: random.Random, length: float, machine: int, machines: int) -> list[Event]:
     """All through the day, or most of them in two rushes."""
-    count = draw.randint(5, 16)
+    least, most = draw.choice(MOST_TILLS)
+    count = max(3, draw.randint(least, most) // machines)
     rushes = [draw.uniform(0.0, length) for _ in range(draw.choice((0, 0, 2)))]
     sales = [_sale(draw, each, _moment(draw, length, rushes)) for each in range(count)]
     twins = [_twin(draw, sale) for sale in sales if draw.random() < 0.15]
-    return [*sales, *twins, *(_closing(draw, each, length) for each in range(draw.choice((0, 1, 1, 2))))]
+    closings = (_closing(draw, each, length) for each in range(draw.choice((0, 1, 1, 2))))
+    return [event._replace(machine=machine) for event in (*sales, *twins, *closings)]
 
 
 def _moment(draw: random.Random, length: float, rushes: Sequence[float]) -> float:
@@ -104,6 +123,7 @@ def _sale(draw: random.Random, each: int, at: float) -> Event:
             "after": draw.choice(("again", "again", "other key", "other body", "leave")),
             "hangs_up": round(draw.uniform(0.0, 1.5), 3) if draw.random() < 0.15 else 0.0,
             "pause": round(draw.choice((0.05, 0.5, 2.0)) * draw.random(), 3),
+            "pick": draw.choice((0.0, round(draw.random(), 3))),
         },
     )
 
@@ -125,12 +145,14 @@ def _troubles(draw: random.Random, length: float, sales: Sequence[Event]) -> lis
     """Half of them just after a till came, when there is something to break; half of what lasts is met by an end of the daemon."""
     events: list[Event] = []
     for kind in draw.choices(list(_TROUBLES), _WEIGHTS, k=draw.choice((0, 1, 2, 2, 3, 4))):
-        at = draw.choice(sales).at + draw.expovariate(2.0) if draw.random() < 0.5 else draw.uniform(0.0, length)
-        events.append(_trouble(draw, kind, at))
+        sale = draw.choice(sales)
+        at = sale.at + draw.expovariate(2.0) if draw.random() < 0.5 else draw.uniform(0.0, length)
+        events.append(_trouble(draw, kind, at)._replace(machine=sale.machine))
         if kind in _LASTING and draw.random() < 0.5:
             seconds = events[-1].how["seconds"]
             assert isinstance(seconds, float)
-            events.append(_trouble(draw, draw.choice(("kill", "stop", "unplug")), at + seconds * draw.random()))
+            end = draw.choice(("kill", "cut_box", "stop", "unplug"))
+            events.append(_trouble(draw, end, at + seconds * draw.random())._replace(machine=sale.machine))
     return events
 
 
@@ -148,7 +170,8 @@ def _one(*choices: object) -> Callable[[random.Random], object]:
 
 _How = dict[str, Callable[[random.Random], object]]
 _TROUBLES: dict[str, tuple[int, _How]] = {
-    "kill": (18, {"seconds": _seconds(0.0, 2.0, 20.0)}),
+    "kill": (12, {"seconds": _seconds(0.0, 2.0, 20.0)}),
+    "cut_box": (8, {"seconds": _seconds(0.0, 2.0, 20.0)}),
     "stop": (8, {"seconds": _seconds(0.0, 2.0)}),
     "cut_all": (8, {"seconds": _seconds(1.0, 20.0)}),
     "cut_machine": (8, {"seconds": _seconds(0.0, 0.5, 10.0)}),
@@ -177,15 +200,17 @@ _LASTING = ("disk", "box_clock", "machine_clock")
 
 def in_words(script: Script, kept: Sequence[int]) -> str:
     """A history that fails, and how to see it again."""
-    options = {
-        name: getattr(script.options, name)
-        for name in script.options.__struct_fields__
-        if getattr(script.options, name) != getattr(Options(nim=NIM), name)
-    }
+    machines = "".join(f"{_part_in_words(part)}\n" for part in script.machines)
     events = "\n".join(f"  {at:3} {script.events[at]}" for at in kept)
     keep = ",".join(map(str, kept))
-    return (
-        f"again: make simulate SEED={script.seed} KEEP={keep}\n"
-        f"machine {options}, {script.think * 1000:g} ms for each command; line {script.faults or 'in order'}; "
-        f"disk {script.pace * 1000:g} ms\n{events}"
-    )
+    return f"again: make simulate SEED={script.seed} KEEP={keep}\n{machines}disk {script.pace * 1000:g} ms\n{events}"
+
+
+def _part_in_words(part: MachinePart) -> str:
+    usual = Options(nim=part.options.nim)
+    options = {
+        name: getattr(part.options, name)
+        for name in usual.__struct_fields__
+        if getattr(part.options, name) != getattr(usual, name)
+    }
+    return f"machine {part.options.nim} {options}, {part.think * 1000:g} ms for each command; line {part.faults or 'in order'}"

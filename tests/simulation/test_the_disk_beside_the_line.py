@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from simulation.box import Box
 from simulation.disk import simulated
 from simulation.history import logging_to, new_ledger, seeded
-from simulation.script import NIM, Script
+from simulation.script import NIMS, MachinePart, Script
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
 from support.shop import invoice
@@ -19,23 +20,26 @@ FSYNC = 0.020
 
 async def certified_in(world: World) -> float:
     """Seconds from a till's request to its answer, at a machine that nobody else is at."""
-    life = await world.started()
-    began = world.loop.now
+    box = world.box
+    await box.started()
+    seat, began = world.serving(), box.loop.now
     body = invoice("F-1")
-    await world.ask(certify(life.worker, body, life.call(body, "key")), life)
-    took = world.loop.now - began
-    await world.stop(0.0)
+    await world.ask(certify(seat.worker, body, seat.call(body, "key")), seat)
+    took = box.loop.now - began
+    await box.stop(0.0)
     return took
 
 
 def test_an_invoice_on_an_idle_machine_takes_its_line_time_and_one_commit(tmp_path: Path) -> None:
     """Decision 29: the intent's commit runs while C3h to 35h are on the line; only the outcome's is waited for."""
-    script = Script(1, Options(nim=NIM), "", 0.0, THINK, synchronised=True, events=())
+    script = Script(1, (MachinePart(Options(nim=NIMS[0]), "", THINK),), 0.0, synchronised=True, events=())
     loop = VirtualLoop(1)
     (tmp_path / "ledger").write_bytes(new_ledger())
-    world = World(script, loop, tmp_path)
-    world.disk.moment = lambda: FSYNC / 2
-    with seeded(1), logging_to(lambda: world), simulated(world.disk, world.process):
+    box = Box(script, loop, tmp_path)
+    world = World(box, script.machines[0], "1")
+    box.machines = [world]
+    box.disk.moment = lambda: FSYNC / 2
+    with seeded(1), logging_to(lambda: box), simulated(box.disk, box.process):
         took = loop.run_until_complete(certified_in(world))
         loop.close()
     assert round((took - 6 * THINK) / FSYNC, 3) == 1.0

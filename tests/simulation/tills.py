@@ -7,8 +7,8 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from simulation.box import Seat, Unreachable
 from simulation.oracle import Told
-from simulation.world import Life, Unreachable, World
 from support.shop import invoice
 
 from daemon.core.errors import (
@@ -50,6 +50,8 @@ class Sale:
     after: str
     hangs_up: float
     pause: float
+    pick: float
+    """Which sale a credit note is on."""
     is_twin: bool = False
     key: str = field(init=False)
     reference: str = ""
@@ -79,8 +81,8 @@ class Sale:
 class Tills:
     """`over`: all troubles have ended, and whoever has no answer asks until there is one."""
 
-    def __init__(self, world: World, told: Told) -> None:
-        self.world = world
+    def __init__(self, told: Told) -> None:
+        self.world = told.world
         self.told = told
         self.over = False
 
@@ -104,7 +106,7 @@ class Tills:
             await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
 
     def _refer(self, sale: Sale) -> bool:
-        original = self.told.a_sale()
+        original = self.told.a_sale(sale.pick)
         if original is None:
             return False
         sale.reference, total = original
@@ -124,10 +126,10 @@ class Tills:
         body = sale.body()
         with self.told.asking(sale.number):
             try:
-                life = self.world.serving()
-                work = certify(life.worker, body, life.call(body, sale.key), credit=sale.is_credit)
+                seat = self.world.serving()
+                work = certify(seat.worker, body, seat.call(body, sale.key), credit=sale.is_credit)
                 async with asyncio.timeout(hangs_up or None):
-                    answered = await self.world.ask(work, life)
+                    answered = await self.world.ask(work, seat)
             except (McfdError, Unreachable, TimeoutError) as error:
                 return self._not_certified(sale, error)
         self._certified(sale, answered)
@@ -143,14 +145,14 @@ class Tills:
         self.world.note(
             f"{sale.number} certified: {record.code} {record.total_ttc}{' again' if answered.replayed else ''}"
         )
-        self.told.certified(record, self.world.session.machine.options.nim)
+        self.told.certified(record)
 
     def _not_certified(self, sale: Sale, error: Exception) -> Exception | None:
         self.world.note(f"{sale.number} {type(error).__name__}: {error}")
         if isinstance(error, DuplicateInvoice):
             is_its_own = sale.key and self.told.keys.get(sale.number) == sale.key and not sale.is_twin
             assert not is_its_own or sale.number in self.told.lost, f"{sale.number}: the same key got another answer"
-            self.told.certified(error.record, self.world.session.machine.options.nim)
+            self.told.certified(error.record)
             return None
         if isinstance(error, MachineNonsense):
             assert self.told.may_be_nonsense, f"{sale.number}: {error}"
@@ -171,10 +173,10 @@ class Tills:
         while True:
             tries += 1
             with contextlib.suppress(MachineError, StorageError, Unreachable, KeyReused):
-                life = self.world.serving()
-                if not await self._said_last_z(life):
+                seat = self.world.serving()
+                if not await self._said_last_z(seat):
                     continue
-                closure = (await self.world.ask(close_period(life.worker, life.call({}, key)), life)).value
+                closure = (await self.world.ask(close_period(seat.worker, seat.call({}, key)), seat)).value
                 self.world.note(
                     f"{key}: Z {closure.z_number}, {closure.certs_count} certifications, {closure.total_ttc}"
                 )
@@ -182,11 +184,11 @@ class Tills:
                 return
             await asyncio.sleep(min(pause + 0.01 * 2**tries, 3.0))
 
-    async def _said_last_z(self, life: Life) -> bool:
+    async def _said_last_z(self, seat: Seat) -> bool:
         """The last Z on paper, where the ledger asks for it."""
-        state = await self.world.ask(life.store.ledger.state(life.worker.book), life)
+        state = await self.world.ask(seat.store.ledger.state(seat.worker.book), seat)
         if state.z_asked:
-            await self.world.ask(life.store.decisions.say_last_z(life.worker.book, self.told.last_z), life)
+            await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.told.last_z), seat)
         return True
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from simulation.box import Seat, Unreachable
 from simulation.oracle import Told
-from simulation.world import Life, Unreachable, World
 
 from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision
+from daemon.core.machine.nim import short_nim
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.events import DEFAULT_LANES
 from daemon.usecases.reports import inspect
@@ -23,9 +25,13 @@ from simulator.machine.fiscal_memory import Snapshot
 
 
 class Troubles:
-    def __init__(self, world: World, told: Told) -> None:
-        self.world = world
+    """`everybody` are those at all machines of the box, also this one."""
+
+    def __init__(self, told: Told, everybody: Sequence[Told]) -> None:
+        self.world = told.world
+        self.box = told.world.box
         self.told = told
+        self.everybody = everybody
         self._running = 0
         self._idle = asyncio.Event()
 
@@ -34,11 +40,10 @@ class Troubles:
         while self._running:
             self._idle.clear()
             await self._idle.wait()
-        world = self.world
-        world.disk.heal()
-        world.box_jump = world.machine_jump = 0.0
-        world.session.plug()
-        world.pump()
+        self.box.disk.heal()
+        self.box.jump = self.world.machine_jump = 0.0
+        self.world.session.plug()
+        self.world.pump()
 
     @contextlib.asynccontextmanager
     async def lasting(self) -> Any:
@@ -52,18 +57,24 @@ class Troubles:
     # -- the box ----------------------------------------------------------------------------------------------------------
 
     async def kill(self, seconds: float) -> None:
-        await self.world.kill(seconds)
+        await self.box.kill(seconds)
+
+    async def cut_box(self, seconds: float) -> None:
+        """The power of the box alone."""
+        await self.box.kill(seconds, power_cut=True)
 
     async def stop(self, seconds: float) -> None:
         async with self.lasting():
-            await self.world.stop(seconds)
+            await self.box.stop(seconds)
 
     async def cut_all(self, seconds: float) -> None:
-        self._cut(seconds / 2)
-        await self.world.kill(seconds)
+        for told in self.everybody:
+            told.world.session.cut_power(self.box.loop.now, seconds / 2, "")
+            told.world.pump()
+        await self.box.kill(seconds, power_cut=True)
 
     async def disk(self, what: str, seconds: float) -> None:
-        disk = self.world.disk
+        disk = self.box.disk
         async with self.lasting():
             if what == "stall":
                 disk.stall()
@@ -73,19 +84,20 @@ class Troubles:
             disk.heal()
 
     async def box_clock(self, jump: float, seconds: float) -> None:
-        world = self.world
-        if world.synchronised:
+        if self.box.synchronised:
             return
         async with self.lasting():
-            world.box_was_wrong = True
-            world.box_was_wrong_at_first |= not world.session.machine.fiscal.log
-            world.box_jump = jump
+            for told in self.everybody:
+                world = told.world
+                world.box_was_wrong = True
+                world.box_was_wrong_at_first |= not world.session.machine.fiscal.log
+            self.box.jump = jump
             await asyncio.sleep(seconds)
-            world.box_jump = 0.0
+            self.box.jump = 0.0
 
     async def reload(self) -> None:
         with contextlib.suppress(Unreachable):
-            self.world.serving().store.send_to(DEFAULT_LANES, ())
+            self.box.serving().store.send_to(DEFAULT_LANES, ())
 
     # -- the machine ------------------------------------------------------------------------------------------------------
 
@@ -99,11 +111,11 @@ class Troubles:
         self._cut(seconds)
 
     def _cut(self, seconds: float, nim: str = "") -> None:
-        self.world.session.cut_power(self.world.loop.now, seconds, nim)
+        self.world.session.cut_power(self.box.loop.now, seconds, nim)
         self.world.pump()
 
     async def unplug(self, seconds: float) -> None:
-        self.world.session.unplug(self.world.loop.now, seconds)
+        self.world.session.unplug(self.box.loop.now, seconds)
         self.world.pump()
 
     async def lose_invoice(self) -> None:
@@ -112,10 +124,10 @@ class Troubles:
     async def foreign(self, kind: str, total: int) -> None:
         """Another program is at the machine."""
         self.world.blame("somebody else's invoice")
-        is_alike = kind != "FA" and self.world.script.options.fvc_local
+        is_alike = kind != "FA" and self.world.options.fvc_local
         # Before a new ledger has met its machine they are where it begins; and where exports move TC alone, one may be taken for the other.
         self.world.is_unsure_of_foreign |= is_alike or not self.world.has_met
-        self.world.foreign += kind in ("FV", "FA") or not self.world.script.options.fvc_local
+        self.world.foreign += kind in ("FV", "FA") or not self.world.options.fvc_local
         self.world.session.machine.certify_foreign(invoice_type=kind, total=total)
 
     async def activate(self, resets: bool, cuts: bool) -> None:
@@ -145,53 +157,46 @@ class Troubles:
 
     async def cancel(self) -> None:
         with contextlib.suppress(Unreachable, MachineError, StorageError):
-            life = self.world.serving()
-            await self.world.ask(inspect.cancel_pending(life.worker, Call("page")), life)
+            seat = self.world.serving()
+            await self.world.ask(inspect.cancel_pending(seat.worker, Call("page")), seat)
 
     async def look(self) -> None:
         with contextlib.suppress(Unreachable, MachineError, StorageError):
-            life = self.world.serving()
-            await self.world.ask(inspect.info(life.worker), life)
+            seat = self.world.serving()
+            await self.world.ask(inspect.info(seat.worker), seat)
 
     # -- the ledger -------------------------------------------------------------------------------------------------------
 
     async def restore(self, age: float, vanishes: bool) -> None:
         """A backup is made, and put back some time later; or the ledger's file is gone altogether."""
-        world = self.world
-        saved = world.ledger.with_name(f"saved-{world.loop.now}")
+        box = self.box
+        saved = box.ledger.with_name(f"saved-{box.loop.now}")
         async with self.lasting():
             try:
-                backup(world.ledger, saved, at=world.box_millis())
+                backup(box.ledger, saved, at=box.millis())
             except StorageError:
                 return
             await asyncio.sleep(age)
             await self._down()
             if vanishes:
-                for file in world.ledger.parent.glob("ledger*"):
+                for file in box.folder.glob("ledger*"):
                     if not file.name.endswith((".high-water", ".lock")):
                         file.unlink()
+                box.disk.files.synced_names()
             else:
-                restore(saved, world.ledger, at=world.box_millis())
-            world.note(f"{'the ledger vanished' if vanishes else 'an older ledger was put back'}")
-            kept, begun = (set(), set()) if vanishes else _kept(world.ledger)
-            log = world.session.machine.fiscal.log
-            settled = set(self.told.lost)
-            self.told.lost |= ({entry.number for entry in log} - kept) | self.told.pending()
-            # What a machine counts in TC alone cannot be told from its daily report.
-            ours = [entry for entry in log if not entry.foreign]
-            missing = {entry.number for entry in ours if entry.type in ("FV", "FT", "FA")} - kept - begun - settled
-            self.told.owed_a_question = bool(missing)
-            world.blame("an older ledger")
-            world.was_restored = True
-            world.down_until = world.loop.now
-            world.wake()
+                restore(saved, box.ledger, at=box.millis())
+            box.note(f"{'the ledger vanished' if vanishes else 'an older ledger was put back'}")
+            for told in self.everybody:
+                kept, begun = (set(), set()) if vanishes else _kept(box.ledger, told.world.nim)
+                told.was_put_back(kept, begun)
+            box.down_until = box.loop.now
+            box.wake()
 
     async def _down(self) -> None:
-        world = self.world
-        world.down_until = float("inf")
-        await world.stop(float("inf"))
-        if world.life is not None:
-            await world.kill(float("inf"))
+        self.box.down_until = float("inf")
+        await self.box.stop(float("inf"))
+        if self.box.life is not None:
+            await self.box.kill(float("inf"))
 
     # -- the operator -----------------------------------------------------------------------------------------------------
 
@@ -202,25 +207,25 @@ class Troubles:
             with contextlib.suppress(Unreachable, MachineError, StorageError):
                 await self._operate(self.world.serving())
 
-    async def _operate(self, life: Life) -> None:
+    async def _operate(self, seat: Seat) -> None:
         world = self.world
-        if life.worker.attention:
-            found = life.worker.attention
+        if seat.worker.attention:
+            found = seat.worker.attention
             # An export and the machine's daily report both move TC alone there: which of them it was, nobody can tell.
-            is_export_at_midnight = world.script.options.fvc_local and world.is_another_day and "(E" in found
+            is_export_at_midnight = world.options.fvc_local and self.box.is_another_day and "(E" in found
             assert world.cause or is_export_at_midnight, f"attention without a cause: {found}"
-            is_told = not world.script.options.short_nim
+            is_told = not world.options.short_nim
             assert "counters went down" not in found or not is_told, f"another activation was not recognised: {found}"
-            case = await world.ask(life.store.decisions.case(life.worker.book), life)
+            case = await world.ask(seat.store.decisions.case(seat.worker.book), seat)
             if case.state.attention and (decision := self._decision(case)):
-                at, by = life.worker.now(), Actor("shell:root")
-                await world.ask(life.store.decisions.carry_out(case, decision, reason="seen", at=at, by=by), life)
+                at, by = seat.worker.now(), Actor("shell:root")
+                await world.ask(seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=by), seat)
                 world.decided += 1
                 self.told.owed_a_question = False
                 world.note(f"decided: {decision}")
-        elif life.worker.time.question():
-            world.note(f"asked: {life.worker.time.question()}")
-            world.box_jump = world.machine_jump = 0.0
+        elif seat.worker.time.question():
+            world.note(f"asked: {seat.worker.time.question()}")
+            self.box.jump = world.machine_jump = 0.0
 
     def _decision(self, case: Case) -> Decision | None:
         if case.attempt is None:
@@ -236,8 +241,9 @@ class Troubles:
         return any(entry.total == record.total_ttc for entry in self.told.on_machine(record.number))
 
 
-def _kept(ledger: Path) -> tuple[set[str], set[str]]:
-    """The numbers that a ledger holds as certified, and as begun or disputed."""
+def _kept(ledger: Path, nim: str) -> tuple[set[str], set[str]]:
+    """The numbers that a ledger holds as certified, and as begun or disputed, at the machine `nim`."""
+    query = "SELECT number, state FROM certification JOIN book ON book.id = book_id WHERE book.nim GLOB ?"
     with contextlib.closing(sqlite3.connect(ledger)) as connection:
-        rows = list(connection.execute("SELECT number, state FROM certification"))
+        rows = list(connection.execute(query, (f"{short_nim(nim)}*",)))
     return {n for n, state in rows if state == "certified"}, {n for n, state in rows if state in ("begun", "disputed")}

@@ -7,6 +7,7 @@ order; callbacks (bytes that arrive, timers) keep theirs, since a serial line do
 from __future__ import annotations
 
 import asyncio
+import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -23,31 +24,19 @@ class NothingLeft(Exception):
     """Everybody waits for something that will never happen: a hang, found without waiting for it."""
 
 
-class _Idle:
-    """The loop's selector: it waits by setting the clock."""
-
-    def __init__(self, loop: VirtualLoop) -> None:
-        self._loop = loop
-
-    def select(self, timeout: float | None) -> list[Any]:
-        if timeout is None:
-            raise NothingLeft("nothing is ready, no timer runs, and somebody still waits")
-        self._loop.now += timeout
-        return []
-
-
 class VirtualLoop(asyncio.BaseEventLoop):
     """`now` in seconds. `delay` draws how long a thread of the pool takes for its job (seconds)."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
+    _stopping: bool
+    _timer_cancelled_count: int
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.now = 0.0
         self.turns = 0
         self.delay: Callable[[], float] = lambda: 0.0
-        self._selector = _Idle(self)
         self._clock_resolution = 1e-9
         self._draw = random.Random(f"order {seed}")
         self._created = 0
@@ -82,12 +71,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
             await asyncio.wait(left, timeout=0.0)
 
     def _run_once(self) -> None:
+        """As asyncio has it, without a selector: what is due becomes ready, and whatever is ready runs once."""
         self.turns += 1
         if self.turns > MOST_TURNS:
             raise NothingLeft("it goes round and round without coming to an end")
-        if len(self._ready) > 1:
+        ready, scheduled = self._ready, self._scheduled
+        while scheduled and (scheduled[0]._cancelled or scheduled[0]._when <= self.now or not ready):
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False
+            if timer._cancelled:
+                self._timer_cancelled_count -= 1
+                continue
+            self.now = max(self.now, timer._when)
+            ready.append(timer)
+        if not ready and not self._stopping:
+            raise NothingLeft("nothing is ready, no timer runs, and somebody still waits")
+        if len(ready) > 1:
             self._shuffle()
-        super()._run_once()
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
 
     def _shuffle(self) -> None:
         """Only tasks change places, and among themselves. By number first: what a set of tasks was walked in depends on addresses."""
@@ -98,9 +102,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._draw.shuffle(handles)
             for at, handle in zip(places, handles, strict=True):
                 ready[at] = handle
-
-    def _process_events(self, event_list: list[Any]) -> None:
-        pass
 
     def _write_to_self(self) -> None:
         pass

@@ -73,6 +73,7 @@ class MemoryShop:
         path: Path,
         *,
         on: Session | None = None,
+        nim: str = NIM,
         faults: str = "",
         seed: int = 0,
         options: Options | None = None,
@@ -84,6 +85,7 @@ class MemoryShop:
         heartbeat: float = 0.05,
     ) -> None:
         self.path = path
+        self.nim = nim
         self.habits = habits
         self.retry, self.heartbeat = retry, heartbeat
         self.clock = MachineClock()
@@ -91,39 +93,47 @@ class MemoryShop:
         """Milliseconds by which the box's clock is wrong."""
         self.synchronised = False
         self.box = box or BoxClock(lambda: _now_millis() + self.box_offset, lambda: self.synchronised)
-        self.session = on or Session(Machine(options or Options(nim=NIM), self.clock), plan=Plan(faults, seed))
+        self.session = on or Session(Machine(options or Options(nim=nim), self.clock), plan=Plan(faults, seed))
         self.limits = limits or Limits(doubt_patience=5.0, patience=5.0, aggregation_delay=0.01)
         self.timers = timers or quick()
         self.ports: list[MemoryPort] = []
         self.calls = 0
 
     async def __aenter__(self) -> Self:
-        self.store = await Store.open(self.path, timezone=zone("UTC"), reserve_bytes=0)
-        book = await self.store.ledger.open_book(NIM, "live")
+        await self.begin(await Store.open(self.path, timezone=zone("UTC"), reserve_bytes=0))
+        return self
+
+    async def begin(self, store: Store) -> None:
+        """At work on its book in a store that others may work in too."""
+        self.store = store
+        book = await self.store.ledger.open_book(self.nim, "live")
         self.worker = MachineWorker(
             book,
             self.store.ledger,
             self.store.journal,
             self.store.events,
             self.box,
-            Defaults("1", "Caisse 1", "1", NIM),
+            Defaults("1", "Caisse 1", "1", self.nim),
             self.limits,
-            configured_nim=NIM,
+            configured_nim=self.nim,
         )
         self.worker.take_state(await self.store.ledger.state(book))
-        settings = LineSettings(NIM, self._open_port, self.timers, self.habits, self.retry, self.heartbeat)
+        settings = LineSettings(self.nim, self._open_port, self.timers, self.habits, self.retry, self.heartbeat)
         self.keeper = LineEvents(self.worker)
         self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.end()
+        await self.store.close()
+
+    async def end(self) -> None:
+        """Everything but the store."""
         self.line.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self.line
         await self.worker.close(0)
-        await self.store.close()
         for port in self.ports:
             port.close()
 

@@ -1,0 +1,236 @@
+"""The box: its disk and clock, and the daemon on it, which may end at any moment and begins again.
+
+Whatever happens is noted with its time; two histories of one seed have the same notes (`fingerprint`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import hashlib
+import random
+from collections.abc import Coroutine, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from simulation.disk import Disk, Process
+from simulation.script import Script
+from simulation.virtual_loop import PROCESS, VirtualLoop
+from support.memory_shop import MemoryShop
+
+from bridge.link import Timers
+from daemon.core.clock import zone
+from daemon.core.errors import StorageError
+from daemon.store.store import Store
+from daemon.usecases.worker.book_clock import BoxClock
+from daemon.usecases.worker.machine_worker import Limits
+from simulator.line.session import Session
+
+T = TypeVar("T")
+
+STOP_GRACE = 10.0
+STOP_PATIENCE = 90.0
+"""Seconds until systemd kills what does not stop."""
+
+
+class Unreachable(Exception):
+    """Nobody answers: the daemon is down, or died before it answered."""
+
+
+class AtTheBox(Protocol):
+    """A machine as the box sees it: its configured name, and its end of the line."""
+
+    nim: str
+    session: Session
+
+
+class Seat(MemoryShop):
+    """One machine in one life of the daemon."""
+
+    def __init__(self, life: Life, machine: AtTheBox) -> None:
+        self.life = life
+        super().__init__(
+            life.box.ledger,
+            on=machine.session,
+            nim=machine.nim,
+            timers=Timers(),
+            limits=Limits(),
+            box=life.box.clock,
+            retry=1.0,
+            heartbeat=1.5,
+        )
+
+
+class Life:
+    """One life of the daemon."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.process = Process()
+        self.seats: dict[str, Seat] = {}
+        self.accepts = False
+        """Whether tills reach it."""
+        self._context = contextvars.copy_context()
+        self._context.run(PROCESS.set, self.process)
+
+    async def begin(self) -> None:
+        self.store = await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0)
+        for machine in self.box.machines:
+            seat = Seat(self, machine)
+            await seat.begin(self.store)
+            self.seats[machine.nim] = seat
+
+    async def stop(self) -> None:
+        """As `app.serve` and `app.runtime` do it."""
+        await asyncio.gather(*(seat.worker.close(STOP_GRACE) for seat in self.seats.values()))
+        await asyncio.gather(*(seat.end() for seat in self.seats.values()))
+        await self.store.close()
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        return asyncio.get_running_loop().create_task(work, context=self._context)
+
+    async def ask(self, work: Coroutine[Any, Any, T]) -> T:
+        """An answer of this life; Unreachable when it ends before."""
+        task = self.spawn(work)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            me = asyncio.current_task()
+            if me is not None and me.cancelling():
+                raise
+            raise Unreachable from None
+
+
+class Box:
+    """`machines` are there before the first start."""
+
+    def __init__(self, script: Script, loop: VirtualLoop, folder: Path, *, show: bool = False) -> None:
+        draw = random.Random(f"world {script.seed}")
+        self.loop = loop
+        self.folder = folder
+        self.ledger = folder / "ledger"
+        self.machines: Sequence[AtTheBox] = ()
+        self.began = datetime(2026, 3, 4, *draw.choice(((9, 30, 0), (23, 59, 50), (12, 0, 0))), tzinfo=UTC)
+        self.jump = 0.0
+        """Seconds by which its clock is wrong."""
+        self.synchronised = script.synchronised
+        self.clock = BoxClock(self.millis, lambda: self.synchronised)
+        self.disk = Disk(script.seed, script.pace, self.note, folder)
+        loop.delay = self.disk.moment
+        self.life: Life | None = None
+        self.down_until = 0.0
+        self.starts = 0
+        self._changed = asyncio.Event()
+        self._hash = hashlib.sha256()
+        self._show = show
+
+    # -- notes and clocks -------------------------------------------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        line = f"{self.loop.now:10.4f}  {text}"
+        self._hash.update(line.encode())
+        if self._show:
+            print(line)  # noqa: T201  a history that is looked at
+
+    @property
+    def fingerprint(self) -> str:
+        return self._hash.hexdigest()
+
+    def true_time(self) -> datetime:
+        return self.began + timedelta(seconds=self.loop.now)
+
+    @property
+    def is_another_day(self) -> bool:
+        return self.true_time().date() != self.began.date()
+
+    def true_millis(self) -> int:
+        return int(self.true_time().timestamp() * 1000)
+
+    def millis(self) -> int:
+        return self.true_millis() + int(self.jump * 1000)
+
+    # -- the daemon -------------------------------------------------------------------------------------------------------
+
+    def process(self) -> Process:
+        """Whose disk it is that is looked at now."""
+        found = PROCESS.get()
+        assert isinstance(found, Process), "a store was opened outside of any life of the daemon"
+        return found
+
+    async def keep_up(self) -> None:
+        """systemd: what is down is started again."""
+        while True:
+            if self.life is None and self.loop.now >= self.down_until:
+                await self._start()
+                continue
+            left = self.down_until - self.loop.now if self.life is None else None
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if left == float("inf") else left):
+                    await self._changed.wait()
+
+    async def started(self) -> None:
+        """Begins a life of the daemon, with all its machines in service."""
+        await self._start()
+        while not all(seat.worker.connected for seat in self.serving().seats.values()):  # noqa: ASYNC110  it costs nothing here
+            await asyncio.sleep(0.1)
+
+    async def _start(self) -> None:
+        life = self.life = Life(self)
+        self.starts += 1
+        self.note("start")
+        try:
+            await life.spawn(life.begin())
+        except StorageError as error:
+            self.note(f"start refused: {error}")
+            await self._end(life)
+            self.down_until = self.loop.now + 1.0
+        except asyncio.CancelledError:
+            if life.process.alive:
+                raise
+        else:
+            life.accepts = True
+
+    def wake(self) -> None:
+        """`down_until` was changed."""
+        self._changed.set()
+
+    async def _end(self, life: Life, *, power_cut: bool = False) -> None:
+        life.accepts = False
+        with self.disk.ending(power_cut=power_cut):
+            life.process.die()
+        for seat in life.seats.values():
+            for port in seat.ports:
+                port.close()
+        await self.loop.end(life.process)
+        if self.life is life:
+            self.life = None
+        self._changed.set()
+
+    async def kill(self, seconds: float, *, power_cut: bool = False) -> None:
+        """SIGKILL, or a power cut of the box, which loses what was written and never synced."""
+        self.down_until = max(self.down_until, self.loop.now + seconds)
+        if self.life is not None:
+            self.note("power cut" if power_cut else "killed")
+            await self._end(self.life, power_cut=power_cut)
+
+    async def stop(self, seconds: float) -> None:
+        """SIGTERM."""
+        self.down_until = max(self.down_until, self.loop.now + seconds)
+        life = self.life
+        if life is None or not life.accepts:
+            return
+        life.accepts = False
+        self.note("stopping")
+        with contextlib.suppress(TimeoutError, asyncio.CancelledError, StorageError):
+            async with asyncio.timeout(STOP_PATIENCE):
+                await life.spawn(life.stop())
+        await self._end(life)
+        self.note("stopped")
+
+    def serving(self) -> Life:
+        if self.life is None or not self.life.accepts:
+            raise Unreachable
+        return self.life

@@ -1,0 +1,255 @@
+"""What a power cut leaves: a file system on which only what was synced is sure to be there.
+
+SQLite's own writes and syncs are seen where it makes them, in its VFS (a copy of the usual one with five functions of ours in front); those of
+Python where `os.fsync` is called. Of what was written since a file's last sync a cut keeps a drawn part: each write whole, torn at a sector, or
+not at all, in any order; of names that were changed since the folder's last sync, the old or the new one.
+"""
+
+from __future__ import annotations
+
+import _sqlite3
+import ctypes
+import os
+import random
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+SECTOR = 512
+_CREATE, _JOURNALS = 0x4, 0x800 | 0x80000
+"""Flags of xOpen: may be made; a rollback journal or a WAL, whose name SQLite syncs with it."""
+
+
+class Write(NamedTuple):
+    """`content` at `offset`; None: the file was cut off there."""
+
+    offset: int
+    content: bytes | None
+
+    def put(self, image: bytearray) -> None:
+        if self.content is None:
+            del image[self.offset :]
+            return
+        image.extend(bytes(max(0, self.offset - len(image))))
+        image[self.offset : self.offset + len(self.content)] = self.content
+
+
+class DurableFiles:
+    """Of one folder; files by their inode."""
+
+    def __init__(self, folder: Path, draw: random.Random) -> None:
+        self.folder = folder
+        self._draw = draw
+        self._images: dict[int, bytearray] = {}
+        self._since: dict[int, list[Write]] = {}
+        """Written since the last sync."""
+        self._names: dict[str, int] = {}
+
+    def listing(self) -> dict[str, int]:
+        with os.scandir(self.folder) as found:
+            return {file.name: file.inode() for file in found if not file.name.endswith(("-shm", ".lock"))}
+
+    def settle(self) -> None:
+        """Everything that is there now is durable."""
+        self._names = self.listing()
+        self._since.clear()
+        self._images = {inode: bytearray((self.folder / name).read_bytes()) for name, inode in self._names.items()}
+
+    def wrote(self, inode: int, write: Write) -> None:
+        self._since.setdefault(inode, []).append(write)
+
+    def synced(self, inode: int) -> None:
+        image = self._images.setdefault(inode, bytearray())
+        for write in self._since.pop(inode, ()):
+            write.put(image)
+
+    def synced_whole(self, inode: int, content: bytes) -> None:
+        self._since.pop(inode, None)
+        self._images[inode] = bytearray(content)
+
+    def synced_names(self) -> None:
+        self._names = self.listing()
+
+    @contextmanager
+    def ending(self, *, power_cut: bool) -> Iterator[None]:
+        """Around the end of a process: what its connections still write as they are closed has never been written."""
+        left = self._after_cut() if power_cut else self._after_kill()
+        yield
+        for name in self.listing().keys() - left.keys():
+            (self.folder / name).unlink()
+        moved: dict[int, int] = {}
+        for name, (inode, content) in left.items():
+            path = self.folder / name
+            path.write_bytes(content)
+            moved[inode] = path.stat().st_ino
+        for shared in self.folder.glob("*-shm"):
+            shared.unlink()
+        if power_cut:
+            self.settle()
+            return
+        self._images = {moved.get(inode, inode): image for inode, image in self._images.items()}
+        self._since = {moved.get(inode, inode): writes for inode, writes in self._since.items() if inode in moved}
+        self._names = {name: moved.get(inode, inode) for name, inode in self._names.items()}
+
+    def _after_kill(self) -> dict[str, tuple[int, bytes]]:
+        """All that was written, synced or not: the kernel has it."""
+        return {name: (inode, (self.folder / name).read_bytes()) for name, inode in self.listing().items()}
+
+    def _after_cut(self) -> dict[str, tuple[int, bytes]]:
+        now, left = self.listing(), {}
+        for name in sorted(now.keys() | self._names.keys()):
+            inode = self._draw.choice((now.get(name), self._names.get(name)))
+            if inode is not None:
+                left[name] = (inode, self._torn(inode))
+        return left
+
+    def _torn(self, inode: int) -> bytes:
+        image = bytearray(self._images.get(inode, b""))
+        for write in self._since.get(inode, ()):
+            fate = self._draw.randrange(3)
+            if fate == 1 and write.content is not None:
+                sectors = self._draw.randrange(len(write.content) // SECTOR + 1)
+                write._replace(content=write.content[: sectors * SECTOR]).put(image)
+            elif fate:
+                write.put(image)
+        return bytes(image)
+
+
+class _Vfs(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("version", "file_size", "longest_path")),
+        *((name, ctypes.c_void_p) for name in ("next", "name", "data", "open", *(f"other_{at}" for at in range(15)))),
+    )
+
+
+class _Methods(ctypes.Structure):
+    _fields_ = (
+        ("version", ctypes.c_int),
+        *((name, ctypes.c_void_p) for name in ("close", "read", "write", "truncate", "sync")),
+        *((f"other_{at}", ctypes.c_void_p) for at in range(13)),
+    )
+
+
+_File, _Long = ctypes.c_void_p, ctypes.c_int64
+_Open = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _File, ctypes.c_int, ctypes.c_void_p)
+_Close = ctypes.CFUNCTYPE(ctypes.c_int, _File)
+_WriteAt = ctypes.CFUNCTYPE(ctypes.c_int, _File, ctypes.c_void_p, ctypes.c_int, _Long)
+_Truncate = ctypes.CFUNCTYPE(ctypes.c_int, _File, _Long)
+_Sync = ctypes.CFUNCTYPE(ctypes.c_int, _File, ctypes.c_int)
+
+
+class WatchedVfs:
+    """SQLite's usual VFS, which tells `files` what is written and what is synced. There is one, registered while it is `watching`."""
+
+    def __init__(self) -> None:
+        self.files: DurableFiles | None = None
+        self._library = ctypes.CDLL(_sqlite3.__file__)  # whatever SQLite Python itself uses
+        self._library.sqlite3_vfs_find.restype = ctypes.c_void_p
+        self._library.sqlite3_vfs_find.argtypes = [ctypes.c_char_p]
+        self._library.sqlite3_vfs_register.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        sqlite3.connect(":memory:").close()  # SQLite is initialised by the first connection
+        self._usual = self._library.sqlite3_vfs_find(None)
+        self._vfs = _Vfs.from_buffer_copy(_Vfs.from_address(self._usual))
+        self._usual_open = _Open(self._vfs.open)
+        self._kept: list[Any] = [ctypes.create_string_buffer(b"watched")]
+        self._vfs.name = ctypes.addressof(self._kept[0])
+        self._vfs.open = self._pointer(_Open(self._open))
+        self._methods: dict[int, _Methods] = {}
+        self._inodes: dict[int, int] = {}
+        self._new: set[int] = set()
+        """Journals that were made and not synced yet: their first sync is their name's too."""
+
+    @contextmanager
+    def watching(self, files: DurableFiles) -> Iterator[None]:
+        self.files = files
+        self._library.sqlite3_vfs_register(ctypes.addressof(self._vfs), 1)
+        try:
+            yield
+        finally:
+            self._library.sqlite3_vfs_register(self._usual, 1)
+            self.files = None
+
+    def _pointer(self, function: Any) -> int | None:
+        self._kept.append(function)
+        return ctypes.cast(function, ctypes.c_void_p).value
+
+    def _open(self, _: int, name: int | None, file: int, flags: int, flags_out: int) -> int:
+        path = ctypes.string_at(name) if name else b""
+        is_new = bool(path) and not os.path.exists(path)  # noqa: PTH110  bytes of C
+        done: int = self._usual_open(self._usual, name, file, flags, flags_out)
+        if done == 0 and path and self.files is not None:
+            pointer = ctypes.c_void_p.from_address(file)
+            assert pointer.value is not None
+            pointer.value = ctypes.addressof(self._watched(pointer.value))
+            self._inodes[file] = os.stat(path).st_ino  # noqa: PTH116
+            if is_new and flags & _CREATE and flags & _JOURNALS:
+                self._new.add(file)
+        return done
+
+    def _watched(self, usual: int) -> _Methods:
+        """SQLite has a table of methods for each way of locking."""
+        if usual in self._methods:
+            return self._methods[usual]
+        was = _Methods.from_address(usual)
+        methods = self._methods[usual] = _Methods.from_buffer_copy(was)
+        close, write, truncate = _Close(was.close), _WriteAt(was.write), _Truncate(was.truncate)
+
+        def closed(file: int) -> int:
+            self._inodes.pop(file, None)
+            self._new.discard(file)
+            return int(close(file))
+
+        def written(file: int, content: int, size: int, offset: int) -> int:
+            self._note(file, Write(offset, ctypes.string_at(content, size)))
+            return int(write(file, content, size, offset))
+
+        def truncated(file: int, size: int) -> int:
+            self._note(file, Write(size, None))
+            return int(truncate(file, size))
+
+        methods.close = self._pointer(_Close(closed))
+        methods.write = self._pointer(_WriteAt(written))
+        methods.truncate = self._pointer(_Truncate(truncated))
+        methods.sync = self._pointer(_Sync(self._synced))
+        return methods
+
+    def _note(self, file: int, write: Write) -> None:
+        if self.files is not None:
+            self.files.wrote(self._inodes[file], write)
+
+    def _synced(self, file: int, _: int) -> int:
+        if self.files is not None:
+            self.files.synced(self._inodes[file])
+            if file in self._new:
+                self._new.discard(file)
+                self.files.synced_names()
+        return 0
+
+
+_VFS: list[WatchedVfs] = []
+
+
+@contextmanager
+def watched(files: DurableFiles) -> Iterator[None]:
+    """While it lasts, `files` hears of every write and sync of SQLite, and of every `os.fsync`, in its folder."""
+    if not _VFS:
+        _VFS.append(WatchedVfs())
+    with pytest.MonkeyPatch.context() as patch, _VFS[0].watching(files):
+        patch.setattr(os, "fsync", _fsync(files))
+        yield
+
+
+def _fsync(files: DurableFiles) -> Callable[[int], None]:
+    def fsync(descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            files.synced_names()
+        else:
+            files.synced_whole(found.st_ino, Path(f"/proc/self/fd/{descriptor}").read_bytes())
+
+    return fsync
