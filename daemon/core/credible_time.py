@@ -81,9 +81,13 @@ def question(clocks: Clocks, told: Told) -> str:
     says = [f"the box says {millis_text(clocks.box)}"] if clocks.box > clocks.book else []
     if clocks.machine is not None and clocks.machine > clocks.book:
         says.append(f"the machine says {millis_text(clocks.machine)}")
+    # A box that was ahead for a while, and is right again, is behind its own book.
+    repair = (
+        f", or `mcfd time repair` if it is {millis_text(clocks.box)} now" if clocks.book > clocks.box >= MADE else ""
+    )
     return (
         f"the time cannot be right: the book ends at {millis_text(clocks.book)}, {' and '.join(says)}, and nobody vouches for it; "
-        "set the clock, or say `mcfd time accept`"
+        f"set the clock, or say `mcfd time accept`{repair}"
     )
 
 

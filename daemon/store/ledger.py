@@ -21,7 +21,7 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import catch_up, name_of
-from daemon.store.sqlite.high_water import book_name
+from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit, journal
 from daemon.store.tables.book import attempts, books, closures, epochs, settlements, totals
 
@@ -60,8 +60,16 @@ class Ledger(CashDrawer):
         await self._write(job)
         if water is not None and not water.knows(name):
             # After the commit: a name without its book is a ledger that vanished.
-            with contextlib.suppress(StorageError):  # the next start, or the first Z, writes it
-                await asyncio.to_thread(water.meet, name)
+            await self._meet(water, name)
+
+    async def _meet(self, water: HighWater, name: str) -> None:
+        """While the disk does not take it, it is tried again by each tick: a ledger that vanishes is missed by its name."""
+        try:
+            await asyncio.to_thread(water.meet, name)
+        except StorageError:
+            water.unmet.add(name)
+        else:
+            water.unmet.discard(name)
 
     async def is_remembered(self, book: Book, ifu: str) -> bool:
         water = self._open.high_water
@@ -147,6 +155,9 @@ class Ledger(CashDrawer):
         while not complete:
             job = partial(totals.bring_in, book=book, zone=self._open.zone, limit=totals.BATCH)
             _, complete = await self._write(job)
+        if (water := self._open.high_water) is not None and water.unmet:
+            for name in sorted(water.unmet):
+                await self._meet(water, name)
         return await self.aggregated(book)
 
     async def aggregated(self, book: Book) -> Aggregate:

@@ -146,6 +146,29 @@ async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(
         assert not shop.worker.attention
 
 
+async def test_a_name_that_the_disk_did_not_take_is_written_after_the_next_sale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk refused the file of numbers when the machine was met, and the ledger is lost before the first Z: an operator is asked all the same."""
+    name = ""
+
+    def full(_: HighWater, book: str) -> NoReturn:
+        nonlocal name
+        name = book
+        raise StorageFull("no room")
+
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        with monkeypatch.context() as patch:
+            patch.setattr(HighWater, "meet", full)
+            await shop.connected()
+            await shop.until(lambda: name, "the first try")
+        await shop.certify("F-1")
+        await shop.until(lambda: HighWater(tmp_path / "ledger").knows(name), "the name in the file")
+    vanish(tmp_path / "ledger")
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.until(lambda: shop.worker.attention, "a question")
+
+
 async def test_the_second_taxpayer_of_a_vanished_ledger_has_its_own_numbers(tmp_path: Path) -> None:
     """After the loss each taxpayer's book goes on after its own last Z, at whichever moment the machine becomes its own again."""
     async with MemoryShop(tmp_path / "ledger") as shop:

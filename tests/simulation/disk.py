@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -182,8 +182,8 @@ _read_once = cache(migrations)
 
 
 @contextmanager
-def simulated(disk: Disk, process: Callable[[], Process]) -> Iterator[None]:
-    """Every store that is opened meanwhile works on `disk`, in the process of that moment."""
+def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = False) -> Iterator[None]:
+    """Every store that is opened meanwhile works on `disk`, in the process of that moment. `cuts_power`: what is synced is kept account of."""
     write_marks = high_water.write_marks
 
     async def writer(path: Path, *, max_pages: int | None = None) -> Access:
@@ -211,7 +211,7 @@ def simulated(disk: Disk, process: Callable[[], Process]) -> Iterator[None]:
             process().locks.append(lock := LedgerLock.acquire(ledger))
             return lock
 
-    with pytest.MonkeyPatch.context() as patch, watched(disk.files):
+    with pytest.MonkeyPatch.context() as patch, watched(disk.files) if cuts_power else nullcontext():
         for module in ("store", "maintenance.verify", "maintenance.backup"):
             patch.setattr(f"daemon.store.{module}.migrations", _read_once)
         patch.setattr("daemon.store.store.LedgerLock", Locks)

@@ -49,6 +49,8 @@ class DurableFiles:
         self._since: dict[int, list[Write]] = {}
         """Written since the last sync."""
         self._names: dict[str, int] = {}
+        self.is_over = False
+        """What is written now never was."""
 
     def listing(self) -> dict[str, int]:
         with os.scandir(self.folder) as found:
@@ -79,7 +81,9 @@ class DurableFiles:
     def ending(self, *, power_cut: bool) -> Iterator[None]:
         """Around the end of a process: what its connections still write as they are closed has never been written."""
         left = self._after_cut() if power_cut else self._after_kill()
+        self.is_over = True
         yield
+        self.is_over = False
         for name in self.listing().keys() - left.keys():
             (self.folder / name).unlink()
         moved: dict[int, int] = {}
@@ -205,11 +209,19 @@ class WatchedVfs:
             return int(close(file))
 
         def written(file: int, content: int, size: int, offset: int) -> int:
-            self._note(file, Write(offset, ctypes.string_at(content, size)))
+            files = self.files
+            if files is not None:
+                if files.is_over:
+                    return 0
+                files.wrote(self._inodes[file], Write(offset, ctypes.string_at(content, size)))
             return int(write(file, content, size, offset))
 
         def truncated(file: int, size: int) -> int:
-            self._note(file, Write(size, None))
+            files = self.files
+            if files is not None:
+                if files.is_over:
+                    return 0
+                files.wrote(self._inodes[file], Write(size, None))
             return int(truncate(file, size))
 
         methods.close = self._pointer(_Close(closed))
@@ -218,12 +230,8 @@ class WatchedVfs:
         methods.sync = self._pointer(_Sync(self._synced))
         return methods
 
-    def _note(self, file: int, write: Write) -> None:
-        if self.files is not None:
-            self.files.wrote(self._inodes[file], write)
-
     def _synced(self, file: int, _: int) -> int:
-        if self.files is not None:
+        if self.files is not None and not self.files.is_over:
             self.files.synced(self._inodes[file])
             if file in self._new:
                 self._new.discard(file)

@@ -148,7 +148,7 @@ def play(script: Script, *, show: bool = False) -> Outcome:
         history = History(script, loop, path, show=show)
         box = history.box
         box.disk.files.settle()
-        with simulated(box.disk, box.process):
+        with simulated(box.disk, box.process, cuts_power=script.cuts_power):
             try:
                 loop.run_until_complete(history.play())
             except Exception as error:

@@ -46,6 +46,11 @@ class Script(NamedTuple):
     synchronised: bool
     events: tuple[Event, ...]
 
+    @property
+    def cuts_power(self) -> bool:
+        """Of the box: what was synced matters."""
+        return any(event.what in ("cut_box", "cut_all") for event in self.events)
+
     def keeping(self, kept: Collection[int]) -> Script:
         return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in kept))
 
@@ -56,7 +61,8 @@ def drawn(seed: int) -> Script:
     length = draw.choice((8.0, 20.0, 60.0))
     machines = draw.choices((1, 2, 3), (80, 15, 5))[0]
     parts = tuple(_part(draw, nim) for nim in NIMS[:machines])
-    tills = [till for machine in range(machines) for till in _tills(draw, length, machine, machines)]
+    sales = draw.randint(*draw.choice(SALES if seed < SHORT_DAYS else SALES_OF_LONG_DAYS)) // machines
+    tills = [till for machine in range(machines) for till in _tills(draw, length, sales, machine)]
     events = sorted((*tills, *_troubles(draw, length, tills)), key=lambda event: event.at)
     return Script(seed, parts, pace, draw.random() < 0.5, tuple(events))
 
@@ -87,14 +93,15 @@ def _options(draw: random.Random, nim: str) -> Options:
     )
 
 
-MOST_TILLS = ((5, 16), (5, 16), (15, 50))
-"""How many sales there are at a machine, from and to."""
+SHORT_DAYS = 500
+"""The first so many seeds, which the suite plays, are short days."""
+SALES, SALES_OF_LONG_DAYS = ((5, 16), (5, 16), (15, 50)), ((15, 50), (40, 100))
+"""How many there are, from and to."""
 
 
-def _tills(draw: random.Random, length: float, machine: int, machines: int) -> list[Event]:
+def _tills(draw: random.Random, length: float, sales: int, machine: int) -> list[Event]:
     """All through the day, or most of them in two rushes."""
-    least, most = draw.choice(MOST_TILLS)
-    count = max(3, draw.randint(least, most) // machines)
+    count = max(3, sales)
     rushes = [draw.uniform(0.0, length) for _ in range(draw.choice((0, 0, 2)))]
     sales = [_sale(draw, each, _moment(draw, length, rushes)) for each in range(count)]
     twins = [_twin(draw, sale) for sale in sales if draw.random() < 0.15]

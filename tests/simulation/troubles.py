@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from simulation.box import Seat, Unreachable
+from simulation.disk import Process
 from simulation.oracle import Told
+from simulation.virtual_loop import PROCESS
 
 from daemon.core.audit import Actor
 from daemon.core.call import Call
-from daemon.core.errors import MachineError, StorageError
+from daemon.core.clock import zone
+from daemon.core.errors import MachineError, NotFound, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision
 from daemon.core.machine.nim import short_nim
 from daemon.store.maintenance.backup import backup, restore
+from daemon.store.store import Store
+from daemon.store.tables.book.time_repair import ahead_of
 from daemon.store.tables.events import DEFAULT_LANES
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import Snapshot
@@ -189,6 +195,7 @@ class Troubles:
             for told in self.everybody:
                 kept, begun = (set(), set()) if vanishes else _kept(box.ledger, told.world.nim)
                 told.was_put_back(kept, begun)
+                told.world.box_was_wrong_at_first |= vanishes and self.box.jump != 0
             box.down_until = box.loop.now
             box.wake()
 
@@ -225,7 +232,29 @@ class Troubles:
                 world.note(f"decided: {decision}")
         elif seat.worker.time.question():
             world.note(f"asked: {seat.worker.time.question()}")
-            self.box.jump = world.machine_jump = 0.0
+            if self.box.jump or world.machine_jump:
+                self.box.jump = world.machine_jump = 0.0
+            else:
+                await self._repair_time()
+
+    async def _repair_time(self) -> None:
+        """`mcfd time repair`, while the daemon stands: the box is right, and yet behind its book."""
+        async with self.lasting():
+            await self._down()
+            context = contextvars.copy_context()
+            context.run(PROCESS.set, Process())
+            await asyncio.get_running_loop().create_task(self._repair(), context=context)
+            self.box.down_until = self.box.loop.now
+            self.box.wake()
+
+    async def _repair(self) -> None:
+        now = self.box.millis()
+        async with await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0) as store:
+            book = await store.ledger.open_book(self.world.nim, "live")
+            ahead = ahead_of((await store.ledger.state(book)).last_at, now)
+            with contextlib.suppress(NotFound):
+                await store.decisions.repair_time(book, now=now, ahead=ahead, reason="the box was ahead")
+                self.box.note(f"the time of {self.world.nim} was repaired")
 
     def _decision(self, case: Case) -> Decision | None:
         if case.attempt is None:

@@ -94,7 +94,9 @@ def receipt(record: Record, language: Language = "en") -> Receipt:
         specific_tax=record.invoice.specific_tax,
         psvb=_withholding(record.invoice.psvb),
         warnings=adjustments(record.invoice.warnings, language),
-        certified_at=millis_text(record.ended_at),
+        certified_at=millis_text(
+            record.chained_at or record.ended_at
+        ),  # as it was told, also after a repair of the time
         duration_ms=record.duration_ms,
     )
 

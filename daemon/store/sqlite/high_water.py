@@ -86,6 +86,8 @@ class HighWater:
         self.is_new = found is None
         """There was no file: this ledger is from before it, or is on its own for the first time."""
         self.marks = found or Marks()
+        self.unmet: set[str] = set()
+        """Books that have met their machine, and whose names the disk has not taken yet."""
 
     def given(self, book: str) -> int:
         return self.marks.books.get(book, Mark()).given
