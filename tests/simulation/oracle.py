@@ -123,18 +123,19 @@ class Told:
         assert self.receipts.setdefault(number, msgspec.json.encode(shown)) == msgspec.json.encode(shown), (
             f"{number}: another receipt than at first"
         )
-        assert self._names_it(shown, found[0]), f"{number}: its receipt names {shown.nim}-{shown.fvc}"
+        assert self._names_it(record, shown, found[0]), f"{number}: its receipt names {shown.nim}-{shown.fvc}"
         if record.type == "FV":
             self.sales.setdefault(number, (f"{shown.nim}-{shown.fvc}", record.total_ttc))
 
-    def _names_it(self, shown: Receipt, entry: CertifiedInvoice) -> bool:
-        """Whether that name and FVC are this sale's alone. Where the counters go on, nobody can tell an activation just before a sale from one
-        just after it when the answer to 38h is lost; then either name will do, since the other one has no such sale."""
+    def _names_it(self, record: Record, shown: Receipt, entry: CertifiedInvoice) -> bool:
+        """Whether that name and FVC are this sale's alone. When the answer to 38h is lost (the line took no time then), nobody can tell an activation
+        just before a sale from one just after it where the counters go on; either name will do, since the other one has no such sale."""
         world = self.world
         if shown.nim == world.names[entry.code] or world.options.short_nim or shown.invoice_type in CREDITS:
             return True
         log = world.session.machine.fiscal.log
-        return not any(e.fvc == shown.fvc and world.names[e.code] == shown.nim and e.type not in CREDITS for e in log)
+        alike = (e for e in log if e.fvc == shown.fvc and world.names[e.code] == shown.nim and e.type not in CREDITS)
+        return record.line_ms == 0 and next(alike, None) is None
 
     def closed(self, key: str, closure: Closure) -> None:
         z_number = closure.z_number

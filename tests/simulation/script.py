@@ -194,7 +194,7 @@ _TROUBLES: dict[str, tuple[int, _How]] = {
         {"jump": _one(-7200.0, 7200.0, 40 * DAY, 3660 * DAY, -9000 * DAY), "seconds": _seconds(5.0, 60.0)},
     ),
     "foreign": (8, {"kind": _one("FV", "FA", "EV", "ZZ"), "total": _one(500, 15000)}),
-    "activate": (3, {"resets": _one(True, False), "cuts": _one(True, False)}),
+    "activate": (7, {"resets": _one(True, False), "cuts": _one(True, False)}),
     "rates": (2, {}),
     "reload": (3, {}),
     "restore": (4, {"age": _seconds(2.0, 20.0), "vanishes": _one(False, False, True)}),

@@ -19,6 +19,7 @@ from daemon.core.report import fiscal_reports
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import OPEN, tally_of
 from daemon.store.tables.book.book_start import read_start
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
 from daemon.store.tables.book.entries import entries
@@ -71,7 +72,9 @@ class BookRecomputation:
         self._closures = self._rows("closures")
         self._entries = deque(placed for placed in entries(connection, book) if placed.id > start.entry_id)
         self._repairs = [(placed, entry) for placed in self._entries if isinstance(entry := placed.entry, TimeRepair)]
-        self._nim = next((entry.was for placed in self._entries if isinstance(entry := placed.entry, Epoch)), book.nim)
+        epochs = [entry for placed in self._entries if isinstance(entry := placed.entry, Epoch)]
+        self._nim = epochs[0].was if epochs else book.nim
+        self._epoch = epochs[0].number - 1 if epochs else book_state(connection, book).epoch
         self._checkpoints = self._rows("checkpoints")
         self._closure = self._next_closure()
         self._checkpoint = next(self._checkpoints, None)
@@ -90,7 +93,8 @@ class BookRecomputation:
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
         content = unpack(row[PAYLOAD])
-        record = record_of(row[:-1], content)
+        *columns, stored_tally, epoch = row
+        record = record_of(tuple(columns), content)
         if record.seq != self._seq + 1:
             self._note(f"records {self._seq + 1} to {record.seq - 1} are missing")
         if chain.record_hash(self._hash, record, content) != record.hash:
@@ -98,11 +102,13 @@ class BookRecomputation:
         self._check_time(f"record {record.seq}", record.ended_at, record.chained_at, (record.seq, 0))
         if record.ended_at < self._at:
             self._note(f"record {record.seq} is older than the one before it")
-        tally = read_tally(row[-1])
+        tally = read_tally(stored_tally)
         if record.state in OPEN:
             self._note(f"record {record.seq} (invoice {record.number!r}) has a place in the book without having ended")
         elif tally != tally_of(record):
             self._note(f"record {record.seq} (invoice {record.number!r}) counts for other amounts than it has")
+        elif record.state == "certified" and epoch != self._epoch:
+            self._note(f"record {record.seq} (invoice {record.number!r}) is not of the activation that it stands in")
         accumulate(self._running, tally)
         self._hash, self._seq, self._at = record.hash, record.seq, record.ended_at
         self._note_certified(record)
@@ -168,7 +174,7 @@ class BookRecomputation:
                     self._note(f"{name} does not begin after the last Z")
                 self.z_number = entry.last
             case Epoch():
-                self._nim = entry.nim
+                self._nim, self._epoch = entry.nim, entry.number
             case CashMove():
                 self._cash = self._cash.plus(entry)
             case TimeRepair():

@@ -1,5 +1,5 @@
 -- name: records
-SELECT {record}, tally FROM certification WHERE book_id = ? AND seq > ? ORDER BY seq;
+SELECT {record}, tally, epoch FROM certification WHERE book_id = ? AND seq > ? ORDER BY seq;
 
 -- name: closures
 SELECT {closure} FROM closure WHERE book_id = ? ORDER BY z_number;
