@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.types.internal_types import RouteHandlerMapItem
@@ -100,7 +102,7 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
             openapi_config=None,
             logging_config=None,
         )
-    app.state["openapi"] = document(app, deps.version)
+    app.state["openapi"] = cache(partial(document, app, deps.version))  # who asks for it pays for it
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
     routes = ShortWay(app.asgi_router, admit, certify.HANDLERS)
     app.asgi_handler = OuterMiddleware(routes, deps.allowed_hosts, deps.cross_origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from functools import cache
 from pathlib import Path
@@ -48,14 +49,14 @@ async def page(request: Request[Any, Any, Any]) -> Answer:  # noqa: ARG001  what
 
 @get("/schema/openapi.json")
 async def openapi(request: Request[Any, Any, Any]) -> Answer:
-    document: bytes = request.app.state["openapi"]
+    document: bytes = await asyncio.to_thread(request.app.state["openapi"])
     return Answer(document)
 
 
 @get("/schema/collection.json")
 async def requests(request: Request[Any, Any, Any]) -> Answer:
     """For Postman, Bruno, Insomnia."""
-    document: bytes = request.app.state["openapi"]
+    document: bytes = await asyncio.to_thread(request.app.state["openapi"])
     disposition = (b"content-disposition", b'attachment; filename="mcfd.postman_collection.json"')
     return Answer(collection(document), headers=(disposition,))
 

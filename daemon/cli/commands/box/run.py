@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import pwd
 from pathlib import Path
@@ -18,6 +19,14 @@ from daemon.unneeded import without
 )
 @config_option
 def command(config: Path | None) -> int:
+    gc.disable()  # until everything is there (`serve`): nearly all that a start makes stays
+    try:
+        return _run(config)
+    finally:
+        gc.enable()
+
+
+def _run(config: Path | None) -> int:
     with without("rich"):  # structlog's, for tracebacks in colour
         from daemon import logs
     from daemon.settings import check_files, load
