@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from daemon.core.errors import PrinterFailed
 from daemon.language import Text
+from daemon.language.system import reason
 
 ASK_OFFLINE: Final = b"\x10\x04\x02"
 ASK_PAPER: Final = b"\x10\x04\x04"
@@ -52,9 +53,7 @@ class ReceiptPrinter:
         except TimeoutError:
             raise PrinterFailed(TOO_SLOW) from None
         except OSError as error:
-            raise PrinterFailed(
-                Text("the printer cannot be reached ({value})", value=error.strerror or type(error).__name__)
-            ) from error
+            raise PrinterFailed(Text("the printer cannot be reached ({value})", value=reason(error))) from error
 
     async def check(self) -> None:
         """PrinterFailed when it could not print now."""

@@ -21,7 +21,7 @@ from daemon.cli.failures import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.output import complain
 from daemon.core.errors import McfdError, StorageError
-from daemon.language import Text, tr
+from daemon.language import Text, ambient, tell, tr
 
 COMMANDS = {
     "setup": Member(
@@ -135,5 +135,5 @@ def _tell(error: BaseException) -> int:
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         complain(tr("broken off"))
         return INTERRUPTED
-    complain(str(error))
+    complain(str(tell(error, ambient())))
     return UNAVAILABLE if isinstance(error, StorageError) else FOUND_WRONG

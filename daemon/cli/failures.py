@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from daemon.language import tr
-from daemon.settings import Machine, Settings
+from daemon.language import ambient, tell, tr
+
+if TYPE_CHECKING:
+    from daemon.settings import Machine, Settings
 
 FOUND_WRONG = 1
 WRONG_USE = 2
@@ -19,7 +23,7 @@ class Failure(click.ClickException):
     exit_code = FOUND_WRONG
 
     def __init__(self, message: object) -> None:
-        super().__init__(str(message))
+        super().__init__(str(tell(message, ambient())))
 
 
 class Unavailable(Failure):

@@ -85,7 +85,7 @@ def _serve(first: SetupInPage, host: str, port: int, *, link_file: Path | None =
     try:
         serve_first_start(first, host, port, first.left, listening=listening, is_over=is_over)
     except OSError as error:
-        raise Unavailable(str(error)) from None
+        raise Unavailable(error) from None
 
 
 def _served_already() -> str:

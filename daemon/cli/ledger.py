@@ -45,7 +45,7 @@ def existing(settings: Settings) -> Path:
 
 def figures(findings: Findings) -> dict[str, object]:
     """What a look through a ledger found, for `--json`."""
-    return msgspec.structs.asdict(findings)
+    return {**msgspec.structs.asdict(findings), "problems": [tr(problem) for problem in findings.problems]}
 
 
 def whoever_types() -> Actor:

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import click
 
 from daemon.language import tr
-from daemon.settings.check import NIM, quoted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +45,7 @@ def nim_argument_option(command: F) -> F:
 
 
 def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
+    from daemon.settings.check import NIM, quoted
 
     if value and not NIM.fullmatch(value):
         raise click.BadParameter(

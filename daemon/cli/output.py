@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 
 import click
-import msgspec
 
-from daemon.core.clock import millis_text
+_SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
 
 
 def complain(message: str) -> None:
     """One line on stderr, whatever the message was made of."""
-    click.echo("mcfd: " + " ".join(message.split()), err=True)
+    click.echo("mcfd: " + _SPACES.sub(" ", message).strip(" "), err=True)
 
 
 def warn(message: object) -> None:
@@ -39,15 +39,21 @@ def moment(at: int, zone: tzinfo) -> str:
 
 def stamp(at: int) -> str | None:
     """The same for scripts: RFC 3339 in UTC, None for 0."""
+    from daemon.core.clock import millis_text
+
     return millis_text(at) if at else None
 
 
 def tell_progress(done: int, of: int = 0) -> None:
 
+    import msgspec
+
     click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
 
 
 def print_json(value: object) -> None:
+
+    import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 

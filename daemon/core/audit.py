@@ -20,6 +20,7 @@ Action: TypeAlias = Literal[
     "cash.moved",
     "pending.cancelled",
     "attempt.settled",
+    "z_number.said",
     "backup.taken",
     "ledger.restored",
     "configuration.changed",

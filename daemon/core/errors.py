@@ -59,7 +59,10 @@ class ZNumberUnknown(McfdError):
 
     def __init__(self, nim: str) -> None:
         super().__init__(
-            f"the last Z number is not known after a restore: `mcfd machine last-z {nim} NUMBER`, from the last Z on paper"
+            Text(
+                "the last Z number is not known after a restore: `mcfd machine last-z {nim} NUMBER`, from the last Z on paper",
+                nim=nim,
+            )
         )
 
 

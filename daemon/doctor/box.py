@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.language import tr
+from daemon.language.system import reason
 from daemon.settings import Settings
 from daemon.tls.authority import YOUNGEST_CLOCK
 
@@ -24,7 +25,7 @@ def check_disk(settings: Settings) -> Finding:
     except OSError as error:
         return fail(
             "disk",
-            tr("{folder}: {why}", folder=folder, why=error.strerror),
+            tr("{folder}: {why}", folder=folder, why=reason(error)),
             tr("sudo systemd-tmpfiles --create mcfd.conf puts it back"),
         )
     reserve = settings.storage.reserve_mb

@@ -12,6 +12,7 @@ import msgspec
 from daemon.core.machine.nim import same_machine
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.language import tr
+from daemon.language.system import reason
 from daemon.settings import Server
 
 PATIENCE_SECONDS = 5.0
@@ -68,7 +69,7 @@ def ask(server: Server) -> Service:
     except (msgspec.MsgspecError, http.client.HTTPException, ssl.SSLError) as error:
         return Service(address, problem=str(error) or type(error).__name__, stranger=True)
     except OSError as error:
-        return Service(address, problem=error.strerror or str(error) or type(error).__name__)
+        return Service(address, problem=tr(reason(error)))
     return Service(address, version=live.version, machines=health.machines)
 
 

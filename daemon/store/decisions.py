@@ -97,10 +97,17 @@ class OperatorDecisions(LedgerAccess):
         """An operator has confirmed the box's clock, up to there (ms)."""
         await self._write(partial(books.accept_time, upto=upto))
 
-    async def say_last_z(self, book: Book, z_number: int) -> None:
+    async def say_last_z(self, book: Book, z_number: int, *, at: int = 0, by: Actor = DAEMON) -> None:
         """The last Z that was given, from paper or from upstream (decision 30): the next one is after it. Lower than what the ledger has, it
         says that there was none since."""
-        await self._write(partial(numbers.skip_to, book=book, given=z_number, known_from="operator"))
+
+        def job(connection: sqlite3.Connection) -> None:
+            numbers.skip_to(connection, book, z_number, known_from="operator")
+            when = max(at, books.book_state(connection, book).last_at)
+            detail = {"z_number": str(z_number)}
+            audit.add(connection, "z_number.said", f"{book.nim} {book.mode}", at=when, by=by, detail=detail)
+
+        await self._write(job)
 
     async def hear_last_z(self, book: Book, z_number: int) -> bool:
         """The same from upstream, which says it unasked; whether it was wanted here."""

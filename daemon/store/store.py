@@ -13,6 +13,8 @@ from typing import Self
 
 from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.core.invoice.invoice import PAYMENT_LABELS
+from daemon.language import Text
+from daemon.language.system import reason
 from daemon.store.access import OpenLedger
 from daemon.store.api_keys import ApiKeys
 from daemon.store.audit_log import AuditLog
@@ -155,4 +157,4 @@ def _add_free_space(path: Path) -> None:
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o640))
     except OSError as error:
-        raise LedgerUnusable(f"{path} cannot be made ({error.strerror})") from error
+        raise LedgerUnusable(Text("{path} cannot be made ({why})", path=path, why=reason(error))) from error

@@ -20,6 +20,7 @@ DEEDS: Final[Mapping[Action, Text]] = {
     "cash.moved": Text("cash put in or taken out"),
     "pending.cancelled": Text("open invoice cancelled"),
     "attempt.settled": Text("doubt decided"),
+    "z_number.said": Text("last Z said"),
     "backup.taken": Text("copy made"),
     "ledger.restored": Text("ledger put back from a copy"),
     "configuration.changed": Text("configuration changed"),

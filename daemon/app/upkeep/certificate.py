@@ -10,6 +10,8 @@ import structlog
 
 from daemon.api.http.server import BadCertificate, HttpServer
 from daemon.app.reload import BringIntoForce
+from daemon.language import Text
+from daemon.language.system import reason
 from daemon.settings import Settings, secret_path
 from daemon.tls.home import SERVER, AuthorityError
 from daemon.tls.names import box_names
@@ -49,7 +51,7 @@ class Certificate:
             renewed = renew_if_due(folder, box_names(server.host, server.allowed_hosts), datetime.now(UTC))
             check_key(folder)
         except OSError as error:
-            raise AuthorityError(f"{folder}: {error.strerror}") from error
+            raise AuthorityError(Text("{name}: {found}", name=folder, found=reason(error))) from error
         if renewed:
             log.info("certificate.renewed", until=renewed.until, names=renewed.names, fingerprint=renewed.fingerprint)
 

@@ -15,6 +15,8 @@ import msgspec
 
 from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable
+from daemon.language import Text
+from daemon.language.system import reason
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.numbers import ask_for_z, remember, skip_to
 from daemon.store.maintenance.verify import Findings, verify
@@ -156,7 +158,7 @@ def _in_the_making(target: Path) -> Iterator[Path]:
         os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o640))
         yield copy
     except OSError as error:
-        raise LedgerUnusable(f"{target} cannot be written ({error.strerror})") from error
+        raise LedgerUnusable(Text("{target} cannot be written ({why})", target=target, why=reason(error))) from error
     finally:
         for name in names:
             with contextlib.suppress(OSError):
@@ -168,7 +170,9 @@ def _told(source: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise LedgerUnusable(f"{source} cannot be copied: {storage_error(error) or error}") from error
+        raise LedgerUnusable(
+            Text("{source} cannot be copied: {why}", source=source, why=storage_error(error) or error)
+        ) from error
 
 
 def _put_in_place(copy: Path, target: Path) -> None:

@@ -10,6 +10,7 @@ import sqlite3
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
+from daemon.language import Text
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.book_start import read_start
@@ -32,7 +33,7 @@ def examine(connection: sqlite3.Connection) -> None:
         for book in all_books(connection):
             _check_end(connection, book)
     except sqlite3.DatabaseError as error:
-        raise LedgerUnusable(f"{DAMAGED} ({error})") from error
+        raise LedgerUnusable(Text("{told} ({error})", told=DAMAGED, error=error)) from error
 
 
 def previous_hash(connection: sqlite3.Connection, book: Book, seq: int) -> bytes:
@@ -47,7 +48,7 @@ def _quick_check(connection: sqlite3.Connection) -> None:
     for scope in scopes:
         (found,) = connection.execute(f"PRAGMA quick_check{scope}").fetchone()
         if found != "ok":
-            raise LedgerUnusable(f"{DAMAGED} ({found})")
+            raise LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=found))
 
 
 def _check_end(connection: sqlite3.Connection, book: Book) -> None:
@@ -61,19 +62,31 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
         record = record_of(row, content)
         record_seq = record.seq
         previous = previous_hash(connection, book, record.seq)
-        _expect(book, chain.record_hash(previous, record, content) == record.hash, f"record {record.seq}")
+        _expect(book, chain.record_hash(previous, record, content) == record.hash, Text("record {seq}", seq=record.seq))
     row = connection.execute(_SQL["last_closure"], (book.id,)).fetchone()
     if row is not None:
         closure = closure_of(row)
         before = link_after(connection, book, closure.last_seq, closure.z_number - 1)
-        _expect(book, chain.closure_hash(before, closure) == closure.hash, f"Z {closure.z_number}")
+        _expect(
+            book, chain.closure_hash(before, closure) == closure.hash, Text("Z {z_number}", z_number=closure.z_number)
+        )
     entry = last_entry(connection, book)
     if entry is not None and entry.id > start.entry_id:
         before = link_after(connection, book, entry.after_seq, entry.after_z, entry.id)
-        _expect(book, chain.entry_hash(before, entry) == entry.hash, f"entry {entry.id}")
-    _expect(book, head == Head(record_seq, head.at, link_after(connection, book, record_seq)), "the end of the chain")
+        _expect(book, chain.entry_hash(before, entry) == entry.hash, Text("entry {number}", number=entry.id))
+    _expect(
+        book, head == Head(record_seq, head.at, link_after(connection, book, record_seq)), Text("the end of the chain")
+    )
 
 
 def _expect(book: Book, holds: bool, what: str) -> None:
     if not holds:
-        raise LedgerUnusable(f"{DAMAGED} ({what} of {book.nim}, {book.mode}, is not what it was; see `mcfd verify`)")
+        raise LedgerUnusable(
+            Text(
+                "{told} ({what} of {nim}, {mode}, is not what it was; see `mcfd verify`)",
+                told=DAMAGED,
+                what=what,
+                nim=book.nim,
+                mode=book.mode,
+            )
+        )

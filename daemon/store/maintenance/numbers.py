@@ -95,7 +95,8 @@ def skip_to(connection: sqlite3.Connection, book: Book, given: int, *, known_fro
         import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
 
         log = structlog.get_logger(__name__)
-        log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=given)
+        if structlog.is_configured():  # by a daemon; a command says it itself
+            log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=given)
         entries.append(connection, book, Gap(state.z_number + 1, given, known_from), state.last_at)
     connection.execute(_SQL["skip"], (max(given, state.z_number), book.id))
 

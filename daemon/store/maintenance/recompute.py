@@ -16,6 +16,7 @@ from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
+from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import OPEN, tally_of
 from daemon.store.tables.book.book_start import read_start
@@ -81,7 +82,7 @@ class BookRecomputation:
 
     def run(self) -> None:
         if self._book.mode == "live" and not self._start.is_whole:
-            self._note("a live book has lost its beginning")
+            self._note(Text("a live book has lost its beginning"))
         self._check_totals()
         for row in self._rows("records", self._start.seq):
             self._close_up_to(row[_SEQ] - 1)
@@ -96,19 +97,43 @@ class BookRecomputation:
         *columns, stored_tally, epoch = row
         record = record_of(tuple(columns), content)
         if record.seq != self._seq + 1:
-            self._note(f"records {self._seq + 1} to {record.seq - 1} are missing")
+            self._note(Text("records {first} to {last} are missing", first=self._seq + 1, last=record.seq - 1))
         if chain.record_hash(self._hash, record, content) != record.hash:
-            self._note(f"record {record.seq} (invoice {record.number!r}) does not continue the chain")
-        self._check_time(f"record {record.seq}", record.ended_at, record.chained_at, (record.seq, 0))
+            self._note(
+                Text(
+                    "record {seq} (invoice {number!r}) does not continue the chain",
+                    seq=record.seq,
+                    number=record.number,
+                )
+            )
+        self._check_time(Text("record {seq}", seq=record.seq), record.ended_at, record.chained_at, (record.seq, 0))
         if record.ended_at < self._at:
-            self._note(f"record {record.seq} is older than the one before it")
+            self._note(Text("record {seq} is older than the one before it", seq=record.seq))
         tally = read_tally(stored_tally)
         if record.state in OPEN:
-            self._note(f"record {record.seq} (invoice {record.number!r}) has a place in the book without having ended")
+            self._note(
+                Text(
+                    "record {seq} (invoice {number!r}) has a place in the book without having ended",
+                    seq=record.seq,
+                    number=record.number,
+                )
+            )
         elif tally != tally_of(record):
-            self._note(f"record {record.seq} (invoice {record.number!r}) counts for other amounts than it has")
+            self._note(
+                Text(
+                    "record {seq} (invoice {number!r}) counts for other amounts than it has",
+                    seq=record.seq,
+                    number=record.number,
+                )
+            )
         elif record.state == "certified" and epoch != self._epoch:
-            self._note(f"record {record.seq} (invoice {record.number!r}) is not of the activation that it stands in")
+            self._note(
+                Text(
+                    "record {seq} (invoice {number!r}) is not of the activation that it stands in",
+                    seq=record.seq,
+                    number=record.number,
+                )
+            )
         accumulate(self._running, tally)
         self._hash, self._seq, self._at = record.hash, record.seq, record.ended_at
         self._note_certified(record)
@@ -129,16 +154,16 @@ class BookRecomputation:
         due = self._seq % STRIDE == 0 and self._seq <= self._totals.seq
         if self._checkpoint is None or self._checkpoint[0] != self._seq:
             if due:
-                self._note(f"the checkpoint at record {self._seq} is missing")
+                self._note(Text("the checkpoint at record {seq} is missing", seq=self._seq))
             return
         _, at, running = self._checkpoint
         if at != self._at or read_tally(running) != self._running:
-            self._note(f"the checkpoint at record {self._seq} is not the sum of what came before it")
+            self._note(Text("the checkpoint at record {seq} is not the sum of what came before it", seq=self._seq))
         self._checkpoint = next(self._checkpoints, None)
 
     def _check_totals(self) -> None:
         if self._totals.seq == self._seq and self._totals.running != self._running:
-            self._note(f"the running totals are not the sum of the records up to {self._seq}")
+            self._note(Text("the running totals are not the sum of the records up to {seq}", seq=self._seq))
 
     # -- closures ---------------------------------------------------------------------------------------------------
 
@@ -159,19 +184,19 @@ class BookRecomputation:
                 return
 
     def _take_entry(self, placed: Placed) -> None:
-        entry, name = placed.entry, f"entry {placed.id}"
+        entry, name = placed.entry, Text("entry {number}", number=placed.id)
         if (placed.after_seq, placed.after_z) != (self._seq, self.z_number):
-            self._note(f"{name} is not in its place")
+            self._note(Text("{name} is not in its place", name=name))
         if chain.entry_hash(self._hash, placed) != placed.hash:
-            self._note(f"{name} does not continue the chain")
+            self._note(Text("{name} does not continue the chain", name=name))
         self._check_entry_time(name, placed)
         if placed.at < self._at:
-            self._note(f"{name} is older than what comes before it")
+            self._note(Text("{name} is older than what comes before it", name=name))
         self._hash, self._at = placed.hash, placed.at
         match entry:
             case Gap():
                 if (entry.first, entry.last < entry.first) != (self.z_number + 1, False):
-                    self._note(f"{name} does not begin after the last Z")
+                    self._note(Text("{name} does not begin after the last Z", name=name))
                 self.z_number = entry.last
             case Epoch():
                 self._nim, self._epoch = entry.nim, entry.number
@@ -191,7 +216,7 @@ class BookRecomputation:
             if concerned:
                 expected = repaired(expected, repair, placed.at)
         if at != expected:
-            self._note(f"{what} has another time than the chain")
+            self._note(Text("{what} has another time than the chain", what=what))
 
     def _check_entry_time(self, what: str, placed: Placed) -> None:
         """The same of an entry, which is concerned by each later repair that it would come after."""
@@ -200,23 +225,23 @@ class BookRecomputation:
             if later.id > placed.id and expected > later.at:
                 expected = repaired(expected, repair, later.at)
         if placed.at != expected:
-            self._note(f"{what} has another time than the chain")
+            self._note(Text("{what} has another time than the chain", what=what))
 
     def _take_closure(self, closure: Closure) -> None:
-        name = f"Z {closure.z_number}"
+        name = Text("Z {z_number}", z_number=closure.z_number)
         if closure.z_number != self.z_number + 1:
-            self._note(f"Z {self.z_number + 1} to {closure.z_number - 1} are missing")
+            self._note(Text("Z {first} to {last} are missing", first=self.z_number + 1, last=closure.z_number - 1))
         if (closure.first_seq, closure.last_seq) != (self._closed_seq + 1, self._seq):
-            self._note(f"{name} does not hold exactly the records since the Z before it")
+            self._note(Text("{name} does not hold exactly the records since the Z before it", name=name))
         self._check_time(name, closure.created_at, closure.chained_at, (0, closure.z_number))
         if chain.closure_hash(self._hash, closure) != closure.hash:
-            self._note(f"{name} does not continue the chain")
+            self._note(Text("{name} does not continue the chain", name=name))
         if closure.period_start != (self._period_start or closure.period_end):
-            self._note(f"{name} does not begin where the Z before it ended")
+            self._note(Text("{name} does not begin where the Z before it ended", name=name))
         if closure.created_at < self._at or closure.period_end != closure.created_at:
-            self._note(f"{name} is older than what it holds")
+            self._note(Text("{name} is older than what it holds", name=name))
         for figure in self._wrong_figures(closure):
-            self._note(f"{name} reports another {figure} than its records give")
+            self._note(Text("{name} reports another {figure} than its records give", name=name, figure=figure))
         self.z_number, self._hash, self._at = closure.z_number, closure.hash, closure.created_at
         self._closed, self._closed_seq = dict(self._running), self._seq
         self._period_start, self._fvc_start, self._cash = closure.period_end, 0, NO_CASH
@@ -261,21 +286,23 @@ class BookRecomputation:
         book = self._connection.execute(_SQL["book"], (self._book.id,)).fetchone()
         last_seq, last_at, head, z_number = book
         if (last_seq, head) != (self._seq, self._hash):
-            self._note("the head of the chain is not its last record: the end of the book is missing or was changed")
+            self._note(
+                Text("the head of the chain is not its last record: the end of the book is missing or was changed")
+            )
         if last_at < self._at:
-            self._note("the book is older than its last record")
+            self._note(Text("the book is older than its last record"))
         if z_number != self.z_number:
-            self._note(f"the last Z should be {z_number}")
+            self._note(Text("the last Z should be {z_number}", z_number=z_number))
         if self._checkpoint is not None:
-            self._note(f"there is a checkpoint at record {self._checkpoint[0]} that belongs to nothing")
+            self._note(Text("there is a checkpoint at record {seq} that belongs to nothing", seq=self._checkpoint[0]))
         totals = self._totals
         if totals.seq > self._seq or (totals.closed, totals.closed_seq) != (self._closed, self._closed_seq):
-            self._note("the totals were not closed where the last Z ends")
+            self._note(Text("the totals were not closed where the last Z ends"))
         if self.z_number and totals.period_start != self._period_start:
-            self._note("the open period does not begin where the last Z ended")
+            self._note(Text("the open period does not begin where the last Z ended"))
         (half_ended,) = self._connection.execute(_SQL["half_ended"], (self._book.id,)).fetchone()
         if half_ended:
-            self._note(f"{half_ended} attempts have ended without a place in the book")
+            self._note(Text("{half_ended} attempts have ended without a place in the book", half_ended=half_ended))
 
     def _rows(self, name: str, *more: int) -> Iterator[tuple[Any, ...]]:
         return iter(self._connection.execute(_SQL[name], (self._book.id, *more)))

@@ -16,6 +16,7 @@ import msgspec
 
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Book
+from daemon.language import Text
 from daemon.store.maintenance.health import examine
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
 from daemon.store.sqlite.connection import open_file
@@ -24,7 +25,7 @@ from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry
 from daemon.store.tables.book.books import all_books
 
-OLDER = "{path}: the ledger is of an older version; start mcfd once to bring it up to date"
+OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")
 MOST = 100
 """Findings told; one damaged page can spoil a thousand records."""
 
@@ -51,10 +52,12 @@ def examine_shape(path: Path) -> None:
         with closing(open_file(path, "rw")) as connection:
             connection.execute("PRAGMA query_only = ON")
             if not is_current(connection, migrations()):
-                raise LedgerUnusable(OLDER.format(path=path))
+                raise LedgerUnusable(OLDER(path=path))
             examine(connection)
     except sqlite3.Error as error:
-        raise LedgerUnusable(f"{path}: {storage_error(error) or error} ({error})") from error
+        raise LedgerUnusable(
+            Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error)
+        ) from error
 
 
 def verify(path: Path, progress: Progress = lambda _, __: None) -> Findings:
@@ -63,11 +66,13 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> Findings:
         with closing(open_file(path, "rw")) as connection:
             connection.execute("PRAGMA query_only = ON")
             if not is_current(connection, migrations()):
-                raise LedgerUnusable(OLDER.format(path=path))
+                raise LedgerUnusable(OLDER(path=path))
             connection.execute("BEGIN")  # one view of the ledger, however long this takes
             return _verify(connection, progress)
     except sqlite3.Error as error:
-        raise LedgerUnusable(f"{path}: {storage_error(error) or error} ({error})") from error
+        raise LedgerUnusable(
+            Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error)
+        ) from error
 
 
 def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
@@ -78,7 +83,13 @@ def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
         for problem in _file_problems(connection):
             note(problem)
         if entry := broken_entry(connection):
-            note(f"audit log: entry {entry.id} ({entry.action}) does not follow from the one before it")
+            note(
+                Text(
+                    "audit log: entry {number} ({action}) does not follow from the one before it",
+                    number=entry.id,
+                    action=entry.action,
+                )
+            )
         total = count_records(connection)
         for book in all_books(connection):
             tell = partial(_tell, progress, records, total)
@@ -88,7 +99,7 @@ def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
             records += recomputation.records
             closures += recomputation.z_number
     except (sqlite3.DatabaseError, LedgerUnusable, msgspec.MsgspecError) as error:
-        note(f"the file cannot be read to its end: {error}")
+        note(Text("the file cannot be read to its end: {error}", error=error))
     return Findings(tuple(problems), books, records, closures)
 
 
@@ -99,9 +110,11 @@ def _tell(progress: Progress, before: int, total: int, done: int) -> None:
 def _file_problems(connection: sqlite3.Connection) -> Iterator[str]:
     for (text,) in connection.execute(f"PRAGMA integrity_check({MOST})"):
         if text != "ok":
-            yield f"file: {text}"
+            yield Text("file: {text}", text=text)
     for table, row_id, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-        yield f"file: row {row_id} of {table} refers to a missing {parent}"
+        yield Text(
+            "file: row {row_id} of {table} refers to a missing {parent}", row_id=row_id, table=table, parent=parent
+        )
 
 
 def _note(problems: list[str], problem: str) -> None:
@@ -110,4 +123,4 @@ def _note(problems: list[str], problem: str) -> None:
 
 
 def _note_book(note: Callable[[str], None], book: Book, problem: str) -> None:
-    note(f"{book.nim} ({book.mode}): {problem}")
+    note(Text("{nim} ({mode}): {problem}", nim=book.nim, mode=book.mode, problem=problem))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import aiosqlite
 
 from daemon.core.errors import StorageFull
+from daemon.language import Text
 from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class Connection(aiosqlite.Connection):
         """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
         loop = asyncio.get_running_loop()
         if not self._running or not self._connection:
-            loop.call_soon(told, None, StorageFull("the ledger is closed"))
+            loop.call_soon(told, None, StorageFull(Text("the ledger is closed")))
             return
         connection = self._conn
 

@@ -9,21 +9,22 @@ from __future__ import annotations
 import sqlite3
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+from daemon.language import Text
 
 _PRIMARY = 0xFF
 """The low byte of an extended result code is the primary one (sqlite.org/rescode.html)."""
 
 _ROOM = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk does not take what is written",
-    sqlite3.SQLITE_READONLY: "the ledger is read-only",
-    sqlite3.SQLITE_CANTOPEN: "the ledger cannot be opened for writing",
-    sqlite3.SQLITE_BUSY: "the ledger is held by another program",
-    sqlite3.SQLITE_LOCKED: "the ledger is held by another program",
+    sqlite3.SQLITE_FULL: Text("the disk is full"),
+    sqlite3.SQLITE_IOERR: Text("the disk does not take what is written"),
+    sqlite3.SQLITE_READONLY: Text("the ledger is read-only"),
+    sqlite3.SQLITE_CANTOPEN: Text("the ledger cannot be opened for writing"),
+    sqlite3.SQLITE_BUSY: Text("the ledger is held by another program"),
+    sqlite3.SQLITE_LOCKED: Text("the ledger is held by another program"),
 }
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
-DAMAGED = "the ledger is damaged; put the last backup back with `mcfd restore`"
+DAMAGED = Text("the ledger is damaged; put the last backup back with `mcfd restore`")
 
 
 def code_of(error: sqlite3.Error) -> int:

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from daemon.core.errors import StorageError, StorageFull
+from daemon.language import Text
+from daemon.language.system import reason
 
 RESERVE_BYTES = 16 * 1024 * 1024
 SANDBOX_RESERVES = 4
@@ -59,7 +61,7 @@ class FreeSpace:
         if self._found is not None:
             raise type(self._found)(str(self._found))
         if sandbox and self._left < SANDBOX_RESERVES * self._reserve:
-            raise StorageFull("what is free on the disk is left to live sales")
+            raise StorageFull(Text("what is free on the disk is left to live sales"))
 
     async def _ask(self) -> StorageError | None:
         try:
@@ -74,16 +76,16 @@ class FreeSpace:
         try:
             disk = os.statvfs(self._path)
         except OSError as error:
-            raise StorageFull(f"the ledger's disk cannot be read ({error.strerror})") from error
+            raise StorageFull(Text("the ledger's disk cannot be read ({why})", why=reason(error))) from error
         if disk.f_flag & os.ST_RDONLY or not os.access(self._path, os.W_OK):
-            raise StorageFull("the ledger is read-only")
+            raise StorageFull(Text("the ledger is read-only"))
         self._left = disk.f_bavail * disk.f_frsize
         if self._left < self._reserve:
-            raise StorageFull("the disk is full: less than the reserve is free")
+            raise StorageFull(Text("the disk is full: less than the reserve is free"))
         if self._limit:
             self._left = min(self._left, self._left_in_file())
         if self._left < self._reserve:
-            raise StorageFull("the ledger has grown to the size it may have")
+            raise StorageFull(Text("the ledger has grown to the size it may have"))
 
     def _left_in_file(self) -> int:
         sizes = [

@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 
 from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.language import Text
+from daemon.language.system import reason
 from daemon.store.sqlite.durable import sync_path
 
 SUFFIX = ".high-water"
@@ -47,12 +49,15 @@ def read_marks(ledger: Path) -> Marks | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LedgerUnusable(f"{path} cannot be read ({error.strerror})") from error
+        raise LedgerUnusable(Text("{path} cannot be read ({why})", path=path, why=reason(error))) from error
     try:
         return msgspec.json.decode(content, type=Marks)
     except msgspec.MsgspecError as error:
         raise LedgerUnusable(
-            f"{path} is damaged; it holds the last Z numbers: move it away, and say the last Z on paper with `mcfd machine last-z`"
+            Text(
+                "{path} is damaged; it holds the last Z numbers: move it away, and say the last Z on paper with `mcfd machine last-z`",
+                path=path,
+            )
         ) from error
 
 
@@ -73,7 +78,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        raise StorageFull(f"{path} cannot be written ({error.strerror})") from error
+        raise StorageFull(Text("{path} cannot be written ({why})", path=path, why=reason(error))) from error
 
 
 class HighWater:

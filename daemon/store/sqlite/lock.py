@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 from daemon.core.errors import LedgerUnusable
+from daemon.language import Text
+from daemon.language.system import reason
 
 _PID_DIGITS = 20
 
@@ -24,14 +26,18 @@ class LedgerLock:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o640)
         except OSError as error:
-            raise LedgerUnusable(f"{path} cannot be written ({error.strerror})") from error
+            raise LedgerUnusable(Text("{path} cannot be written ({why})", path=path, why=reason(error))) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.read(descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
             os.close(descriptor)
             raise LedgerUnusable(
-                f"{ledger} is in use by another mcfd (process {holder or 'unknown'}); stop that one first"
+                Text(
+                    "{ledger} is in use by another mcfd (process {process}); stop that one first",
+                    ledger=ledger,
+                    process=holder or "?",
+                )
             ) from error
         _write_pid(descriptor)
         return cls(descriptor)

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from daemon.core.errors import LedgerUnusable
+from daemon.language import Text
 
 APPLICATION_ID = int.from_bytes(b"mcfd", "big")
 
@@ -26,7 +27,7 @@ def migrations() -> list[Migration]:
     )
     found = [_read(entry.name, entry.read_text("utf-8")) for entry in files if entry.name.endswith(".sql")]
     if [migration.number for migration in found] != list(range(1, len(found) + 1)):
-        raise LedgerUnusable("the installation is damaged: its migrations are not numbered without a gap")
+        raise LedgerUnusable(Text("the installation is damaged: its migrations are not numbered without a gap"))
     return found
 
 
@@ -61,7 +62,13 @@ def _apply(connection: sqlite3.Connection, steps: list[Migration]) -> None:
 def _no_orphans(connection: sqlite3.Connection) -> None:
     orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
     if orphan is not None:
-        raise LedgerUnusable(f"a row of {orphan[0]} refers to a missing {orphan[2]}; put the last backup back")
+        raise LedgerUnusable(
+            Text(
+                "a row of {table} refers to a missing {parent}; put the last backup back",
+                table=orphan[0],
+                parent=orphan[2],
+            )
+        )
 
 
 def is_current(connection: sqlite3.Connection, steps: list[Migration]) -> bool:
@@ -73,11 +80,14 @@ def _version(connection: sqlite3.Connection, newest: int) -> int:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if application_id != APPLICATION_ID and (application_id or version or tables):
-        raise LedgerUnusable("this is a database of another program, not a ledger of mcfd")
+        raise LedgerUnusable(Text("this is a database of another program, not a ledger of mcfd"))
     if version > newest:
         raise LedgerUnusable(
-            f"the ledger was written by a newer mcfd (its schema is {version}, this mcfd knows {newest}): "
-            "install that version again, or put back a backup made before the upgrade"
+            Text(
+                "the ledger was written by a newer mcfd (its schema is {version}, this mcfd knows {newest}): install that version again, or put back a backup made before the upgrade",
+                version=version,
+                newest=newest,
+            )
         )
     return version
 

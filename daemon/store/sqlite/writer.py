@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from daemon.core.errors import StorageError, StorageFull
+from daemon.language import Text
 from daemon.store.sqlite.connection import Connection, Job
 from daemon.store.sqlite.faults import storage_error
 
@@ -70,7 +71,7 @@ class Writer:
     async def submit(self, job: Job[T], caller: Hashable = None) -> T:
         """The job's result, once it is durable. `caller` names one who does such jobs again and again."""
         if self._closing:
-            raise StorageFull("the ledger is closed")
+            raise StorageFull(Text("the ledger is closed"))
         future: asyncio.Future[T] = self._loop.create_future()
         self._queue.append(_Submitted(job, future))
         if caller is not None:
@@ -133,7 +134,7 @@ class Writer:
     ) -> None:
         self._busy = False
         if done is None:
-            self._fail(batch, error or StorageFull("the ledger is closed"))
+            self._fail(batch, error or StorageFull(Text("the ledger is closed")))
         else:
             self._tell(batch, *done)
         if not self._busy:

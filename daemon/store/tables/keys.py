@@ -9,6 +9,7 @@ from typing import Any
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey, hash_key, inspect
+from daemon.language import Text
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit
@@ -55,7 +56,7 @@ def _key(row: tuple[Any, ...]) -> ApiKey:
 def revoke_key(connection: sqlite3.Connection, key_id: int, at: int, by: Actor) -> None:
     """NotFound when there is no such key, or it works no more."""
     if connection.execute(_SQL["revoke"], (at, key_id)).rowcount != 1:
-        raise NotFound(f"there is no working key {key_id}")
+        raise NotFound(Text("there is no working key {key_id}", key_id=key_id))
     audit.add(connection, "key.revoked", f"key {key_id}", at=at, by=by)
 
 

@@ -41,7 +41,7 @@ def disable_person(connection: sqlite3.Connection, name: str, *, at: int, by: Ac
 def _change(connection: sqlite3.Connection, block: str, values: tuple[str | int, str]) -> None:
     name = values[1]
     if connection.execute(_SQL[block], values).rowcount != 1:
-        raise NotFound(f"there is no user {name}")
+        raise NotFound(Text("there is no user {name}", name=name))
     connection.execute(_SQL["end_sessions"], (name,))
 
 

@@ -35,7 +35,7 @@ def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 
 def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
     if given and (fault := fault_of_name(given)):
-        raise click.BadParameter(fault)
+        raise click.BadParameter(tr(fault))
     return given
 
 
@@ -229,7 +229,7 @@ def _person_name(wanted: Wanted) -> str:
         name = _ask(wanted, tr("Name of the first person of the shop's page"), FIRST_PERSON)
         if not (fault := fault_of_name(name)):
             return name
-        warn(str(fault))
+        warn(tr(fault))
 
 
 def _nothing(wanted: Wanted, asked: Sequence[Asked]) -> int:

@@ -92,7 +92,7 @@ def repair(config: Path | None, nim: str | None, ahead: str | None, reason: str,
         with as_owner(settings.storage.path.parent):
             lock = LedgerLock.acquire(existing(settings))
     except LedgerUnusable as error:
-        raise Unavailable(str(error)) from error
+        raise Unavailable(error) from error
     try:
         state = _one(settings, nim)
         by = _read_ahead(ahead) or ahead_of(state.last_at, right)

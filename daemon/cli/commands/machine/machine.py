@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 
 MEMBERS = {
+    "last-z": Member(
+        "daemon.cli.commands.machine.last_z",
+        Text(
+            "Say the last Z on paper, after a restore onto a disk that remembers none: the next one goes on after it."
+        ),
+    ),
     "probe": Member(
         "daemon.cli.commands.machine.probe",
         Text("Ask a machine, line by line, whether it is as mcfd takes it to be; it only reads, without --certify."),

@@ -13,6 +13,7 @@ from daemon.cli.output import say
 from daemon.cli.progress import Progress
 from daemon.language import tr
 from daemon.language.system import reason
+from daemon.owner import as_owner
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,13 +26,16 @@ FORMATS: Final = ("csv", "excel-fr", "jsonl")
 def write_journal(settings: Settings, nim: str, page: Page, target: Path, form: str, *, test: bool) -> None:
     """The file is its caller's; one that exists is left alone, one that was not finished is taken away."""
     try:
-        with target.open("xb") as file:
+        with as_owner(target.parent):
+            opened = target.open("xb")
+        with opened as file:
             try:
                 lines = with_ledger(
                     settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test)
                 )
             except BaseException:
-                target.unlink(missing_ok=True)
+                with as_owner(target.parent):
+                    target.unlink(missing_ok=True)
                 raise
     except FileExistsError:
         raise Failure(tr("{path} exists already", path=target)) from None

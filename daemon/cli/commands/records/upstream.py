@@ -127,7 +127,7 @@ def test(config: Path | None, nim: str, as_json: bool) -> int:
     try:
         receiver = headquarters(upstream)
     except BadOptions as error:
-        raise Failure(str(error)) from None
+        raise Failure(error) from None
     event_id = str(uuid.uuid4())
     event = compose(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
     return tell([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)

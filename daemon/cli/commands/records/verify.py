@@ -11,7 +11,7 @@ from daemon.cli.options import config_option, examples, json_option, progress_op
 from daemon.cli.output import complain, print_json, say
 from daemon.cli.progress import Progress
 from daemon.core.errors import StorageError
-from daemon.language import tr
+from daemon.language import sentence, tr
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
 
@@ -33,7 +33,7 @@ def command(config: Path | None, as_json: bool, telling: bool) -> int:
         with as_owner(path.parent), Progress(telling=telling) as progress:
             findings = verify(path, progress)
     except StorageError as error:
-        findings = Findings((str(error),), 0, 0, 0)
+        findings = Findings((tr(sentence(error)),), 0, 0, 0)
     if findings.clean:
         _note(settings)
     if as_json:
@@ -50,7 +50,7 @@ def command(config: Path | None, as_json: bool, telling: bool) -> int:
         )
     else:
         for problem in findings.problems:
-            complain(problem)
+            complain(tr(problem))
         complain(tr("{path}: {count} problem(s)", path=path, count=len(findings.problems)))
     return 0 if findings.clean else FOUND_WRONG
 

@@ -46,6 +46,6 @@ def test(config: Path | None, name: str | None, as_json: bool) -> int:
             try:
                 receiver = webhook_receiver(number, webhook)
             except BadOptions as error:
-                raise Failure(str(error)) from None
+                raise Failure(error) from None
             found.append((webhook.lane, webhook.url, send(receiver, event, str(uuid.uuid4()), nim)))
     return tell(found, as_json=as_json)

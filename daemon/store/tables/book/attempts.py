@@ -19,6 +19,7 @@ from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.nim import named_machine, original_fvc
+from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
@@ -185,7 +186,7 @@ def _read(connection: sqlite3.Connection, book: Book, attempt_id: int) -> tuple[
     """With the invoice's bytes as they are stored."""
     row = connection.execute(_SQL["by_id"], (attempt_id, book.id)).fetchone()
     if row is None:
-        raise NotFound(f"there is no attempt {attempt_id}")
+        raise NotFound(Text("there is no attempt {attempt_id}", attempt_id=attempt_id))
     content = unpack(row[PAYLOAD])
     return record_of(row, content), content
 
@@ -225,7 +226,7 @@ def tally_of(record: Record) -> Tally:
 
 def _must_be_open(record: Record) -> None:
     if record.state not in OPEN:
-        raise NotFound(f"attempt {record.id} has already ended {record.state}")
+        raise NotFound(Text("attempt {number} has already ended {state}", number=record.id, state=record.state))
 
 
 def _seal(

@@ -11,6 +11,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import counters_of, rates_text, read_rates, tally_bytes
 
@@ -46,7 +47,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     """Under the machine's name of now, whatever the caller's `book` remembers."""
     row = connection.execute(_SQL["state"], (book.id,)).fetchone()
     if row is None:
-        raise NotFound(f"the ledger has no book for {book.nim} ({book.mode})")
+        raise NotFound(Text("the ledger has no book for {nim} ({mode})", nim=book.nim, mode=book.mode))
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
     epoch, z_asked, accepted_to, repairs, restored_at, begun_at, nim = rest
     return BookState(

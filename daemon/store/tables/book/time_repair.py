@@ -11,6 +11,7 @@ from daemon.core.clock import HOUR
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Placed, TimeRepair
+from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import book_state
@@ -28,7 +29,7 @@ def repair(connection: sqlite3.Connection, book: Book, *, now: int, ahead: int, 
     nothing of that kind."""
     state = book_state(connection, book)
     if state.last_at <= now:
-        raise NotFound("the book has no time that is still to come")
+        raise NotFound(Text("the book has no time that is still to come"))
     (first_seq,) = connection.execute(_SQL["first_seq"], (book.id, now)).fetchone()
     (first_z,) = connection.execute(_SQL["first_z"], (book.id, now)).fetchone()
     floor = max(connection.execute(_SQL["floor"], (book.id, now) * 3).fetchone())

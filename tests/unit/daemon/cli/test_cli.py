@@ -40,6 +40,15 @@ main()
 print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
 
+NEEDLESS = ("aiosqlite", "structlog", "rich", "daemon.store", "daemon.probe", "daemon.doctor.examine", "bridge.link")
+LOADED = """
+import sys
+from daemon.cli import main
+_, names, *sys.argv[1:] = sys.argv
+main()
+print([name for name in names.split(",") if name in sys.modules], file=sys.stderr)
+"""
+
 
 @pytest.fixture
 def mcfd(tmp_path):
@@ -70,6 +79,19 @@ def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):
     """`mcfd keys list` imports no web server, no HTTP client, no cryptography, no serial port."""
     mcfd.ok("keys", "create", "--nim", "EL02000015-1")
     assert python(mcfd, LOOK, "keys", "list").stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needless"),
+    [
+        (["--help"], (*NEEDLESS, "daemon.settings", "asyncio", "sqlite3")),
+        (["machine", "--help"], NEEDLESS),
+        (["keys", "list", "--help"], NEEDLESS),
+    ],
+)
+def test_help_loads_next_to_nothing(mcfd, arguments, needless):
+    """What a command does is not needed to say what it does."""
+    assert python(mcfd, LOADED, ",".join(needless), *arguments).stderr == "[]\n"
 
 
 def test_wrong_use_is_2(mcfd):

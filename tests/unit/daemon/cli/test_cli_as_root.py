@@ -33,6 +33,8 @@ url = "https://127.0.0.1:9/events"
 secret_file = "secret"
 events = ["closure.created"]
 """
+LAST_Z = ("machine", "last-z", NIM, "1", "--yes")
+"""Refused here: the ledger knows its last Z."""
 TYPED: tuple[tuple[str, ...], ...] = (
     ("setup", "--yes", "--network", "https", "--port", "line", "--ledger", "var/new/mcfd.sqlite3", "--config", "new.toml"),
     ("doctor",),
@@ -46,6 +48,7 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("users", "disable", "awa"),
     ("audit",),
     ("machine", "info"),
+    LAST_Z,
     ("machine", "list"),
     ("machine", "probe", "line", "--folder", "var/backups", "--write"),
     ("machine", "recording"),
@@ -56,6 +59,7 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("time", "repair"),
     ("time", "show"),
     ("report", "x"),
+    ("journal", "--from", "2020-01-01", "--output", "var/backups/journal.csv"),
     ("report", "a"),
     ("report", "z"),
     ("journal",),
@@ -90,7 +94,7 @@ NO_FILES = {
 }
 LEAVES = ({0}, {1, 3})
 """Exit codes of a command that did its work, and of one that found something wrong: nobody receives, a machine that is not set up."""
-FOUND_WRONG = {("doctor",), ("run",), ("time", "repair"), ("upstream", "test"), ("webhook", "test")}
+FOUND_WRONG = {LAST_Z, ("doctor",), ("run",), ("time", "repair"), ("upstream", "test"), ("webhook", "test")}
 
 
 @pytest.fixture

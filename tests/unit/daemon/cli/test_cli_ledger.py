@@ -1,8 +1,10 @@
 import shutil
 
-from support.command import NIM
+import pytest
+from support.command import NIM, Command, audited
 from support.ledgers.ledger import Till, opened, tamper
 
+from daemon.core.errors import ZNumberUnknown
 from daemon.store.sqlite.lock import LedgerLock
 
 
@@ -28,6 +30,37 @@ def test_a_changed_record(mcfd):
     told = mcfd.run("verify", "--json")
     assert told.returncode == 1
     assert '"ok": false' in told.stdout
+
+
+def test_what_is_wrong_is_told_in_the_language_of_the_terminal(mcfd):
+    """Each finding is a French sentence on a French terminal, with its values in it."""
+    tamper(mcfd.ledger, "UPDATE certification SET total_ttc = 1 WHERE seq = 2")
+    french = mcfd.run("verify", env={"LC_ALL": "C.UTF-8"}).stderr
+    assert (
+        f"mcfd: {NIM} (live)\N{NO-BREAK SPACE}: l'enregistrement 2 (facture 'S-2') ne continue pas la chaîne\n"
+        in french
+    )
+
+
+async def test_the_last_z_is_said_where_nobody_remembers_it(mcfd, tmp_path):
+    """After a restore onto an empty disk a Z is refused until `machine last-z` has said the last one on paper: the next one goes on after
+    it, and who said so is in the audit log. Where it is known nobody is asked, and nothing is changed."""
+    assert mcfd.refused(1, "machine", "last-z", NIM, "7") == f"nobody asks for it: the last Z of {NIM} is 1"
+    copy, folder = tmp_path / "copy.sqlite3", tmp_path / "new"
+    mcfd.ok("backup", str(copy))
+    folder.mkdir()
+    new = Command(folder)
+    new.ok("restore", str(copy), "--yes")
+    async with opened(new.ledger) as store:
+        with pytest.raises(ZNumberUnknown) as refused:
+            await (await Till.of(store)).close()
+    assert f"mcfd machine last-z {NIM} NUMBER" in str(refused.value)
+    assert new.ok("machine", "last-z", NIM.partition("-")[0], "7") == f"the next Z of {NIM} is 8\n"
+    async with opened(new.ledger) as store:
+        assert (await (await Till.of(store)).close()).z_number == 8
+    (entry,) = audited(new, "z_number.said")
+    assert entry["detail"] == {"z_number": "7"}
+    assert new.json("verify")["ok"]
 
 
 def test_a_damaged_file(mcfd):

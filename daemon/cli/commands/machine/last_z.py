@@ -1,0 +1,50 @@
+"""`mcfd machine last-z`: the last Z on paper, after a restore onto a disk where nothing remembers what was given since (decision 30)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from daemon.cli.commands.records.report import find_book
+from daemon.cli.failures import Failure
+from daemon.cli.ledger import now, whoever_types, with_ledger
+from daemon.cli.options import config_option, examples
+from daemon.cli.output import say
+from daemon.language import tr
+from daemon.settings import Settings, load
+
+if TYPE_CHECKING:
+    from daemon.core.ledger.book import BookState
+    from daemon.store import Store
+
+
+@click.command("last-z", epilog=examples("mcfd machine last-z EL02000015-1 57"))
+@config_option
+@click.argument("nim")
+@click.argument("number", type=click.IntRange(0, 999_999_999))
+@click.option("--yes", is_flag=True, help=tr("Ask nothing."))
+def command(config: Path | None, nim: str, number: int, *, yes: bool) -> None:
+    settings = load(config)
+    state = with_ledger(settings, lambda store: _state(store, settings, nim))
+    if not state.z_asked:
+        raise Failure(
+            tr("nobody asks for it: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
+        )
+    following = max(number, state.z_number) + 1
+    if not yes and sys.stdin.isatty():
+        question = tr(
+            "The next Z of {nim} will be {number}; it cannot be taken back. Right?",
+            nim=state.book.nim,
+            number=following,
+        )
+        click.confirm(question, abort=True)
+    by = whoever_types()  # before the ledger is opened as the user whose it is
+    with_ledger(settings, lambda store: store.decisions.say_last_z(state.book, number, at=now(), by=by))
+    say(tr("the next Z of {nim} is {number}", nim=state.book.nim, number=following))
+
+
+async def _state(store: Store, settings: Settings, nim: str) -> BookState:
+    return await store.ledger.state(await find_book(store, settings, nim, test=False))
