@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import LineLost, MachineError
+from daemon.core.errors import CreditExceedsOriginal, LineLost, MachineError
 from daemon.store.ledger import Ledger
 
 LAST = 6
@@ -78,3 +78,34 @@ async def test_the_last_sale_before_a_stop_is_told(tmp_path: Path, monkeypatch: 
         assert told == []
         await shop.worker.close(10.0)
         assert told == ["cert.issued"]
+
+
+async def test_two_credit_notes_of_one_invoice_while_the_disk_refuses(tmp_path: Path) -> None:
+    """The machine has certified the first one, and it is not in the ledger yet: the second waits for it to be there before it is compared with
+    what is left of the original, and is refused."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        credit = {"credit": True, "invoiceType": "FA", "creditNoteRef": "EL02000015-1-1"}
+        notes = [asyncio.ensure_future(shop.certify(number, 1000, **credit)) for number in ("K-1", "K-2")]
+        await shop.held_at(LAST)
+        await shop.intents(2)
+        await shop.disk(writable=False)
+        shop.resume()
+        await shop.until(lambda: len(shop.on_machine) == 2 and len(shop.worker.queue) == 1, "the second one's turn")
+        await asyncio.sleep(0.05)  # for what it must not do meanwhile
+        await shop.disk(writable=True)
+        assert (await notes[0]).value.state == "certified"
+        with pytest.raises(CreditExceedsOriginal):
+            await notes[1]
+        assert len(shop.on_machine) == 2
+
+
+async def test_a_sale_is_told_how_long_it_took(tmp_path: Path) -> None:
+    """In milliseconds, from its arrival until it was about to be stored: no more than the till waited."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        began = asyncio.get_running_loop().time()
+        record = (await shop.certify("A")).value
+        waited = asyncio.get_running_loop().time() - began
+        assert 0 < record.duration_ms <= 1000 * waited + 1

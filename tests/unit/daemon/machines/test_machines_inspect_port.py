@@ -8,6 +8,7 @@ from support.line.terminal import Terminal
 
 from bridge.frame import Decoder, Reply, Request, encode
 from bridge.link import Timers
+from daemon.core.machine.state import ServerLink
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 
@@ -62,7 +63,8 @@ async def test_a_server_link_that_cannot_be_read_makes_no_stranger_of_a_machine(
 async def test_a_machine_that_knows_neither_server_nor_taxpayer() -> None:
     """One that is not activated may refuse C2h and 2Bh: it is a machine all the same, and its own words are kept."""
     found, _ = await read(b"E:Not activated", b"E:Not activated")
-    assert (found.link.last_contact, found.link.error, found.taxpayer) == ("", "Not activated", ("",) * 6)
+    assert found.link == ServerLink(0, 0, "", "", "Not activated")
+    assert found.taxpayer == ("",) * 6
 
 
 async def test_nobody_and_somebody_else(tmp_path: Path) -> None:

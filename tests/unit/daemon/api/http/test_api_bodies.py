@@ -76,11 +76,12 @@ def test_extensions_and_trailers_are_read_over() -> None:
 
 
 def test_small_chunks_only_so_many() -> None:
-    """A thousand of one byte are taken (small devices write so); more only in a body that is worth it."""
+    """A thousand of one byte are taken (small devices write so), and one more for each 64 bytes of the body; not a single one beyond."""
     few = chunked(*[b"x"] * (FREE_CHUNKS - 1))
     assert read(few, 4096)[:2] == (b"x" * (FREE_CHUNKS - 1), True)
+    assert read(chunked(*[b"x"] * 1039), 4096)[1]
     with pytest.raises(BadChunk, match="small chunks"):
-        read(chunked(*[b"x"] * 5000), 4096)
+        read(chunked(*[b"x"] * 1040), 4096)
     assert read(chunked(*[b"x" * 100] * 5000), 4096)[1]
 
 
@@ -100,3 +101,11 @@ def test_a_body_with_a_length() -> None:
     assert body.take(b"defg", 0) == (b"de", 2)
     assert body.complete
     assert SizedBody(0).complete
+
+
+def test_the_longest_line() -> None:
+    """256 bytes of a chunk's head are read, also where they come one at a time; the next one is refused before its line ends."""
+    longest = b"3;" + b"v" * 254
+    assert read(longest + b"\r\nabc\r\n0\r\n\r\n", 1) == (b"abc", True, 0)
+    with pytest.raises(BadChunk, match="too long"):
+        read(longest + b"vv", 1)

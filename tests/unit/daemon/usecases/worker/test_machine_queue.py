@@ -115,3 +115,17 @@ async def test_a_turn_that_cannot_be_used_is_given_back():
     with pytest.raises(MachineBusy, match="stopping"):
         await one.wait_turn(_soon())
     one.leave()
+
+
+async def test_a_turn_comes_again_at_once_where_nothing_holds_it():
+    """Given back while the machine is there: nobody has to come or go for it."""
+    queue = MachineQueue()
+    with queue.join() as one:
+        one.step_back()
+        await one.wait_turn(_soon())
+
+
+async def test_a_queue_that_nobody_was_in_is_empty():
+    """A daemon that certified nothing can stop."""
+    async with asyncio.timeout(60):
+        await MachineQueue().drained()
