@@ -23,11 +23,23 @@ PATIENCE_SECONDS = 15.0
 ASYNC_TEST_SECONDS = 240
 """Shorter than pytest's own limit, which for an async test can only end the whole worker: a signal does not interrupt an
 idle uvloop. Cancelled from inside, the test fails like any other, says where it stood and tears down what it began."""
+HERE = Path(__file__).parent
+PACKAGE_SECONDS = 900
+"""For a test that may be the one that waits for Debian trees and packages to be made."""
+LONGEST = (
+    "test_package_upgrade.py", "test_package_debian13.py", "test_package_repository.py", "test_hq_fleet.py", "test_hq_demo.py",
+    "test_package_deb.py", "test_package_box.py", "test_hq_jetstream.py", "test_hq_healing.py", "test_hq_package.py",
+)  # fmt: skip
+"""Files that take minutes or mostly wait, when the whole suite runs: first, so that no worker is left alone with one at the end."""
 WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if [Path(each).resolve() for each in config.args] == [HERE]:
+        items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     for item in items:
+        if item.path.parent == HERE / "integration/package" and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(PACKAGE_SECONDS))
         if isinstance(item, pytest.Function) and is_async(item):
             names = item.fixturenames
             names.insert(names.index("no_leaks") + 1, "no_leaked_tasks")
