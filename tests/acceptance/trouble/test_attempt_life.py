@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -211,3 +213,57 @@ def test_9_a_last_invoice_of_an_unknown_type_can_be_adopted(lane: Lane) -> None:
     taken = lane.shop.certify(invoice("X-1", 500))
     assert (taken.status_code, taken.json()["code"]) == (409, "DUPLICATE_INVOICE")
     lane.shop.verify()
+
+
+def test_10_what_else_a_shop_met(lane: Lane) -> None:
+    """One day: the machine rounds another way, so a payment is adjusted, and the till is told. A kill with two tills waiting leaves one incomplete sale,
+    not three. Another program's last invoice has a comma and no code, and sales go on. And the ledger's file is lost: an operator is asked, while
+    nothing is certified; `not-certified` is no answer to that; after `adopt` the shop goes on, and no Z number comes twice."""
+    lane.machine.order("options", vat="down")
+    item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
+    sale = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
+    answer = lane.shop.certify(invoice("F-1", **sale))
+    assert (answer.json()["totalTtc"], [w["code"] for w in answer.json()["warnings"]]) == (121, ["PAYMENT_ADJUSTED"])
+
+    lane.machine.order("pause-at", next=1, when="before", direction="in")
+    with ThreadPoolExecutor(3) as tills:
+        asked = [tills.submit(lane.shop.certify, invoice(f"K-{n}"), key=f"key of K-{n}") for n in range(3)]
+        wait_for(lane.machine.held, "C3h")
+        wait_for(lambda: intents(lane) == 3, "three intents")
+        lane.shop.kill_daemon()
+        for till in asked:
+            assert till.exception()
+    lane.machine.order("resume")
+    lane.start()
+    assert lane.shop.x_with(1)["incomplete"] == 1
+
+    lane.machine.order("options", numbers="comma", no_codes=True)
+    lane.machine.order("foreign-invoice", total=700)
+    wait_for(lambda: lane.shop.events("machine.unexplained"), "the look at the machine", patience=60)
+    assert lane.shop.certify(invoice("F-2")).status_code == 200
+    lane.machine.order("options", numbers="plain", no_codes=False)
+    assert insist(lane.shop.close_period, 201).json()["z_number"] == 1
+
+    sold(lane, "F-3")
+    lane.shop.stop_daemon()
+    for file in lane.shop.ledger.parent.glob(f"{lane.shop.ledger.name}*"):
+        if not file.name.endswith(".high-water"):
+            file.unlink()
+    lane.shop._keys.clear()
+    lane.shop.start_daemon(ready=False)
+    wait_for(lambda: lane.shop.events("machine.attention"), "attention", patience=60)
+    assert lane.shop.certify(invoice("F-4")).json()["code"] == "MACHINE_ATTENTION"
+    settle = ("machine", "settle", NIM, "--reason", "the disk was lost", "--json", "--decision")
+    assert lane.mcfd(*settle, "not-certified")[0] != 0
+    code, output = lane.mcfd(*settle, "adopt")
+    assert code == 0, output
+    insist(partial(lane.shop.certify, invoice("F-4"), key="key of F-4"), 200)
+    assert lane.shop.certify(invoice("F-3")).json()["code"] == "DUPLICATE_INVOICE"
+    assert insist(lane.shop.close_period, 201).json()["z_number"] == 2
+    lane.shop.verify()
+
+
+def intents(lane: Lane) -> int:
+    with closing(sqlite3.connect(lane.shop.ledger)) as ledger:
+        (count,) = ledger.execute("SELECT count(*) FROM certification WHERE seq IS NULL").fetchone()
+    return int(count)
