@@ -9,6 +9,7 @@ import msgspec
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.roles import Right
+from daemon.language import Text
 
 Errors = tuple[type[Exception], ...]
 
@@ -29,7 +30,7 @@ class Media(msgspec.Struct, frozen=True):
 
 
 class Doc(msgspec.Struct, frozen=True, kw_only=True):
-    """`text` in French, then in English. `answer` is the type that goes out as JSON (None: it never does), `media` are
+    """Texts of the catalogue, which the document has in French, then in English. `answer` is the type that goes out as JSON (None: it never does), `media` are
     the other forms of it, `also` other statuses with their type and text, `mentions` types that a schema refers to, `problems` what
     may go wrong beside what every request may meet; `open` needs no key, and `right` is what a key needs (nobody but a technician has
     what was not given one); a `lasting` answer goes on for as long as its reader wants."""
@@ -71,6 +72,14 @@ REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
 
 CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, errors.StorageFull)
 
+
+def both(text: str, between: str = " · ") -> str:
+    """French first, then English; what is no text of the catalogue goes out as it is. Plain spaces: it is Markdown, which programs wrap."""
+    if not isinstance(text, Text):
+        return text
+    return text.told("fr").replace("\N{NO-BREAK SPACE}", " ") + between + text
+
+
 _MOMENT = {
     "type": "string",
     "examples": ["2026-01-31", "2026-01-31T08:00:00Z"],
@@ -80,14 +89,15 @@ RANGE: Final = (
     Parameter(
         "from",
         _MOMENT,
-        "Début : une date (toute la journée, heure du Burkina) ou un instant RFC 3339 avec décalage ; défaut : 31 jours avant `to`. "
-        "Start: a date (that whole day in the configured time zone) or an RFC 3339 timestamp with offset; default 31 days "
-        "before `to`.",
+        Text(
+            "Start: a date (that whole day in the configured time zone) or an RFC 3339 timestamp with offset; default 31 days "
+            "before `to`."
+        ),
     ),
     Parameter(
         "to",
         _MOMENT,
-        "Fin : une date (incluse) ou un instant (exclu) ; défaut : maintenant. End: a date (included) or an instant (excluded); default now.",
+        Text("End: a date (included) or an instant (excluded); default now."),
     ),
 )
 
@@ -103,8 +113,9 @@ def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, 
 STRICT: Final = Parameter(
     "Mcfd-Strict",
     {"type": "string", "enum": ["true", "false"], "default": "false"},
-    "`true` : un champ inconnu est refusé (422) au lieu d'être signalé dans `warnings`, comme pour une clé stricte. "
-    "`true`: a field that is not known is refused (422) instead of being told in `warnings`, as for a strict key.",
+    Text(
+        "`true`: a field that is not known is refused (422) instead of being told in `warnings`, as for a strict key."
+    ),
 )
-Z_NUMBER: Final = Parameter("z", {"type": "string"}, "Numéro de Z ou `report_id` · Z number or `report_id`")
-CODE: Final = Parameter("code", {"type": "string"}, "`codeSecef`, avec ou sans tirets · with or without dashes")
+Z_NUMBER: Final = Parameter("z", {"type": "string"}, Text("Z number or `report_id`"))
+CODE: Final = Parameter("code", {"type": "string"}, Text("with or without dashes"))

@@ -13,10 +13,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 from daemon.api import refusals
-from daemon.api.document.describe import Doc, Errors, Media, Parameter
-from daemon.api.document.wording import FIELDS, INTRODUCTION, PROBLEM_TEXTS, TAGS
+from daemon.api.document.describe import Doc, Errors, Media, Parameter, both
+from daemon.api.document.wording import CONVENTIONS, FIELDS, INTRODUCTION, PARAGRAPH, PROBLEM_TEXTS, TAGS
 from daemon.api.problems import HTTP_CODES, KINDS, Problem
 from daemon.core import errors
+from daemon.language import Text
 
 Json = dict[str, Any]
 
@@ -44,9 +45,13 @@ def document(app: Litestar, version: str) -> bytes:
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
-            "info": {"title": "mcfd", "version": version or "0", "description": INTRODUCTION},
+            "info": {
+                "title": "mcfd",
+                "version": version or "0",
+                "description": f"{both(INTRODUCTION, PARAGRAPH)}{PARAGRAPH}{CONVENTIONS}",
+            },
             "servers": [{"url": "/"}],
-            "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+            "tags": [{"name": name, "description": both(text)} for name, text in TAGS.items()],
             "paths": paths,
             "components": {
                 "schemas": schemas,
@@ -94,8 +99,8 @@ def _operation(path: str, handler: HTTPRouteHandler, doc: Doc) -> Json:
     operation: Json = {
         "operationId": handler.handler_name,
         "tags": [doc.tag],
-        "summary": doc.summary,
-        "description": doc.text,
+        "summary": both(doc.summary),
+        "description": both(doc.text, "\n\n"),
         "parameters": [*_parameters(path, doc, post=post)],
         "responses": _responses(path, doc, post=post),
         "security": _security(doc),
@@ -119,7 +124,7 @@ def _parameters(path: str, doc: Doc, *, post: bool) -> Iterator[Json]:
     if "{nim}" in path:
         yield _parameter(
             "path",
-            Parameter("nim", _NIM, "NIM de la machine, tel que la clé le porte · the key's NIM, exactly"),
+            Parameter("nim", _NIM, Text("the key's NIM, exactly")),
             required=True,
         )
     for parameter in doc.path:
@@ -139,7 +144,7 @@ def _parameter(place: str, parameter: Parameter, *, required: bool = False) -> J
         "name": parameter.name,
         "in": place,
         "required": required,
-        "description": parameter.text,
+        "description": both(parameter.text, " " if parameter.text.endswith(".") else " · "),
         "schema": parameter.schema,
     }
 
@@ -149,7 +154,7 @@ def _responses(path: str, doc: Doc, *, post: bool) -> dict[str, Json]:
     answers = {doc.status: (doc.answer, doc.answer_text), **doc.also}
     responses = {
         str(status): {
-            "description": text,
+            "description": both(text),
             "headers": {"X-Request-ID": REQUEST_ID, **(replayed if status == doc.status else {})},
             "content": _content(body, doc.media if status == doc.status else ()),
         }

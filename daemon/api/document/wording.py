@@ -1,41 +1,39 @@
-"""What the OpenAPI document says in words: French first, then English. `FIELDS` explains answers field by field."""
+"""What the OpenAPI document says in words. `FIELDS` explains answers field by field."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from daemon.api.document.wording_journal import BUYER, JOURNAL_FIELDS
+from daemon.language import Text
 
-INTRODUCTION: Final = """**mcfd** certifie chaque facture exactement une fois sur la machine fiscale (MCF) branchée à cette boîte, et tient les rapports
-X, Z et A. Chaque requête porte `Authorization: Bearer <clé>` ; une clé vaut pour un seul NIM. Une clé `ak_test_…` travaille sur
-une machine simulée (codes `TESTFACT…`), jamais sur la vraie. Envoyez un `Idempotency-Key` avec chaque POST : la même
-requête, répétée après une coupure, reçoit la première réponse et n'est jamais certifiée deux fois.
-
-**mcfd** certifies each invoice exactly once on the fiscal machine (MCF) beside this box, and keeps the reports X, Z and A. Every
+INTRODUCTION: Final = Text("""**mcfd** certifies each invoice exactly once on the fiscal machine (MCF) beside this box, and keeps the reports X, Z and A. Every
 request carries `Authorization: Bearer <key>`; a key is for one NIM. An `ak_test_…` key works on a simulated machine
 (codes `TESTFACT…`), never on the real one. Send an `Idempotency-Key` with every POST: the same request, repeated after a cut,
-gets the first answer and is never certified twice.
-
-Amounts are whole XOF. Timestamps are RFC 3339 in UTC. Errors are `application/problem+json`; `code` is what programs
+gets the first answer and is never certified twice.""")
+CONVENTIONS: Final = """Amounts are whole XOF. Timestamps are RFC 3339 in UTC. Errors are `application/problem+json`; `code` is what programs
 should look at."""
+PARAGRAPH: Final = "\n\n"
 
 TAGS: Final = {
-    "certification": "Factures et avoirs · Invoices and credit notes",
-    "reports": "Rapports X, Z, A et historique · Reports and history",
-    "journal": "Le journal électronique · The electronic journal",
-    "paper": "Pièces à imprimer · Documents to print",
-    "events": "Événements en direct · Live events",
-    "machine": "La machine fiscale · The fiscal machine",
-    "key": "La clé · The key",
-    "health": "Surveillance, sans clé · Monitoring, without a key",
+    "certification": Text("Invoices and credit notes"),
+    "reports": Text("Reports and history"),
+    "journal": Text("The electronic journal"),
+    "paper": Text("Documents to print"),
+    "events": Text("Live events"),
+    "machine": Text("The fiscal machine"),
+    "key": Text("The key"),
+    "health": Text("Monitoring, without a key"),
 }
 
 PROBLEM_TEXTS: Final = {
-    "Idempotency-Key": "Clé choisie par la caisse, une par facture ; la même clé et le même corps reçoivent la première réponse, au moins "
-    "7 jours. Chosen by the till, one for each invoice; the same key with the same body gets the first answer again, for at least 7 "
-    "days, after a restart too.",
-    "X-Request-ID": "Repris dans la réponse et dans le journal. Echoed in the answer and in the log when it is 1 to 128 printable ASCII "
-    "characters; otherwise one is made up.",
+    "Idempotency-Key": Text(
+        "Chosen by the till, one for each invoice; the same key with the same body gets the first answer again, for at least 7 days, "
+        "after a restart too."
+    ),
+    "X-Request-ID": Text(
+        "Echoed in the answer and in the log when it is 1 to 128 printable ASCII characters; otherwise one is made up."
+    ),
 }
 
 _GROUP = {"ht": "Without VAT", "tva": "VAT", "ttc": "With VAT; `ht + tva = ttc`, always"}

@@ -11,6 +11,7 @@ from daemon.api.refusals import TooManyRequests
 from daemon.api.request.query import range_of, read_query
 from daemon.core.errors import InvalidRequest
 from daemon.core.report.articles import ArticlesReport
+from daemon.language import Text
 from daemon.usecases.reports.articles import articles_report
 
 
@@ -19,14 +20,10 @@ from daemon.usecases.reports.articles import articles_report
     doc=Doc(
         tag="reports",
         right="report",
-        summary="Ventes par article · Sales by article",
-        text="""Par article (même nom, code et groupe) : quantités vendues et rendues, montants TTC. Un avoir de rabais (RRR) rend de l'argent, pas de
-marchandise. Les factures sont lues une à une : sur une année, comptez quelques secondes.
-Plus de 20 000 articles différents : 422, demandez une période plus courte.
-
-By article (same name, code and group): quantities sold and returned, amounts with VAT as the till gave them. A credit note for a rebate
+        summary=Text("Sales by article"),
+        text=Text("""By article (same name, code and group): quantities sold and returned, amounts with VAT as the till gave them. A credit note for a rebate
 (RRR) gives back money and no goods. Invoices are read one by one, which takes some seconds for a year; a key may ask for two at a
-time. More than 20 000 different articles: 422, ask for a shorter time.""",
+time. More than 20 000 different articles: 422, ask for a shorter time."""),
         answer=ArticlesReport,
         query=RANGE,
         problems=(InvalidRequest, TooManyRequests),

@@ -15,6 +15,7 @@ from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, StorageFull
 from daemon.core.report.cash import Moved, Movements
+from daemon.language import Text
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
 MAX_ID: Final = 999_999_999
@@ -26,15 +27,12 @@ MAX_ID: Final = 999_999_999
     doc=Doc(
         tag="reports",
         right="certify",
-        summary="Entrée ou sortie d'espèces · Cash in or out",
-        text="""Espèces déposées dans le tiroir ou retirées, hors ventes : conservées dans le livre et sa chaîne, comptées dans X, Z et A
-(`cash`), jamais envoyées à la machine. Envoyez un `Idempotency-Key` : sans lui, une répétition compte deux fois.
-
-Cash put into the drawer or taken out beside sales: kept in the book and its chain, counted in X, Z and A (`cash`), never
-sent to the machine, which need not be there. Send an `Idempotency-Key`: without one, a repeat counts twice.""",
+        summary=Text("Cash in or out"),
+        text=Text("""Cash put into the drawer or taken out beside sales: kept in the book and its chain, counted in X, Z and A (`cash`), never
+sent to the machine, which need not be there. Send an `Idempotency-Key`: without one, a repeat counts twice."""),
         answer=Moved,
         status=201,
-        answer_text="Notée · Noted",
+        answer_text=Text("Noted"),
         body=CashBody,
         example=CASH_EXAMPLE,
         headers=(STRICT,),
@@ -52,17 +50,15 @@ async def move(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="reports",
         right="report",
-        summary="Entrées et sorties d'espèces · Cash in and out",
-        text="""Les mouvements d'un intervalle, le plus ancien d'abord, et leurs sommes ; par défaut les 31 derniers jours.
-
-The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
-last `id` received.""",
+        summary=Text("Cash in and out"),
+        text=Text("""The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
+last `id` received."""),
         answer=Movements,
         query=(
             *RANGE,
             *paging(
-                "Mouvements au plus · Movements at the most",
-                "Seulement ceux d'un `id` plus grand · Only those with a greater `id`",
+                Text("Movements at the most"),
+                Text("Only those with a greater `id`"),
                 most=MAX_LIMIT,
                 last=MAX_ID,
             ),

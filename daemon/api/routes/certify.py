@@ -13,6 +13,7 @@ from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.core.errors import CreditExceedsOriginal
 from daemon.core.report.receipt import Receipt, receipt
+from daemon.language import Text
 from daemon.usecases.certification.certify import certify
 
 
@@ -29,17 +30,14 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     doc=Doc(
         tag="certification",
         right="certify",
-        summary="Certifier une facture · Certify an invoice",
-        text="""Une vente ou un acompte (FV, FT, EV, ET). La réponse n'est donnée qu'une fois la certification écrite sur le disque.
-Avec un `Idempotency-Key`, la même requête reçoit toujours la même réponse, même après une coupure de courant.
-
-A sale or an advance (FV, FT, EV, ET). The answer is given only once the certification is on disk. With an
+        summary=Text("Certify an invoice"),
+        text=Text("""A sale or an advance (FV, FT, EV, ET). The answer is given only once the certification is on disk. With an
 `Idempotency-Key` the same request always gets the same answer, after a power cut too. A specific tax that does not
 hold the two invariants is folded into the price and never refused; `warnings` says so, and names each field that is not
 known with the one that was probably meant. The certification enters the
-reports about two seconds later.""",
+reports about two seconds later."""),
         answer=Receipt,
-        answer_text="Certifiée · Certified",
+        answer_text=Text("Certified"),
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
         headers=(STRICT,),
@@ -56,13 +54,10 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="certification",
         right="certify",
-        summary="Certifier un avoir · Certify a credit note",
-        text="""Un avoir (FA) ou un avoir à l'exportation (EA), avec sa nature et la référence de la facture d'origine. Le serveur de
-l'administration le vérifie : la réponse peut prendre une minute.
-
-A credit note (FA) or export credit note (EA), with its nature and the reference of its original. The tax server checks
+        summary=Text("Certify a credit note"),
+        text=Text("""A credit note (FA) or export credit note (EA), with its nature and the reference of its original. The tax server checks
 it, so the answer may take a minute. Credits of one original never exceed it in sum. In reports, credit notes count in
-`certs_count` and stand in `by_type` with positive totals; the other totals are net of them.""",
+`certs_count` and stand in `by_type` with positive totals; the other totals are net of them."""),
         answer=Receipt,
         answer_text="Certifié · Certified",
         body=CreditNoteBody,

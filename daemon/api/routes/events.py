@@ -71,19 +71,15 @@ _DATA: Final = {
         tag="events",
         right="report",
         lasting=True,
-        summary="Événements en direct · Live events",
-        text="""Un flux `text/event-stream` : `cert.issued` (data : le reçu), `closure.created` (data : le rapport Z), `mcf.connected`,
-`mcf.disconnected`, `mcf.slow`, `mcf.attention`, `taxserver.alert` et `printer.failed`. Après une coupure, `Last-Event-ID` reprend où l'on s'était arrêté ; les
-événements sont gardés une semaine.
-
-Server-sent events: `cert.issued` (its data is the receipt), `closure.created` (the Z report), `mcf.connected`,
+        summary=Text("Live events"),
+        text=Text("""Server-sent events: `cert.issued` (its data is the receipt), `closure.created` (the Z report), `mcf.connected`,
 `mcf.disconnected`, `mcf.slow` (a certification takes longer than usual; it is waited for), `mcf.attention`, `taxserver.alert` (once a day while the tax server has not been reached for more than 7 days)
 and `printer.failed` (a Z was not printed).
 Without `Last-Event-ID` the stream begins now; with it, after that event: nothing is missed within a week. Where it cannot go on there, since
 the event is older than a week (`reason` `expired`) or the ledger was put back from a backup (`restored`), a `reset` comes first: read the journal. A comment comes every
-10 seconds. A key may have 8 streams open; a client that does not read is cut, and so is one whose key is revoked.""",
+10 seconds. A key may have 8 streams open; a client that does not read is cut, and so is one whose key is revoked."""),
         answer=None,
-        answer_text="Un flux · A stream",
+        answer_text=Text("A stream"),
         media=(Media("text/event-stream", {"type": "string", "x-event-data": _DATA}),),
         mentions=(Receipt, ZReport, MachineEvent),
         headers=(

@@ -16,6 +16,7 @@ from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
+from daemon.language import Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -28,7 +29,7 @@ FAILED = "failed (the reason is told to who asks with a key)"
     "/health/live",
     doc=Doc(
         tag="health",
-        summary="Le service tourne · The service runs",
+        summary=Text("The service runs"),
         text="""200 tant que le service répond. 200 as long as the service answers.""",
         answer=Live,
         open=True,
@@ -42,14 +43,11 @@ async def live(request: ApiRequest) -> Answer:
     "/health/ready",
     doc=Doc(
         tag="health",
-        summary="Les machines répondent · The machines answer",
-        text="""200 quand chaque machine configurée répond et peut certifier, sinon 503 avec le même corps, qui dit laquelle ne le peut pas.
-Un retard vers le siège ne change pas le statut.
-
-200 when each configured machine answers and may certify, otherwise 503 with the same body, which says which does not.
-Trouble upstream does not change the status.""",
+        summary=Text("The machines answer"),
+        text=Text("""200 when each configured machine answers and may certify, otherwise 503 with the same body, which says which does not.
+Trouble upstream does not change the status."""),
         answer=Ready,
-        also={503: (Ready, "Une machine ne répond pas · A machine does not answer")},
+        also={503: (Ready, Text("A machine does not answer"))},
         open=True,
     ),
 )

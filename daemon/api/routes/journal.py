@@ -48,16 +48,12 @@ _ACCEPTED: Final = {
     doc=Doc(
         tag="journal",
         right="look",
-        summary="Le journal électronique · The electronic journal",
-        text="""Les tentatives terminées d'un intervalle, la plus récente d'abord, page par page (`cursor` = `next` de la page précédente) ;
-avec `invoiceNumber` et sans intervalle, dans tout le journal. `format=csv` ou `jsonl` (ou `Accept`) : tout l'intervalle en un
-fichier, du plus ancien au plus récent, avec les mouvements de caisse à leur place (sauf avec `invoiceNumber` ou `state`).
-
-What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
+        summary=Text("The electronic journal"),
+        text=Text("""What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
 whole journal. `state=begun` and `disputed` are attempts that have not ended. `format=csv` or `jsonl` (or `Accept`): the whole
 range as one file, oldest first, each line of JSONL a whole record, with the cash that was moved in its place (not with
 `invoiceNumber` or `state`). A seller's key sees the open period, and no files. A key may have 2 such files open at once. In CSV, a cell
-that a spreadsheet would take for a formula begins with an apostrophe.""",
+that a spreadsheet would take for a formula begins with an apostrophe."""),
         answer=JournalPage,
         media=(
             Media("text/csv", {"type": "string"}),
@@ -66,19 +62,19 @@ that a spreadsheet would take for a formula begins with an apostrophe.""",
         mentions=(JournalRecord, JournalCash),
         query=(
             *RANGE,
-            Parameter("invoiceNumber", {"type": "string"}, "Ce numéro seulement · Only this number"),
-            Parameter("state", {"type": "string", "enum": list(STATES)}, "Cet état seulement · Only this state"),
+            Parameter("invoiceNumber", {"type": "string"}, Text("Only this number")),
+            Parameter("state", {"type": "string", "enum": list(STATES)}, Text("Only this state")),
             Parameter(
                 "limit",
                 {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-                "Par page · Of one page",
+                Text("Of one page"),
             ),
             Parameter("cursor", {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"}, "`next` de la page précédente"),
-            Parameter("format", {"type": "string", "enum": ["json", *FORMATS]}, "Avant `Accept` · Before `Accept`"),
+            Parameter("format", {"type": "string", "enum": ["json", *FORMATS]}, Text("Before `Accept`")),
             Parameter(
                 "dialect",
                 {"type": "string", "enum": [EXCEL_FR]},
-                "CSV pour un tableur français : `;`, titres et dates en français · CSV for a French spreadsheet",
+                Text("CSV for a French spreadsheet"),
             ),
         ),
         problems=(InvalidRequest, TooManyRequests),
@@ -115,10 +111,10 @@ async def certifications(request: ApiRequest) -> Reply:
     doc=Doc(
         tag="journal",
         right="look",
-        summary="Une certification · One certification",
-        text="""Le reçu tel qu'il a été donné, la requête, et la clôture Z dont elle fait partie (`zNumber`, nul tant que la période est ouverte).
-
-The receipt as it was given, the request, and the Z closure that it is in (`zNumber`, null while the period is open).""",
+        summary=Text("One certification"),
+        text=Text(
+            "The receipt as it was given, the request, and the Z closure that it is in (`zNumber`, null while the period is open)."
+        ),
         answer=JournalRecord,
         path=(CODE,),
     ),

@@ -12,6 +12,7 @@ from daemon.api.request.body import read_empty
 from daemon.api.request.call import call_of
 from daemon.core.errors import StorageFull
 from daemon.core.report.machine_info import MachineInfo
+from daemon.language import Text
 from daemon.usecases.reports import inspect
 from daemon.usecases.reports.inspect import CancelAnswer
 
@@ -21,12 +22,9 @@ from daemon.usecases.reports.inspect import CancelAnswer
     doc=Doc(
         tag="machine",
         right="look",
-        summary="État de la machine · State of the machine",
-        text="""Lu en direct : compteurs, taux, commerce, lien avec le serveur de l'administration. `taxServer.alert` est vrai après 7 jours
-sans contact : la loi veut que l'utilisateur en soit averti chaque jour.
-
-Read live (at most once a second): counters, rates, merchant, link to the tax server. `taxServer.alert` is true after 7 days
-without contact: the law wants the user told, daily.""",
+        summary=Text("State of the machine"),
+        text=Text("""Read live (at most once a second): counters, rates, merchant, link to the tax server. `taxServer.alert` is true after 7 days
+without contact: the law wants the user told, daily."""),
         answer=MachineInfo,
         problems=AT_THE_MACHINE,
     ),
@@ -41,10 +39,10 @@ async def machine_info(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="machine",
         right="close",
-        summary="Annuler la facture restée ouverte · Cancel an invoice left open",
-        text="""Annule sur la machine une facture qu'un autre logiciel a laissée ouverte ; jamais celle que mcfd est en train de certifier.
-
-Cancels an invoice that other software left open on the machine; never one that mcfd itself is certifying.""",
+        summary=Text("Cancel an invoice left open"),
+        text=Text(
+            "Cancels an invoice that other software left open on the machine; never one that mcfd itself is certifying."
+        ),
         answer=CancelAnswer,
         body=EmptyBody,
         body_required=False,

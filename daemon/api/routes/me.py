@@ -9,6 +9,7 @@ from daemon.api.document.describe import Doc
 from daemon.api.document.shapes import Me
 from daemon.api.http.answers import Answer, encoded
 from daemon.core.clock import millis_text
+from daemon.language import Text
 
 
 @get(
@@ -16,10 +17,8 @@ from daemon.core.clock import millis_text
     doc=Doc(
         tag="key",
         right="look",
-        summary="La clé · The key",
-        text="""À quoi sert cette clé, et si sa machine répond.
-
-What this key is for, and whether its machine answers.""",
+        summary=Text("The key"),
+        text=Text("What this key is for, and whether its machine answers."),
         answer=Me,
     ),
 )

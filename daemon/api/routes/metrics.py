@@ -18,6 +18,7 @@ from daemon.api.http.answers import Answer
 from daemon.api.refusals import TooManyRequests, Unauthenticated
 from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
+from daemon.language import Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -25,11 +26,9 @@ from daemon.usecases.worker.machine_worker import MachineWorker
     "/metrics",
     doc=Doc(
         tag="health",
-        summary="Mesures pour Prometheus · Metrics for Prometheus",
-        text="""Sans clé depuis la boîte elle-même ; d'ailleurs, avec une clé, les mesures de son NIM. Noms et alertes : `config/prometheus-alerts.yml`.
-
-Without a key from the box itself; from elsewhere with a key, which shows the figures of its own NIM and mode, and those of the box.
-Names and alerts: `config/prometheus-alerts.yml`.""",
+        summary=Text("Metrics for Prometheus"),
+        text=Text("""Without a key from the box itself; from elsewhere with a key, which shows the figures of its own NIM and mode, and those of the box.
+Names and alerts: `config/prometheus-alerts.yml`."""),
         answer=None,
         media=(Media("text/plain", {"type": "string"}),),
         problems=(Unauthenticated, TooManyRequests),

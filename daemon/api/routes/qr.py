@@ -11,6 +11,7 @@ from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import CODE, Doc, Media
 from daemon.api.http.answers import Answer, Header
 from daemon.core.report.receipt import receipt
+from daemon.language import Text
 from daemon.paper.qr import draw_qr
 from daemon.usecases.reports import journal
 
@@ -25,7 +26,7 @@ The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket. {}"""
     doc=Doc(
         tag="journal",
         right="look",
-        summary="QR en SVG · QR code as SVG",
+        summary=Text("QR code as SVG"),
         text=_TEXT.format("En millimètres.", "Measured in millimetres."),
         answer=None,
         media=(Media("image/svg+xml", {"type": "string"}),),
@@ -41,7 +42,7 @@ async def qr_svg(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="journal",
         right="look",
-        summary="QR en PNG · QR code as PNG",
+        summary=Text("QR code as PNG"),
         text=_TEXT.format(
             "270 points, 203 dpi : 6 points d'imprimante par module.", "6 printer dots (203 dpi) a module."
         ),

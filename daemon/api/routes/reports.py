@@ -13,6 +13,7 @@ from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, StorageFull, ZNumberUnknown
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
+from daemon.language import Text
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
 
@@ -24,13 +25,10 @@ MAX_Z_NUMBER = 999_999_999
     doc=Doc(
         tag="reports",
         right="report",
-        summary="Rapport X · X report",
-        text="""La période ouverte, sans rien clôturer ; aussi souvent que l'on veut. Avec `from` ou `to` : un X périodique sur les
-certifications de cet intervalle.
-
-The open period; it closes nothing and may be asked for at will. With `from` or `to`: a periodic X over the
+        summary=Text("X report"),
+        text=Text("""The open period; it closes nothing and may be asked for at will. With `from` or `to`: a periodic X over the
 certifications of that range. A certification enters about two seconds after its answer. Totals are net of credit notes;
-`by_type` and `by_type_and_group` are positive.""",
+`by_type` and `by_type_and_group` are positive."""),
         answer=XReport,
         query=RANGE,
         problems=(InvalidRequest,),
@@ -51,12 +49,9 @@ async def x_report(request: ApiRequest) -> Answer:
         tag="reports",
         right="close",
         summary="Clôture Z · Z closure",
-        text="""Clôt la période : numéro de Z, totaux figés, compteurs de la machine lus en direct. Chaque appel clôt une nouvelle
-période, sauf répétition avec le même `Idempotency-Key`.
-
-Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
+        text=Text("""Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
 repeat with the same `Idempotency-Key`, which gets the same Z. A period without certifications may be closed too. Totals are
-net of credit notes; `by_type` and `by_type_and_group` are positive.""",
+net of credit notes; `by_type` and `by_type_and_group` are positive."""),
         answer=ZReport,
         status=201,
         answer_text="Clôturée · Closed",
@@ -78,11 +73,9 @@ async def z_report(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="reports",
         right="report",
-        summary="Rapport A · A report",
-        text="""Les certifications d'un intervalle et les clôtures Z qui y tombent ; par défaut les 31 derniers jours.
-
-The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
-days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
+        summary=Text("A report"),
+        text=Text("""The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
+days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive."""),
         answer=AReport,
         query=RANGE,
         problems=(InvalidRequest,),
@@ -99,11 +92,9 @@ async def a_report(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="reports",
         right="report",
-        summary="Historique des Z · History of Z closures",
-        text="""Les clôtures Z d'un intervalle, la plus ancienne d'abord, telles qu'elles sont conservées.
-
-The Z closures created in a range, oldest first, as they are stored; by default the last 31 days. To read on, ask again with
-`after` = the last `z_number` received.""",
+        summary=Text("History of Z closures"),
+        text=Text("""The Z closures created in a range, oldest first, as they are stored; by default the last 31 days. To read on, ask again with
+`after` = the last `z_number` received."""),
         answer=History,
         query=(
             *RANGE,
@@ -132,10 +123,8 @@ async def history(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="reports",
         right="report",
-        summary="Une clôture Z · One Z closure",
-        text="""Une clôture conservée, en entier, telle qu'elle a été donnée : par son numéro ou par son `report_id`.
-
-A stored closure in full, as it was answered: by its number or by its `report_id`.""",
+        summary=Text("One Z closure"),
+        text=Text("A stored closure in full, as it was answered: by its number or by its `report_id`."),
         answer=ZReport,
         path=(Z_NUMBER,),
     ),

@@ -51,19 +51,19 @@ ALONE: Final[Header] = (
 )
 
 STYLE: Final = (
-    Parameter("lang", {"type": "string", "enum": list(LANGUAGES)}, "Langue ; défaut : `server.language` · Language"),
+    Parameter("lang", {"type": "string", "enum": list(LANGUAGES)}, Text("Language")),
     Parameter(
         "copy",
         {"type": "string", "enum": list(COPIES), "default": COPIES[0]},
-        "`duplicate` : DUPLICATA au-dessus · says that it is a copy",
+        Text("says that it is a copy"),
     ),
 )
 SHAPE: Final = (
-    Parameter("format", {"type": "string", "enum": list(MEDIA), "default": "text"}, "Avant `Accept` · Before `Accept`"),
+    Parameter("format", {"type": "string", "enum": list(MEDIA), "default": "text"}, Text("Before `Accept`")),
     Parameter(
         "width",
         {"type": "integer", "enum": list(WIDTHS)},
-        "Colonnes ; défaut : celles de `[printer]`, sinon 48 · Columns: 32 on 58 mm paper, 42 or 48 on 80 mm",
+        Text("Columns: 32 on 58 mm paper, 42 or 48 on 80 mm"),
     ),
     *STYLE,
 )
@@ -76,10 +76,8 @@ _MEDIA: Final = (
 TEXT: Final = """En texte, en HTML ou en octets ESC/POS pour une imprimante de tickets, avec ce que la loi veut y voir. {}
 
 As text, as HTML or as ESC/POS bytes for a receipt printer, with what the law wants on it. {}"""
-PRINT_TEXT: Final = """La même pièce, sur l'imprimante de la section `[printer]`. La réponse est donnée quand l'imprimante l'a prise.
-
-The same document, on the printer of `[printer]`. The answer is given once the printer has taken it. 503 `PRINTER_UNAVAILABLE` says why
-it did not: gone, out of paper, cover open, too slow."""
+PRINT_TEXT: Final = Text("""The same document, on the printer of `[printer]`. The answer is given once the printer has taken it. 503 `PRINTER_UNAVAILABLE` says why
+it did not: gone, out of paper, cover open, too slow.""")
 
 
 class Wanted(msgspec.Struct, frozen=True):
