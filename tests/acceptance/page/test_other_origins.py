@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
-from support.browser import PATIENCE_MS
+from playwright.sync_api import Browser, Page, expect
+from support.browser import PATIENCE_MS, create_users, session_of
 from support.shop import NIM, Shop, invoice
 
 FETCH = """async ([url, init]) => {
@@ -22,6 +22,11 @@ FETCH = """async ([url, init]) => {
   } catch (error) {
     return { refused: error.name };
   }
+}"""
+FORM = """url => {
+  const form = document.body.appendChild(document.createElement("form"));
+  [form.method, form.action] = ["post", url];
+  form.submit();
 }"""
 REFUSED = {"refused": "TypeError"}
 """All that a browser tells a page of an answer that is not for it."""
@@ -89,6 +94,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory, origins: tuple[str, str]) -> 
         yield shop.start()
 
 
+@pytest.fixture(scope="module")
+def session(shop: Shop) -> dict[str, str]:
+    """Of a manager who is logged in."""
+    create_users(shop, ["manager"])
+    return session_of(shop, "manager")
+
+
 def test_a_page_of_a_named_origin_certifies(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
     """It reads the receipt and the headers beside it; sent again it is a replay, and an error can be read as well."""
     certify = f"http://127.0.0.1:{shop.port}/v1/mcf/{NIM}/certify"
@@ -122,3 +134,24 @@ def test_the_shops_page_is_for_no_other_page(browser: Browser, shop: Shop, origi
     answers = [shop.http.get(path, headers={"Origin": origins[0]}) for path in ("/", "/ui/", "/ui/login", "/metrics")]
     assert [name for answer in answers for name in answer.headers if name.startswith("access-control-")] == []
     assert answers[2].status_code == 200
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["named", "stranger"])
+def test_another_site_cannot_make_the_browser_close_a_period(
+    browser: Browser, shop: Shop, origins: tuple[str, str], session: dict[str, str], known: bool
+) -> None:
+    """Neither by a form nor by a request in the background, though the person is logged in and the site, on the same host, gets the cookie
+    sent; an origin that the configuration names may call the API, and no more of the page than any other."""
+    base = f"http://127.0.0.1:{shop.port}"
+    with opened(browser, origins[0] if known else origins[1]) as page:
+        page.context.add_cookies([{"name": name, "value": value, "url": base} for name, value in session.items()])
+        page.evaluate(
+            "url => fetch(url, {method: 'POST', mode: 'no-cors', credentials: 'include', body: new URLSearchParams({key: 'x'})})",
+            f"{base}/ui/z",
+        )
+        page.evaluate(FORM, f"{base}/ui/z")
+        page.wait_for_url("**/ui/z")
+        expect(page.get_by_role("alert")).to_contain_text("another site")
+        page.goto(f"{base}/ui/z")
+        expect(page.get_by_test_id("confirm-z")).to_be_visible()
+    assert shop.get("reports").json()["count"] == 0

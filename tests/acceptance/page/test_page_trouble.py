@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import ALL_VIEWS, Person, View, create_users, session_of
+from support.browser import ALL_VIEWS, Person, View, create_users, session_of, usable
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, wait_for
 
@@ -61,6 +61,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     tech.page.get_by_role("link", name=view.say("To decide")).click()
     expect(tech.page.locator("main")).to_contain_text("TC 0, FVC 0, FRC 0")
     expect(tech.page.locator(".problem")).to_contain_text(view.say(WENT_DOWN))
+    usable(tech.page)
     tech.page.locator("[value=adopt]").check()
     tech.press("Decide")
     assert "done=" not in tech.page.url  # the browser itself asks for the reason
@@ -82,6 +83,7 @@ def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browse
         tech = Person(browser, off, session=session_of(off, "technician"))
         tech.go("/ui/box").get_by_role("link", name="L'examiner de près").click()
         expect(tech.page.get_by_test_id("probe-row").first).to_contain_text("confirmé", timeout=60_000)
+        usable(tech.page)
         assert tech.complaints == []
         tech.context.close()
 
