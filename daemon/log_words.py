@@ -20,6 +20,8 @@ EVENTS: Final = {
     "reload.needs_restart": Text("some of the new configuration counts after a restart only"),
     "request": Text("request"),
     "request.failed": Text("mcfd failed at a request"),
+    "restore.done": Text("a copy was put back in the ledger's place"),
+    "restore.failed": Text("a copy could not be put back; the ledger is what it was"),
     "page.failed": Text("mcfd failed at a screen of the page"),
     "page.command_failed": Text("a command of the page failed"),
     "login.failed": Text("somebody gave a wrong name or password"),

@@ -29,8 +29,18 @@ def _tell(state: str) -> None:
         return
 
 
+def is_heard() -> bool:
+    """Whether a manager started this process and listens."""
+    return bool(os.environ.get("NOTIFY_SOCKET"))
+
+
 def ready() -> None:
     _tell("READY=1")
+
+
+def still_starting(seconds: float) -> None:
+    """The start may take that long from now, whatever the unit allows; to be said again before it is over."""
+    _tell(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
 
 
 def reloading() -> None:

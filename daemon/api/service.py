@@ -17,7 +17,7 @@ from daemon.api.http.middleware import OuterMiddleware
 from daemon.api.page import certificate, entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.first_start import FirstStart
-from daemon.api.page.screens import attention, box, closures, files, first_start, invoices, log, today, welcome
+from daemon.api.page.screens import attention, box, closures, files, first_start, invoices, log, restore, today, welcome
 from daemon.api.page.screens import cash as cash_screen
 from daemon.api.routes import (
     articles,
@@ -62,6 +62,7 @@ PAGE_ROUTES = (
     *box.HANDLERS,
     *welcome.HANDLERS,
     *log.HANDLERS,
+    *restore.HANDLERS,
     *files.HANDLERS,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 from collections.abc import Coroutine
@@ -26,6 +27,8 @@ from daemon.api.paper import Paper
 from daemon.api.service import create_api
 from daemon.app.outward.replication import Replication, replicating
 from daemon.app.outward.webhooks import posting
+from daemon.app.page.commands import MCFD
+from daemon.app.page.restoring import carry_out_order, is_ordered
 from daemon.app.page.wiring import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
@@ -60,13 +63,19 @@ GC_THRESHOLD = 20_000
 def serve(settings: Settings) -> int:
     """Runs until SIGTERM or SIGINT; the exit code. What stops the start is one line in the log."""
     try:
-        return uvloop.run(_serve(settings))
+        carry_out_order(settings)
+        code = uvloop.run(_serve(settings))
     except (BadOptions, BadCertificate, AuthorityError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE
     except (StorageError, OSError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE
+    if is_ordered(settings) and not notify.is_heard():
+        # A process of its own for the other ledger. systemd starts one by itself (Restart=always).
+        file = ("--config", str(settings.file)) if settings.file else ()
+        os.execv(MCFD[0], [*MCFD, "run", *file])  # noqa: S606  itself
+    return code
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ async def _serve(settings: Settings) -> int:
         history = LineHistory(runtime)
         deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
         stack.push_async_callback(write_uses, deps, runtime.store)
-        page = page_of(runtime, certificate, replication, webhooks)
+        page = page_of(runtime, certificate, replication, webhooks, signals.stop)
         stack.push_async_callback(page.jobs.close)
         app = create_api(deps, page)
         server = HttpServer(app, _server_config(settings, certificate, deps))

@@ -122,6 +122,10 @@ async def _no_copy(by: Actor, tell: Tell) -> str:  # noqa: ARG001  the shape of 
     return ""
 
 
+async def _no_restore(copy: str, by: Actor) -> None:
+    """A page without a box."""
+
+
 async def _not_verified(tell: Tell) -> Verified:  # noqa: ARG001  as above
     return Verified(ok=False, problems=(), records=0, closures=0)
 
@@ -144,7 +148,8 @@ class PageDeps:
     through the ledger (all three in processes of their own, so that no till waits for them); `export` writes the journal of a year, from
     and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
     what receivers refused once more and says how many; it is what writes that into the audit log. `log_lines` are the
-    newest events since the start, newest first; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it."""
+    newest events since the start, newest first; `restore` has a copy put back by the next
+    start, which comes at once; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it."""
 
     keys: Keys
     people: People
@@ -158,6 +163,7 @@ class PageDeps:
     verify: Callable[[Tell], Awaitable[Verified]] = _not_verified
     backups: Callable[[], Sequence[Copy]] = tuple
     read_backup: Callable[[str], Any] = field(default=lambda _: None)
+    restore: Callable[[str, Actor], Awaitable[None]] = _no_restore
     export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file
     exports: Callable[[], Sequence[Copy]] = tuple
     read_export: Callable[[str], Any] = field(default=lambda _: None)

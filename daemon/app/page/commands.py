@@ -20,7 +20,7 @@ from daemon.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-_MCFD = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
+MCFD = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
 """The command of this very program, whatever it is called where it is installed."""
 DOCTOR_SECONDS = 30.0
 FRESH_SECONDS = 5.0
@@ -89,7 +89,7 @@ async def _command(
     """What it wrote to stdout. However this ends, the process is gone."""
     file = ("--config", str(settings.file)) if settings.file else ()
     process = await asyncio.create_subprocess_exec(
-        *(*_MCFD, *arguments, *file),
+        *(*MCFD, *arguments, *file),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

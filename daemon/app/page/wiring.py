@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,6 +11,7 @@ from daemon.api.page.deps import LogLine, PageDeps
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.page import commands, files, probing
+from daemon.app.page.restoring import order_restore
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.certificate import Certificate
 from daemon.core.audit import Actor
@@ -18,7 +20,10 @@ from daemon.language import Language
 from daemon.settings import Settings
 
 
-def page_of(runtime: Runtime, certificate: Certificate, replication: Replication, webhooks: Webhooks) -> PageDeps:
+def page_of(
+    runtime: Runtime, certificate: Certificate, replication: Replication, webhooks: Webhooks, stop: asyncio.Event
+) -> PageDeps:
+    """`stop` ends the daemon, as a signal does."""
     store, settings = runtime.store, runtime.settings
     home = settings.storage.path.parent
     copies, made = home / "backups", home / "exports"
@@ -34,6 +39,7 @@ def page_of(runtime: Runtime, certificate: Certificate, replication: Replication
         verify=partial(commands.verify, settings),
         backups=partial(files.backups, copies),
         read_backup=partial(files.read, copies),
+        restore=partial(_restore, settings, stop),
         export=partial(files.export, settings, made),
         exports=partial(files.exports, made),
         read_export=partial(files.read, made),
@@ -43,6 +49,11 @@ def page_of(runtime: Runtime, certificate: Certificate, replication: Replication
         probe=partial(probing.probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),
     )
+
+
+async def _restore(settings: Settings, stop: asyncio.Event, copy: str, by: Actor) -> None:
+    await asyncio.to_thread(order_restore, settings, copy, by)
+    stop.set()
 
 
 async def _send_again(replication: Replication, webhooks: Webhooks, *, at: int, by: Actor) -> int:

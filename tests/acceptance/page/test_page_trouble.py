@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import ALL_VIEWS, Person, View, create_users, session_of, usable
+from support.browser import ALL_VIEWS, FRENCH_PHONE, Person, View, create_users, session_of, usable
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 
 People = Callable[..., Person]
 T = TypeVar("T")
@@ -115,3 +115,32 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     assert apart(headquarters.events())[-1]["subject"] == str(number)
     assert audited(shop, "outbox.replayed") == [("user:technician", "upstream")]
     expect(tech.go("/ui/box").get_by_role("button", name="Renvoyer ce qui a été refusé")).to_have_count(0)
+
+
+def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:
+    """What was certified since is said first, and nothing happens without a yes; then the daemon starts again with the copy, which says who
+    put it there, keeps the other beside it, and asks for a decision, as the machine has gone on."""
+    view = FRENCH_PHONE
+    with Shop(tmp_path) as shop:
+        shop.start()
+        create_users(shop, ["technician"])
+        assert shop.certify(invoice("R-1")).status_code == 200
+        tech = Person(browser, shop, view, session_of(shop, "technician"))
+        shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
+        assert shop.certify(invoice("R-2")).status_code == 200
+        shop.x_with(2)
+        tech.go("/ui/box")
+        tech.page.get_by_text(view.say("Put back …")).click()
+        expect(tech.page.locator("main")).to_contain_text(f"{NIM}\N{NO-BREAK SPACE}: 1 certification")
+        usable(tech.page)
+        tech.press("Put it back now")
+        expect(tech.page.locator("h1")).to_have_text(view.say("Put a copy back"))  # the browser itself asks for the yes
+        tech.page.locator("[name=sure]").check()
+        tech.press("Put it back now")
+        tech.page.wait_for_url("**/ui/box", timeout=60_000)
+        expect(tech.page.locator("h1")).to_have_text(view.say("Box"))
+        tech.context.close()
+        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        assert audited(shop, "ledger.restored") == [("user:technician", str(shop.ledger))]
+        assert len(list(shop.ledger.parent.glob("*.replaced-*[0-9Z]"))) == 1
+        assert not (shop.ledger.parent / "restore.json").exists()

@@ -13,8 +13,13 @@ window.addEventListener("pageshow", (event) => {
 const door = document.querySelector("a[data-opens]");
 if (door) {
   const health = new URL("/health/live", door.href);
+  // Where the old daemon still answers, it has to be gone first; a restart that was too quick to be seen is believed after a while.
+  let old = "firstGone" in door.dataset ? 20 : 0;
   const look = () => fetch(health, { mode: "no-cors", cache: "no-store" })
     .then((answer) => answer.ok || answer.type === "opaque", () => false)
-    .then((there) => (there ? location.assign(door.href) : setTimeout(look, 700)));
+    .then((there) => {
+      if (there && old > 0) old -= 1; else old = 0;
+      return there && !old ? location.assign(door.href) : setTimeout(look, 300);
+    });
   setTimeout(look, 700);
 }

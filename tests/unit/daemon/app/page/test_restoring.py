@@ -1,0 +1,94 @@
+"""A copy that the next start is to put back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import opened
+
+from daemon.app.page.restoring import ORDER, carry_out_order, is_ordered, order_restore
+from daemon.core.audit import Actor
+from daemon.core.errors import NotFound
+from daemon.settings import Settings, load
+from daemon.store.maintenance.backup import backup
+
+COPY = "mcfd-20260101T000000Z.sqlite3"
+WHO = Actor("user:issa", "192.168.1.7")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Of a box with a ledger and one copy of it."""
+    file = tmp_path / "mcfd.toml"
+    file.write_text(
+        f'[storage]\npath = "{tmp_path}/l.sqlite3"\n[[machine]]\nnim = "EL02000015-1"\nport = "/dev/null"\n'
+        'isf = "1"\noperator_id = "1"\noperator_name = "Caisse 1"\n'
+    )
+    settings = load(file, {})
+    (tmp_path / "backups").mkdir()
+    asyncio.run(_note(settings, "authority.created"))
+    backup(settings.storage.path, tmp_path / "backups" / COPY, at=1)
+    asyncio.run(_note(settings, "configuration.changed"))
+    return settings
+
+
+async def _note(settings: Settings, action: str) -> None:
+    async with opened(settings.storage.path) as store:
+        await store.audit.note(action, "box", at=1, by=WHO)
+
+
+def deeds(settings: Settings) -> list[str]:
+    """Newest first."""
+
+    async def read() -> list[str]:
+        async with opened(settings.storage.path) as store:
+            return [entry.action for entry in await store.audit.newest()]
+
+    return asyncio.run(read())
+
+
+def test_what_was_ordered_is_carried_out_once(settings: Settings) -> None:
+    """The copy is the ledger, with a word on who put it back; the next start finds no order. Without one, nothing is touched."""
+    carry_out_order(settings)
+    assert deeds(settings) == ["configuration.changed", "authority.created"]
+    order_restore(settings, COPY, WHO)
+    assert is_ordered(settings)
+    carry_out_order(settings)
+    assert not is_ordered(settings)
+    assert deeds(settings) == ["ledger.restored", "authority.created"]
+    carry_out_order(settings)
+    assert deeds(settings) == ["ledger.restored", "authority.created"]
+
+
+def test_a_power_cut_in_between_puts_the_same_copy_back_again(settings: Settings) -> None:
+    """The order is gone last: what was done already is done over, with the same outcome."""
+    order_restore(settings, COPY, WHO)
+    order = (settings.storage.path.parent / ORDER).read_bytes()
+    carry_out_order(settings)
+    (settings.storage.path.parent / ORDER).write_bytes(order)
+    carry_out_order(settings)
+    assert deeds(settings) == ["ledger.restored", "authority.created"]
+
+
+@pytest.mark.parametrize("spoilt", ["copy", "order", "gone"])
+def test_what_cannot_be_put_back_leaves_the_ledger(settings: Settings, spoilt: str) -> None:
+    """A copy that is damaged or gone, or an order that cannot be read: the ledger stays, and the next start is not held up by it again."""
+    order_restore(settings, COPY, WHO)
+    home = settings.storage.path.parent
+    if spoilt == "gone":
+        (home / "backups" / COPY).unlink()
+    else:
+        (home / (ORDER if spoilt == "order" else f"backups/{COPY}")).write_bytes(b"{spoilt")
+    carry_out_order(settings)
+    assert not is_ordered(settings)
+    assert deeds(settings) == ["configuration.changed", "authority.created"]
+
+
+@pytest.mark.parametrize("name", ["nothing.sqlite3", f"../backups/{COPY}", "../l.sqlite3", ""])
+def test_only_a_copy_of_the_box_can_be_ordered(settings: Settings, name: str) -> None:
+    """By the name it is listed under, and no path."""
+    with pytest.raises(NotFound):
+        order_restore(settings, name, WHO)
+    assert not is_ordered(settings)
