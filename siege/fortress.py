@@ -74,7 +74,8 @@ def standing(
     try:
         machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)
         server: dict[str, Any] = {"tls": "internal"} if tls else {}
-        environ = {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
+        environ = dict(re.findall(r"^Environment=(\w+)=(.*)", UNIT.read_text(), re.MULTILINE))
+        environ |= {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
         with Shop(folder, machines=(machine,), config={"server": server}, environ=environ) as shop:
             if tls:
                 _make_authority(shop)

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from itertools import cycle
 
-from siege.target import BODY_TYPE, Target, connected, source, swarm
+from siege.target import BODY_TYPE, MEGABIT, Pace, Target, connected, source, swarm
 
 HELLO = b"\x16\x03\x01\x02\x00\x01"
 """How a TLS handshake begins, and no more of it."""
@@ -45,10 +45,21 @@ async def slow_bodies(target: Target) -> None:
 
 
 async def large_logins(target: Target) -> None:
-    """A megabyte each to where people log in, who have no key yet, and never the last byte of it."""
-    form = b"Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
-    head = target.head("POST", "/ui/login", form, b"Content-Length: 1040000\r\n") + b"\r\n"
-    await _drop_by_drop(target, head + b"name=a&password=" + b"%41" * 346_000, b"a", connections=250)
+    """A megabyte each to where people log in, who have no key yet, 100 Mbit/s together, and never the last byte of it."""
+    pace, form = (
+        Pace(100 * MEGABIT),
+        b"Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n",
+    )
+    head = target.head("POST", "/ui/login", form, b"Content-Length: 1040000\r\n") + b"\r\nname=a&password="
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 8)) as (reader, writer):
+            writer.write(head)
+            for piece in [b"%41" * 20_000] * 17:
+                await pace.send(writer, piece)
+            await reader.read()
+
+    await swarm(90, one)
 
 
 async def _drop_by_drop(target: Target, head: bytes, drop: bytes, *, connections: int) -> None:

@@ -22,6 +22,8 @@ from daemon.api.http.cross_origin import CrossOrigin
 BACKLOG = 512
 TLS_HANDSHAKE_SECONDS = 10.0
 TLS_SHUTDOWN_SECONDS = 5.0
+RECEIVED = 32 * 1024
+"""What the kernel keeps of a connection unread, and so the most that TLS holds of it in one go."""
 RELIEVED = 32
 """Unknown connections that are cut when there is no descriptor left."""
 TICK = 0.1
@@ -118,6 +120,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
             listener = socket.socket(family, kind, protocol)
             listeners.append(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
             if family == socket.AF_INET6:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listener.bind((address[0], listeners[0].getsockname()[1] if listeners[1:] else port, *address[2:]))
