@@ -102,7 +102,7 @@ def _said(language: Language, kind: Kind, facts: Facts) -> str:
 def environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("pagekit")])
     made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
-    made.filters |= {"number": formats.number, "money": formats.money}
+    made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
     made.globals |= {"bars": charts.bars, "site": "mcfd – siège"}
     return made
 
