@@ -20,8 +20,9 @@ from daemon.cli.click_texts import install
 from daemon.cli.failures import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.output import complain
-from daemon.core.errors import McfdError, StorageError
+from daemon.core.errors import InvalidRequest, McfdError, StorageError
 from daemon.language import Text, ambient, tell, tr
+from daemon.language.stored import stored
 
 COMMANDS = {
     "setup": Member(
@@ -135,5 +136,9 @@ def _tell(error: BaseException) -> int:
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         complain(tr("broken off"))
         return INTERRUPTED
-    complain(str(tell(error, ambient())))
+    if isinstance(error, InvalidRequest):
+        faults = (tr("{name}: {found}", name=each.field, found=stored(each.message)) for each in error.errors)
+        complain("; ".join(faults))
+    else:
+        complain(str(tell(error, ambient())))
     return UNAVAILABLE if isinstance(error, StorageError) else FOUND_WRONG

@@ -6,6 +6,9 @@ import gettext
 import os
 from typing import Final
 
+import click
+import click.parser
+
 from daemon.language import DOMAIN, FOLDER, Text, ambient
 
 WORDS: Final = (
@@ -36,6 +39,13 @@ WORDS: Final = (
     Text("{name} {filename!r} is not writable."),
     Text("{value!r} is not a valid {number_type}."),
     Text("{value} is not in the range {range}."),
+    Text("{value!r} is not {choice}."),
+    Text("{value!r} is not one of {choices}."),
+    Text("Got unexpected extra argument ({args})"),
+    Text("Got unexpected extra arguments ({args})"),
+    Text("Option {name!r} requires an argument."),
+    Text("Did you mean {possibility}?"),
+    Text("(Did you mean one of: {possibilities}?)"),
 )
 """As they stand in click 8, so that the catalogue has them; one that click changes is English until it is changed here."""
 
@@ -44,3 +54,9 @@ def install() -> None:
     gettext.bindtextdomain(DOMAIN, FOLDER)
     gettext.textdomain(DOMAIN)
     os.environ["LANGUAGE"] = ambient()
+    for module in (click.core, click.exceptions, click.parser, click.types):
+        vars(module)["ngettext"] = _one_or_many  # gettext's own asks for plural forms, which our catalogue does without
+
+
+def _one_or_many(one: str, many: str, count: int) -> str:
+    return gettext.gettext(one if count == 1 else many)

@@ -11,6 +11,7 @@ from daemon.cli.output import complain, print_json, say
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Delivered, Delivery
 from daemon.language import tr
+from daemon.language.stored import stored
 
 if TYPE_CHECKING:
     from daemon.upstream.kinds import Receiver
@@ -44,5 +45,7 @@ def tell(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> int:
             if isinstance(done, Delivered):
                 say(tr("{name}: {url} has taken the test message", name=name, url=url))
             else:
-                complain(tr("{name}: {url} did not take the test message: {why}", name=name, url=url, why=done.error))
+                complain(
+                    tr("{name}: {url} did not take the test message: {why}", name=name, url=url, why=stored(done.error))
+                )
     return 0 if all(isinstance(done, Delivered) for *_, done in found) else FOUND_WRONG

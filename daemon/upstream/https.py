@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 from daemon.core.delivery import Again, Delivery
+from daemon.language import Text
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 from daemon.upstream.verdict import verdict
@@ -87,9 +88,9 @@ class HttpsReceiver:
             ):
                 await _read(answer, received)
         except TimeoutError:
-            error = f"no answer within {self._timeout:g} s"
+            error = str(Text("no answer within {seconds} s", seconds=f"{self._timeout:g}"))
         except (httpx.HTTPError, OSError) as trouble:
-            error = f"{type(trouble).__name__}: {trouble}"
+            error = str(Text("no connection, or a broken one ({cause})", cause=f"{type(trouble).__name__}: {trouble}"))
         if answer is None:
             return Again(error)
         # The status decides, even where the rest of the answer was slow, endless or cut off.

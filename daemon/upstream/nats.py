@@ -27,6 +27,7 @@ from nats.aio.client import Client
 from nats.js.api import Header, PubAck
 
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
+from daemon.language import Text
 from daemon.upstream.credentials import Credentials, read_credentials
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time
@@ -128,7 +129,8 @@ class NatsReceiver:
         except BadOptions as error:
             return Refused(str(error))
         except (OSError, nats.errors.Error) as error:
-            return Again(f"{type(error).__name__}: {error}")
+            cause = f"{type(error).__name__}: {error}"
+            return Again(str(Text("no connection, or a broken one ({cause})", cause=cause)))
         return Delivered()
 
     async def aclose(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
+from daemon.language import Text
 
 TAKEN: Final = frozenset({*range(200, 300), 409})
 """409: it has that event already."""
@@ -20,8 +21,7 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
     """Of an answer over HTTP. `text` is its beginning, for people; `has_receipt` is whether it proves that it read the event,
     where that is asked for."""
     if status in TAKEN:
-        return (
-            Delivered() if has_receipt else Again(f"answered {status} without a receipt {text}".rstrip(), retry_after)
-        )
-    error = f"answered {status} {text}".rstrip()
+        told = Text("without a receipt answered {answer}", answer=f"{status} {text}".rstrip())
+        return Delivered() if has_receipt else Again(str(told), retry_after)
+    error = str(Text("answered {answer}", answer=f"{status} {text}".rstrip()))
     return Refused(error) if status in PARKED else Again(error, retry_after)

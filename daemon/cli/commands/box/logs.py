@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from datetime import datetime
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -23,10 +23,16 @@ from daemon.language import ambient, tr
 @click.option(
     "-n", "--lines", type=click.IntRange(1, 100_000), default=100, show_default=True, help=tr("Lines at the most.")
 )
-@click.option("--file", type=click.File("r"), default=None, help=tr("Read these lines instead; - is stdin."))
-def command(lines: int, file: IO[str] | None, *, follow: bool) -> None:
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    default=None,
+    help=tr("Read these lines instead; - is stdin."),
+)
+def command(lines: int, file: str | None, *, follow: bool) -> None:
     if file is not None:
-        show(file)
+        with click.open_file(file) as opened:
+            show(opened)
         return
     journalctl = shutil.which("journalctl")
     if journalctl is None:

@@ -14,6 +14,7 @@ from daemon.cli.options import config_option, described, json_option, nim_argume
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
 from daemon.language import tr
+from daemon.language.stored import stored
 from daemon.language.system import reason
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
@@ -172,7 +173,7 @@ def _to_send(settings: Settings, found: Sequence[Backlog]) -> list[Backlog]:
 def _error(backlog: Backlog, settings: Settings) -> str:
     if not backlog.last_error:
         return ""
-    return f"{moment(backlog.last_error_at, settings.reports.zone)} {backlog.last_error}"
+    return f"{moment(backlog.last_error_at, settings.reports.zone)} {tr(stored(backlog.last_error))}"
 
 
 def _shown(backlog: Backlog) -> dict[str, object]:
