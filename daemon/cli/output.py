@@ -13,9 +13,18 @@ import click
 _SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
 
 
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """What others have said (a name at the login, a label, a machine), as a terminal may show it: no escape sequence, no line of its
+    own, no change of direction."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def complain(message: str) -> None:
     """One line on stderr, whatever the message was made of."""
-    click.echo("mcfd: " + _SPACES.sub(" ", message).strip(" "), err=True)
+    click.echo("mcfd: " + visible(_SPACES.sub(" ", message).strip(" ")), err=True)
 
 
 def warn(message: object) -> None:
@@ -60,7 +69,7 @@ def print_json(value: object) -> None:
 
 def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns as wide as they need to be; the last one ends where it ends."""
-    table = [list(heads), *([str(cell) for cell in row] for row in rows)]
+    table = [list(heads), *([visible(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

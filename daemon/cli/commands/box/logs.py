@@ -12,6 +12,7 @@ import click
 from daemon import log_words
 from daemon.cli.failures import Unavailable
 from daemon.cli.options import examples
+from daemon.cli.output import visible
 from daemon.language import ambient, tr
 
 
@@ -47,7 +48,7 @@ def command(lines: int, file: str | None, *, follow: bool) -> None:
 
 def show(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(readable(line.rstrip("\n")))
+        click.echo(visible(readable(line.rstrip("\n"))))
 
 
 def readable(line: str) -> str:

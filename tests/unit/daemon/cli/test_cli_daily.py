@@ -189,3 +189,24 @@ def watched(command, env):
         pass
     os.close(leader)
     return process.wait(timeout=60), shown.decode()
+
+
+SEQUENCES = "\x1b]0;x\x07\x1b[2J\x9b31m\nmcfd: all is well\u202e"
+
+
+def test_a_stranger_writes_nothing_on_the_terminal_of_root(mcfd):
+    """A name at the login, or a line of another program, is shown with its control characters spelt out: no escape sequence, no line of
+    its own, no change of direction."""
+    log = mcfd.folder / "mcfd.log"
+    failed = {"time": "2025-12-03T08:00:00.123Z", "level": "warning", "event": "login.failed", "name": SEQUENCES}
+    log.write_text(json.dumps(failed) + "\n" + SEQUENCES.replace("\n", "") + "\n")
+    shown = mcfd.ok("logs", "--file", str(log))
+    assert shown.count("\n") == 2
+    assert "\\x1b[2J\\x9b31m\\nmcfd: all is well\\u202e" in shown
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown) is None
+
+
+def test_a_label_is_shown_as_what_it_is(mcfd):
+    """Also in tables: whoever may make a key in the page does not write on the terminal of whoever lists them."""
+    mcfd.ok("keys", "create", "--nim", NIM, "--label", "till \x1b[2J")
+    assert "till \\x1b[2J" in mcfd.ok("keys", "list")
