@@ -142,12 +142,12 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer["end"], answer["by"]
 
-    def _cold(self, mistake: Mistake, tests: Sequence[str]) -> tuple[str, str]:
+    def _cold(self, mistake: Mistake | None, tests: Sequence[str]) -> tuple[str, str]:
         with tempfile.TemporaryDirectory(prefix="mcfd-mutate-") as folder:
             listed = Path(folder, "tests")
             listed.write_text("\n".join(tests) + "\n")
             environment = {**_environment(mistake), "TMPDIR": folder}
-            plugins = ["-p", "mutate.spoiled", "-p", "no:cacheprovider"]
+            plugins = [*(("-p", "mutate.spoiled") if mistake else ()), "-p", "no:cacheprovider"]
             command = [sys.executable, "-m", "pytest", "-q", "-x", *plugins, f"@{listed}"]
             process = subprocess.Popen(
                 command,
@@ -164,7 +164,7 @@ class Worker:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 return "late", ""
-        if process.returncode in NO_TEST_RAN and "ImportError" not in said:
+        if process.returncode in NO_TEST_RAN and (mistake is None or self._cold(None, tests)[0] != "passed"):
             raise SystemExit(f"mutate: no test ran\n{said[-3000:]}")
         failed = [line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         return (
