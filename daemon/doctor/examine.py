@@ -14,7 +14,7 @@ from daemon.doctor.configuration import check_secrets
 from daemon.doctor.finding import Finding, fail, ok
 from daemon.doctor.ledger import check_ledger
 from daemon.doctor.line import check_line
-from daemon.doctor.paper import check_isf, check_logo, check_printer
+from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
 from daemon.doctor.service import ask, check_service
 from daemon.language import tr
 from daemon.settings import Settings, SettingsError, check_files, load
@@ -52,6 +52,7 @@ async def _examine(settings: Settings) -> AsyncGenerator[Finding, None]:
         *others,
         check_certificate(settings),
         *check_isf(settings),
+        *check_company(settings),
         *check_logo(settings),
         *await check_printer(settings),
     ):

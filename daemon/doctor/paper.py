@@ -30,6 +30,20 @@ def check_isf(settings: Settings) -> Iterator[Finding]:
             )
 
 
+def check_company(settings: Settings) -> Iterator[Finding]:
+    """What the law wants on an invoice and only the shop knows (SFE 2.0, section 3)."""
+    company = settings.company
+    wanted = {"cadastral": company.cadastral, "regime": company.regime, "tax_office": company.tax_office}
+    if missing := [name for name, value in wanted.items() if not value]:
+        yield warn(
+            "company",
+            tr("invoices are printed without {missing}", missing=", ".join(missing)),
+            tr("set them in [company], if mcfd prints your invoices: mcfd config doc says what each is"),
+        )
+    else:
+        yield ok("company", tr("everything that stands on an invoice is there"))
+
+
 def check_logo(settings: Settings) -> Iterator[Finding]:
     if (path := settings.company.logo) is None:
         return

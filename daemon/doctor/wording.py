@@ -27,6 +27,7 @@ NAMES: Mapping[str, Text] = {
     "certificate": Text("certificate"),
     "backup": Text("backup"),
     "isf": Text("ISF"),
+    "company": Text("company on paper"),
     "logo": Text("logo"),
     "printer": Text("printer"),
 }

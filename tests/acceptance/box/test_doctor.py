@@ -73,6 +73,7 @@ def test_all_is_well(shop: Shop) -> None:
     checks = as_a_process(shop.mcfd("doctor", "--json"))
     assert checks.pop("isf")["state"] == "warn"  # the example's, on a machine in use
     assert checks.pop("backup")["state"] == "warn"  # a key of 1970 and never a stick
+    assert checks.pop("company")["state"] == "warn"  # nobody has said regime, office or plot
     assert {check["state"] for check in checks.values()} == {"ok"}
     assert {"daemon", "machine", "clock", "tax_server", "ledger", "upstream", "certificate", "disk"} <= checks.keys()
     assert "line" not in checks  # it is the daemon's, and nobody else looks

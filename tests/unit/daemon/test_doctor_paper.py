@@ -5,7 +5,7 @@ import pytest
 from support.png import png
 from support.receivers.receipt_printer import NO_PAPER, ReceiptPrinter
 
-from daemon.doctor.paper import check_isf, check_logo, check_printer
+from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
 from daemon.settings import Machine, Place, Settings
 from daemon.settings.paper import Company, Printer
 
@@ -69,3 +69,13 @@ def test_a_logo_is_looked_at_before_the_first_ticket(tmp_path, monkeypatch, cont
     (finding,) = check_logo(Settings(machine=(), company=Company(logo=path)))
     assert (finding.state, finding.found) == (state, f"{path} {found}")
     assert list(check_logo(settings())) == []
+
+
+def test_what_the_law_wants_on_an_invoice(monkeypatch):
+    """Each of the three that only the shop knows is named while it is missing."""
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+    (finding,) = check_company(Settings(machine=(), company=Company(regime="RNI")))
+    assert (finding.state, finding.found) == ("warn", "invoices are printed without cadastral, tax_office")
+    whole = Company(regime="RNI", tax_office="DME Centre I", cadastral="1234 056 0078")
+    (finding,) = check_company(Settings(machine=(), company=whole))
+    assert finding.state == "ok"
