@@ -37,7 +37,7 @@ def box() -> dict[str, Any]:
     """What the figures were taken on."""
     return {
         "cpu": _cpu(),
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),  # those that it was given
         "load": os.getloadavg()[0],
         "fsync_ms": round(fsync_seconds() * 1000, 3),
         "kernel": platform.release(),
