@@ -95,7 +95,7 @@ def _options(draw: random.Random, nim: str) -> Options:
 
 SHORT_DAYS = 500
 """The first so many seeds, which the suite plays, are short days."""
-SALES, SALES_OF_LONG_DAYS = ((5, 16), (5, 16), (15, 50)), ((15, 50), (40, 100))
+SALES, SALES_OF_LONG_DAYS = ((5, 16),), ((15, 50), (40, 100))
 """How many there are, from and to."""
 
 
