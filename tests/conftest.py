@@ -71,9 +71,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many points each test of the crash matrix tried (`record_property("points", …)`), and of how many habits of a machine how
-    many combinations (`"habits"`), also when workers ran them."""
+    """How many points each test of the crash matrix tried (`record_property("points", …)`), of how many habits of a machine how many
+    combinations (`"habits"`), and how soon headquarters was complete again (`"healed"`), also when workers ran them."""
     reports = [report for report in terminalreporter.getreports("passed") if report.when == "call"]
+    healed = [told for report in reports for name, told in report.user_properties if name == "healed"]
+    if healed:
+        terminalreporter.section("headquarters' database lost or put back")
+        for what, seconds in healed:
+            terminalreporter.line(f"complete again after {seconds:5.2f} s: {what}")
     for told in [told for report in reports for name, told in report.user_properties if name == "habits"]:
         terminalreporter.section("habits of machines")
         terminalreporter.line(f"{told}; exactly once in each that passed")

@@ -57,6 +57,7 @@ class Result:
     drain_seconds: float = 0.0
     live_seconds: float = 0.0
     cpu: dict[str, float] = field(default_factory=dict)
+    drain_cpu: dict[str, float] = field(default_factory=dict)
     peak_mib: int = 0
     presence_core_percent: float = 0.0
     idle_core_percent: float = 0.0
@@ -91,9 +92,10 @@ async def _outage(site: FleetSite, plan: Plan, result: Result) -> None:
     result.publish_seconds = sent.seconds
     for instance in site.instances:
         instance.start()
-    began = time.monotonic()
+    began, before = time.monotonic(), cpu_of_all(site)
     await until("drained", lambda: site.count() == sent.count, DEADLINE)
     result.drain_seconds = time.monotonic() - began
+    result.drain_cpu = {what: used - before[what] for what, used in cpu_of_all(site).items()}
     result.closures = result.drained = sent.count
 
 
@@ -221,6 +223,10 @@ def _together(plan: Plan) -> str:
     return "boxes, cluster, headquarters and PostgreSQL together"
 
 
+def _work(cpu: dict[str, float], closures: int) -> list[tuple[str, str]]:
+    return [(f"of that, {what}", f"{1e6 * used / closures:.0f} µs of a core a closure") for what, used in cpu.items()]
+
+
 def shown(plan: Plan, result: Result) -> str:
     rows = [
         (f"boxes × days, {GROUPS} times", f"{plan.boxes} × {plan.days}"),
@@ -230,12 +236,10 @@ def shown(plan: Plan, result: Result) -> str:
             "drained after the outage",
             f"{result.drained} in {result.drain_seconds:.1f} s, {result.drained / result.drain_seconds:.0f} a second",
         ),
+        *_work(result.drain_cpu, result.drained),
         ("killed while others sent", ", ".join(result.kills) or "nobody"),
         (_together(plan), f"{result.live / result.live_seconds:.0f} a second"),
-        *(
-            (f"of that, {what}", f"{1e6 * used / result.live:.0f} µs of a core a closure")
-            for what, used in result.cpu.items()
-        ),
+        *_work(result.cpu, result.live),
         ("largest instance", f"{result.peak_mib} MB"),
         ("presence of 10 000 boxes", f"{result.presence_core_percent:.1f} % of a core"),
         ("instances with nothing to do", f"{result.idle_core_percent:.1f} % of a core"),
