@@ -23,7 +23,7 @@ class Refusal(Exception):
 
 
 class InvalidJson(Refusal):
-    pass
+    """What came is no JSON."""
 
 
 class Unauthenticated(Refusal):
@@ -58,11 +58,11 @@ class WrongPassword(Refusal):
 
 
 class TooLarge(Refusal):
-    pass
+    """More than a body may have."""
 
 
 class UnsupportedMediaType(Refusal):
-    pass
+    """A body of another kind than JSON."""
 
 
 class Misdirected(Refusal):

@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import click
 
@@ -48,9 +48,6 @@ class Progress(AbstractContextManager["Progress"]):
         if self._bar is not None:
             self._bar.__exit__(None, None, None)
             self._bar = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

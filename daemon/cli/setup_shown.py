@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -36,8 +36,7 @@ class Done:
     """Keys of before, as id and label."""
 
 
-@dataclass(frozen=True)
-class Login:
+class Login(NamedTuple):
     """The first person of the shop's page."""
 
     name: str

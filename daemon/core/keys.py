@@ -11,7 +11,7 @@ import re
 import secrets
 import zlib
 from string import ascii_letters, digits
-from typing import cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -22,6 +22,17 @@ _ALPHABET = digits + ascii_letters
 _RANDOM_CHARACTERS = 32
 _CHECKSUM_CHARACTERS = 6
 _SHAPE = re.compile(r"ak_(live|test)_[0-9A-Za-z]{38}")
+
+
+class KeyTerms(NamedTuple):
+    """What a new key may do, until when (ms, 0 for never), and whether its requests may hold fields that nobody knows."""
+
+    role: Role = USUAL
+    expires_at: int = 0
+    strict: bool = False
+
+
+USUAL_TERMS: Final = KeyTerms()
 
 
 class ApiKey(msgspec.Struct, frozen=True):

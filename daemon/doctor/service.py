@@ -23,15 +23,15 @@ class Live(msgspec.Struct):
     version: str
 
 
-class MachineHealth(msgspec.Struct, rename="camel"):
+class MachineHealth(msgspec.Struct, rename="camel", kw_only=True):
     """As in `/health/ready`."""
 
     nim: str
     connected: bool
+    clock_drift: int | None = None
     attention: str
     last_error: str
     waiting: int
-    clock_drift: int | None = None
     tax_server_days: int | None = None
     tax_server_waiting: int | None = None
 

@@ -6,30 +6,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from daemon.core.audit import DAEMON, Actor
-from daemon.core.keys import ApiKey, generate
+from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, generate
 from daemon.core.ledger.attempt import Mode
-from daemon.core.roles import USUAL, Role
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import keys
 
 
 class ApiKeys(LedgerAccess):
     async def create(
-        self,
-        nim: str,
-        mode: Mode,
-        label: str,
-        *,
-        at: int,
-        role: Role = USUAL,
-        expires_at: int = 0,
-        strict: bool = False,
-        by: Actor = DAEMON,
+        self, nim: str, mode: Mode, label: str, *, at: int, terms: KeyTerms = USUAL_TERMS, by: Actor = DAEMON
     ) -> str:
-        """The key itself: the only time that it is seen. `expires_at` in ms, 0 for never; `strict` refuses fields that nobody
-        knows in each of its requests."""
+        """The key itself: the only time that it is seen."""
         text = generate(mode)
-        key = ApiKey(0, nim, mode, label, at, 0, role, expires_at, strict=strict)
+        key = ApiKey(0, nim, mode, label, at, 0, terms.role, terms.expires_at, strict=terms.strict)
         await self._write(partial(keys.create_key, key=key, text=text, by=by))
         return text
 

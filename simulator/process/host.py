@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ _SLACK = Path("/proc/self/timerslack_ns")
 _WAKING = 0.00004  # seconds; what to begin with
 
 
+@dataclass
 class Host:
     """Runs until there is a byte on the descriptor `wakeup`.
 
@@ -28,23 +30,15 @@ class Host:
     of that: both are learnt, we get up so much earlier that the client sees a reply when its last byte would have
     arrived, and a request counts from when it must have been written."""
 
-    def __init__(
-        self,
-        session: Session | Replay,
-        terminal: Terminal,
-        line: Line,
-        *,
-        wakeup: int,
-        control: Control | None = None,
-    ) -> None:
-        self._session = session
-        self._terminal = terminal
-        self._line = line
-        self._wakeup = wakeup
-        self._control = control
-        self._stopping = False
-        self._waking = Lateness(_WAKING)
-        self._handing = Lateness(_WAKING)
+    session: Session | Replay
+    terminal: Terminal
+    line: Line
+    _: KW_ONLY
+    wakeup: int
+    control: Control | None = None
+    _stopping: bool = field(default=False, init=False)
+    _waking: Lateness = field(default_factory=lambda: Lateness(_WAKING), init=False)
+    _handing: Lateness = field(default_factory=lambda: Lateness(_WAKING), init=False)
 
     def run(self) -> None:
         with contextlib.suppress(OSError):
@@ -56,61 +50,61 @@ class Host:
 
     def _work(self) -> None:
         now = time.monotonic() + self._lead
-        if not self._terminal.is_plugged and self._session.is_plugged(now):
-            self._terminal.plug()
+        if not self.terminal.is_plugged and self.session.is_plugged(now):
+            self.terminal.plug()
             self._tell({"event": "plugged"})
-        for at, data in self._line.arrived(now):
-            self._session.receive(data, at)
-        for output in self._session.poll(now):
-            self._line.leave(output)
-        for output in self._line.left(now):
+        for at, data in self.line.arrived(now):
+            self.session.receive(data, at)
+        for output in self.session.poll(now):
+            self.line.leave(output)
+        for output in self.line.left(now):
             self._perform(output)
 
     def _perform(self, output: Output) -> None:
         if isinstance(output, Sent):
-            if self._terminal.is_plugged:
-                self._terminal.write(output.data)
-                if self._line.is_paced:
+            if self.terminal.is_plugged:
+                self.terminal.write(output.data)
+                if self.line.is_paced:
                     self._handing.learn(time.monotonic() - output.at + self._lead)
         elif isinstance(output, Paused):
             frame, when, direction = output.point
             self._tell({"event": "paused", "frame": frame, "when": when, "direction": direction})
         else:
-            self._line.clear()
-            self._terminal.unplug()
+            self.line.clear()
+            self.terminal.unplug()
             self._tell({"event": "unplugged"})
 
     def _wait(self) -> None:
         """Until there are bytes, orders, a signal, or something is due."""
-        ours: list[int | socket.socket] = [self._wakeup]
-        if self._terminal.is_plugged:
-            ours.append(self._terminal.fileno())
-        clients = self._control.readers() if self._control else []
-        slow = self._control.writers() if self._control else []
+        ours: list[int | socket.socket] = [self.wakeup]
+        if self.terminal.is_plugged:
+            ours.append(self.terminal.fileno())
+        clients = self.control.readers() if self.control else []
+        slow = self.control.writers() if self.control else []
         began, timeout = time.monotonic(), self._timeout()
         ready, writable, _ = select.select([*ours, *clients], slow, [], timeout)
         now = time.monotonic()
         if not ready and timeout:
             self._waking.learn(now - began - timeout)
-        if self._terminal.fileno() in ready:
-            self._line.enter(self._terminal.read(), now - self._waking.usual - self._terminal.hop)
-        if self._wakeup in ready:
-            os.read(self._wakeup, 1)
+        if self.terminal.fileno() in ready:
+            self.line.enter(self.terminal.read(), now - self._waking.usual - self.terminal.hop)
+        if self.wakeup in ready:
+            os.read(self.wakeup, 1)
             self._stopping = True
-        if self._control:
-            self._control.serve(ready, writable)
+        if self.control:
+            self.control.serve(ready, writable)
 
     def _timeout(self) -> float | None:
-        times = [self._line.next_at(), self._session.wake_at()]
-        if not self._terminal.is_plugged and self._session.plugged_at != float("inf"):
-            times.append(self._session.plugged_at)
+        times = [self.line.next_at(), self.session.wake_at()]
+        if not self.terminal.is_plugged and self.session.plugged_at != float("inf"):
+            times.append(self.session.plugged_at)
         due = min((at for at in times if at is not None), default=None)
         return None if due is None else max(0.0, due - self._lead - time.monotonic())
 
     @property
     def _lead(self) -> float:
-        return self._handing.usual + self._terminal.hop
+        return self._handing.usual + self.terminal.hop
 
     def _tell(self, event: dict[str, object]) -> None:
-        if self._control:
-            self._control.tell(msgspec.json.encode(event) + b"\n")
+        if self.control:
+            self.control.tell(msgspec.json.encode(event) + b"\n")

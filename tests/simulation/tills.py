@@ -11,21 +11,7 @@ from simulation.box import Seat, Unreachable
 from simulation.oracle import Told
 from support.shop import invoice
 
-from daemon.core.errors import (
-    CreditExceedsOriginal,
-    KeyReused,
-    MachineBusy,
-    MachineError,
-    MachineNonsense,
-    MachineOffline,
-    MachineRefused,
-    McfdError,
-    NothingDone,
-    OutcomeNotStored,
-    StorageError,
-    StorageFull,
-    ZNumberUnknown,
-)
+from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
@@ -34,7 +20,7 @@ from daemon.usecases.reports.close_period import close_period
 REFUSALS = 3
 """After which a till gives up what the machine does not want."""
 VAT = 118
-ONCE_KNOWN = (NothingDone, MachineRefused, MachineNonsense, CreditExceedsOriginal)
+ONCE_KNOWN = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsense, errors.CreditExceedsOriginal)
 """What also tells that no attempt before it was certified: it could only begin after they had ended."""
 
 
@@ -96,8 +82,8 @@ class Tills:
             answer = await self._post(sale, sale.hangs_up if tries == 1 else 0.0)
             if answer is None or self.told.is_given_up(sale.number):
                 return
-            refusals += isinstance(answer, (MachineRefused, CreditExceedsOriginal))
-            if isinstance(answer, KeyReused) or refusals == REFUSALS:
+            refusals += isinstance(answer, (errors.MachineRefused, errors.CreditExceedsOriginal))
+            if isinstance(answer, errors.KeyReused) or refusals == REFUSALS:
                 return
             if self.told.knows_nothing_of(sale.number):
                 if sale.after == "leave":
@@ -130,7 +116,7 @@ class Tills:
                 work = certify(seat.worker, body, seat.call(body, sale.key), credit=sale.is_credit)
                 async with asyncio.timeout(hangs_up or None):
                     answered = await self.world.ask(work, seat)
-            except (McfdError, Unreachable, TimeoutError) as error:
+            except (errors.McfdError, Unreachable, TimeoutError) as error:
                 return self._not_certified(sale, error)
         self._certified(sale, answered)
         return None
@@ -154,7 +140,7 @@ class Tills:
             assert not is_its_own or sale.number in self.told.lost, f"{sale.number}: the same key got another answer"
             self.told.certified(error.record)
             return None
-        if isinstance(error, MachineNonsense):
+        if isinstance(error, errors.MachineNonsense):
             assert self.told.may_be_nonsense, f"{sale.number}: {error}"
         if isinstance(error, ONCE_KNOWN):
             self.told.nothing(sale.number)
@@ -172,7 +158,7 @@ class Tills:
         tries = 0
         while True:
             tries += 1
-            with contextlib.suppress(MachineError, StorageError, Unreachable, KeyReused):
+            with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable, errors.KeyReused):
                 seat = self.world.serving()
                 if not await self._said_last_z(seat):
                     continue
@@ -194,6 +180,16 @@ class Tills:
 
 def tells_nothing_was_done(error: Exception) -> bool:
     """An answer after which a till may take it that this request left nothing behind (docs/integrate.md)."""
-    if isinstance(error, OutcomeNotStored):
+    if isinstance(error, errors.OutcomeNotStored):
         return False
-    return isinstance(error, (MachineBusy, MachineOffline, StorageFull, *ONCE_KNOWN, KeyReused, ZNumberUnknown))
+    return isinstance(
+        error,
+        (
+            errors.MachineBusy,
+            errors.MachineOffline,
+            errors.StorageFull,
+            *ONCE_KNOWN,
+            errors.KeyReused,
+            errors.ZNumberUnknown,
+        ),
+    )

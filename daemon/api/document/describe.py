@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
+from litestar import post
+from litestar.handlers import HTTPRouteHandler
 
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -54,6 +57,11 @@ class Doc(msgspec.Struct, frozen=True, kw_only=True):
     open: bool = False
     right: Right = "administer"
     lasting: bool = False
+
+
+def change(path: str, doc: Doc, **options: Any) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """POST; answered with the status that its document says."""
+    return post(path, status_code=doc.status, doc=doc, **options)
 
 
 AT_THE_MACHINE: Final[Errors] = (

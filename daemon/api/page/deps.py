@@ -12,7 +12,7 @@ import msgspec
 from daemon.api.page.first_start import Probed
 from daemon.api.page.jobs import Jobs
 from daemon.core.audit import Actor, AuditEntry
-from daemon.core.keys import ApiKey
+from daemon.core.keys import ApiKey, KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Case, Decision
@@ -70,16 +70,7 @@ class Verified(msgspec.Struct, frozen=True):
 
 class Keys(Protocol):
     async def create(
-        self,
-        nim: str,
-        mode: Mode,
-        label: str,
-        *,
-        at: int,
-        role: Role = ...,
-        expires_at: int = ...,
-        strict: bool = ...,
-        by: Actor = ...,
+        self, nim: str, mode: Mode, label: str, *, at: int, terms: KeyTerms = ..., by: Actor = ...
     ) -> str: ...
     async def list_keys(self) -> Sequence[ApiKey]: ...
     async def revoke(self, key_id: int, *, at: int, by: Actor = ...) -> None: ...

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from litestar import get, post
+from litestar import get
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import RANGE, REPLAYABLE, STRICT, Doc, paging
+from daemon.api.document.describe import RANGE, REPLAYABLE, STRICT, Doc, change, paging
 from daemon.api.document.shapes import CASH_EXAMPLE, CashBody
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_json
@@ -21,9 +21,8 @@ from daemon.usecases.reports.move_cash import cash_moves, move_cash
 MAX_ID: Final = 999_999_999
 
 
-@post(
+@change(
     "/cash",
-    status_code=201,
     doc=Doc(
         tag="reports",
         right="certify",

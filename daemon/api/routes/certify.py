@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from litestar import post
-
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import CERTIFYING, STRICT, Doc
+from daemon.api.document.describe import CERTIFYING, STRICT, Doc, change
 from daemon.api.document.shapes import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE, CertifyBody, CreditNoteBody
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
@@ -24,9 +22,8 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     return encoded(receipt(done.value, language_of(request.scope)), replayed=done.replayed)
 
 
-@post(
+@change(
     "/certify",
-    status_code=200,
     doc=Doc(
         tag="certification",
         right="certify",
@@ -48,9 +45,8 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     return await _certified(request, credit=False)
 
 
-@post(
+@change(
     "/credit-note",
-    status_code=200,
     doc=Doc(
         tag="certification",
         right="certify",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from litestar import get, post
+from litestar import get
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, Doc
+from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, Doc, change
 from daemon.api.document.shapes import EmptyBody
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_empty
@@ -33,9 +33,8 @@ async def machine_info(request: ApiRequest) -> Answer:
     return encoded(await inspect.info(request.auth.worker))
 
 
-@post(
+@change(
     "/cancel-pending",
-    status_code=200,
     doc=Doc(
         tag="machine",
         right="close",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from litestar import get, post
+from litestar import get
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, Z_NUMBER, Doc, paging
+from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, Z_NUMBER, Doc, change, paging
 from daemon.api.document.shapes import EmptyBody, History
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_empty
@@ -42,9 +42,8 @@ async def x_report(request: ApiRequest) -> Answer:
     return encoded(await report.x_report(worker))
 
 
-@post(
+@change(
     "/reports/z",
-    status_code=201,
     doc=Doc(
         tag="reports",
         right="close",
@@ -83,8 +82,8 @@ days. Totals are net of credit notes; `by_type` and `by_type_and_group` are posi
 )
 async def a_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    query = read_query(request, "from", "to")
-    return encoded(await report.a_report(worker, *range_of(request, query)))
+    start_and_end = range_of(request, read_query(request, "from", "to"))
+    return encoded(await report.a_report(worker, *start_and_end))
 
 
 @get(

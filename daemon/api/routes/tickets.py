@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast, get_args
 
 import msgspec
-from litestar import get, post
+from litestar import get
 from litestar.handlers import HTTPRouteHandler
 
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import CODE, RANGE, Z_NUMBER, Doc, Media, Parameter
+from daemon.api.document.describe import CODE, RANGE, Z_NUMBER, Doc, Media, Parameter, change
 from daemon.api.document.shapes import EmptyBody, Printed
 from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.paper import Paper
@@ -204,15 +204,14 @@ def _routes(place: str, name: str, template: Template, **doc: Any) -> tuple[HTTP
     async def ticket(request: ApiRequest) -> Answer:
         return await show(request, template)
 
-    @post(
+    @change(
         f"{place}/print",
         name=f"print {english}",
-        status_code=200,
         doc=Doc(
             tag="paper",
+            answer=Printed,
             summary=f"Imprimer : {french.lower()} · Print: {english.lower()}",
             text=PRINT_TEXT,
-            answer=Printed,
             body=EmptyBody,
             body_required=False,
             example={},

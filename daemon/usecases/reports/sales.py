@@ -24,12 +24,12 @@ KEPT_HOURS = 24 * 7 * 3
 class Sales(msgspec.Struct, frozen=True):
     """Whole XOF; groups and payments are net of credit notes."""
 
-    groups: tuple[GroupTotal, ...]
-    payments: tuple[PaymentTotal, ...]
-    total: int
-    """net of credit notes"""
     count: int
     """of sales"""
+    groups: tuple[GroupTotal, ...]
+    total: int
+    """net of credit notes"""
+    payments: tuple[PaymentTotal, ...]
     credits: int
     """how many credit notes"""
     credited: int

@@ -11,6 +11,7 @@ from support.ledgers.ledger import NIM, START, opened
 
 from daemon.core.audit import Actor
 from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.keys import KeyTerms
 from daemon.store.maintenance.verify import verify
 
 SHELL = Actor("shell:root")
@@ -81,7 +82,7 @@ async def test_a_key_has_a_role_an_end_and_a_last_use(tmp_path: Path) -> None:
     """A key without a role is a manager's, as keys were; a use that is told late does not go back."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         plain = await store.api_keys.create(NIM, "live", "", at=START)
-        reader = await store.api_keys.create(NIM, "live", "", at=START, role="reader", expires_at=START + 10)
+        reader = await store.api_keys.create(NIM, "live", "", at=START, terms=KeyTerms("reader", START + 10))
         await store.api_keys.note_uses({1: START + 7})
         await store.api_keys.note_uses({1: START + 3})
         found, other = store.key_ring.find(plain), store.key_ring.find(reader)

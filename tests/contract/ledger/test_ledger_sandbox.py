@@ -99,17 +99,20 @@ def kept(path: Path) -> tuple[int, int]:
     return first, last
 
 
+async def sell(till: Till, times: int) -> None:
+    for _ in range(times):
+        await till.sell()
+
+
 async def test_it_keeps_to_its_budget_and_to_its_time(tmp_path: Path) -> None:
     """Within the budget nothing goes but what is older than ninety days; beyond it the oldest go until it fits."""
     path = tmp_path / "ledger.sqlite3"
     async with opened(path) as store:
         till = await Till.of(store, mode="test")
-        for _ in range(40):
-            await till.sell()
+        await sell(till, 40)
         old = till.at
         till.at += sandbox.DAYS * sandbox.DAY
-        for _ in range(40):
-            await till.sell()
+        await sell(till, 40)
         await store.ledger.aggregate(till.book)
         await trimmed(store, NO_LIMIT, now=old)
         assert kept(path) == (1, 80)
@@ -130,8 +133,7 @@ async def test_a_live_book_loses_nothing(tmp_path: Path) -> None:
     async with opened(path) as store:
         shop, till = await Till.of(store), await Till.of(store, mode="test")
         for each in (shop, till):
-            for _ in range(30):
-                await each.sell()
+            await sell(each, 30)
             await each.close()
         await trimmed(store)
         count = "SELECT count(*) FROM certification WHERE book_id = ?"
@@ -198,8 +200,7 @@ async def test_a_live_book_without_its_beginning_is_found(tmp_path: Path) -> Non
     path = tmp_path / "ledger.sqlite3"
     async with opened(path) as store:
         till = await Till.of(store, mode="test")
-        for _ in range(30):
-            await till.sell()
+        await sell(till, 30)
         await store.ledger.aggregate(till.book)
         await trimmed(store)
     tamper(path, "UPDATE book SET mode = 'live'")

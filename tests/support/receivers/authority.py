@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from daemon.tls.authority import certificate_builder
+from daemon.tls.authority import certificate_builder, key_usage
 
 DAY = timedelta(days=1)
 
@@ -22,12 +22,8 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self._key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
-        certificate = (
-            self._builder(self._name, self._key, now + DAY)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .sign(self._key, hashes.SHA256())
-        )
+        builder = self._builder(self._name, self._key, now + DAY)
+        certificate = _with_rights(builder, signs=True).sign(self._key, hashes.SHA256())
         self.path = directory / f"{name.replace(' ', '-')}.pem"
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
@@ -37,13 +33,9 @@ class Authority:
         now = datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         alternative = x509.DNSName(host) if host[0].isalpha() else x509.IPAddress(ip_address(host))
-        certificate = (
-            self._builder(subject, key, now - DAY if expired else now + DAY)
-            .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .sign(self._key, hashes.SHA256())
-        )
+        builder = self._builder(subject, key, now - DAY if expired else now + DAY)
+        builder = builder.add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+        certificate = _with_rights(builder, signs=False).sign(self._key, hashes.SHA256())
         path = self._directory / f"{host}{'-expired' if expired else ''}.pem"
         path.write_bytes(
             certificate.public_bytes(serialization.Encoding.PEM)
@@ -60,15 +52,7 @@ class Authority:
         return builder.not_valid_before(until - 3 * DAY).not_valid_after(until)
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+def _with_rights(builder: x509.CertificateBuilder, *, signs: bool) -> x509.CertificateBuilder:
+    """Those of an authority, which signs, or of a server."""
+    authority = x509.BasicConstraints(ca=signs, path_length=0 if signs else None)
+    return builder.add_extension(authority, critical=True).add_extension(key_usage(signs=signs), critical=True)

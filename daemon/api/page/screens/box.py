@@ -6,20 +6,20 @@ import asyncio
 from typing import Any, Final
 
 import msgspec
-from litestar import get
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.certificate import address_here, authority_shown
 from daemon.api.page.days import day_of
 from daemon.api.page.deeds import DEEDS
-from daemon.api.page.downloads import kept_file
+from daemon.api.page.downloads import kept_files
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
 from daemon.api.page.line_charts import line_charts
 from daemon.api.page.machine_shown import shown_machine
 from daemon.api.page.qr_code import qr_picture
-from daemon.api.page.visit import AnyRequest, Visit, html, redirect, screen, shown
+from daemon.api.page.visit import Visit, html, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.passwords import fault_of_name, fault_of_password, hash_password
 from daemon.core.roles import ROLES
@@ -103,9 +103,7 @@ async def create_key(visit: Visit) -> Reply:
         mode,
         label,
         at=visit.deps.clock(),
-        role=role,
-        expires_at=expires_at,
-        strict="strict" in visit.form,
+        terms=KeyTerms(role, expires_at, "strict" in visit.form),
         by=visit.actor,
     )
     for_till = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": text}
@@ -194,17 +192,14 @@ async def send_again(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 
 
-@get("/ui/box/backup/{name:str}")
-async def download(request: AnyRequest) -> Reply:
-    """A copy of the ledger, in pieces."""
-    return await kept_file(
-        request,
-        "administer",
-        lambda page: page.backups(),
-        lambda page, name: page.read_backup(name),
-        lambda _: b"application/vnd.sqlite3",
-        absent="there is no such copy",
-    )
+download = kept_files(
+    "/ui/box/backup/{name:str}",
+    "administer",
+    lambda page: page.backups(),
+    lambda page, name: page.read_backup(name),
+    lambda _: b"application/vnd.sqlite3",
+    absent="there is no such copy",
+)
 
 
 HANDLERS = (

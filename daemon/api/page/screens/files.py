@@ -7,14 +7,13 @@ from datetime import date
 from typing import Any, Final
 
 import msgspec
-from litestar import get
 
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.days import day_of
-from daemon.api.page.downloads import as_file, kept_file
+from daemon.api.page.downloads import as_file, kept_files
 from daemon.api.page.jobs import Job
 from daemon.api.page.screens.closures import range_of_a
-from daemon.api.page.visit import AnyRequest, Visit, html, redirect, screen, shown
+from daemon.api.page.visit import Visit, html, redirect, screen, shown
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.ledger.closure import Closure
@@ -64,16 +63,14 @@ async def begin(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/files"))
 
 
-@get("/ui/files/made/{name:str}")
-async def download(request: AnyRequest) -> Reply:
-    return await kept_file(
-        request,
-        "report",
-        lambda page: page.exports(),
-        lambda page, name: page.read_export(name),
-        lambda name: TYPES[name.rpartition(".")[2]],
-        absent="there is no such file",
-    )
+download = kept_files(
+    "/ui/files/made/{name:str}",
+    "report",
+    lambda page: page.exports(),
+    lambda page, name: page.read_export(name),
+    lambda name: TYPES[name.rpartition(".")[2]],
+    absent="there is no such file",
+)
 
 
 @screen("/ui/files/a/{form:str}", "report")

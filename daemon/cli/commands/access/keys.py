@@ -9,6 +9,7 @@ import click
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, described, json_option, nim_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
+from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.core.roles import ROLES, USUAL, Role
@@ -67,7 +68,7 @@ def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role,
     key = with_ledger(
         settings,
         lambda store: store.api_keys.create(
-            nim, mode, label, at=now(), role=role, expires_at=end, strict=strict, by=whoever_types()
+            nim, mode, label, at=now(), terms=KeyTerms(role, end, strict), by=whoever_types()
         ),
         make=True,
     )
