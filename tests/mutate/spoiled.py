@@ -111,7 +111,8 @@ def _bare(code: CodeType) -> tuple[bytes, tuple[str, ...], list[str]]:
     return code.co_code, code.co_names, [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
 
 
-def pytest_configure() -> None:
+def pytest_load_initial_conftests() -> None:
+    """Before the first file of the tests imports anything of ours."""
     mistake = asked()
     assert mistake
     spoil_imports(mistake)
