@@ -59,7 +59,7 @@ async def large_logins(target: Target) -> None:
                 await pace.send(writer, piece)
             await reader.read()
 
-    await swarm(90, one)
+    await swarm(250, one)
 
 
 async def _drop_by_drop(target: Target, head: bytes, drop: bytes, *, connections: int) -> None:

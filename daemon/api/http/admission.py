@@ -45,7 +45,7 @@ class ConnectionLimits:
     per_address: int = 250
     total: int = 800
     unknown_idle_seconds: float = 20.0
-    unknown: int = 96
+    unknown: int = 256
     sandboxed: int = 200
     header_bytes: int = 16 * 1024
     unknown_bytes: int = 16 * 1024
