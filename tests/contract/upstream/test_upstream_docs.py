@@ -48,7 +48,7 @@ KEYS = {NIM: SHOP, OTHER: OTHER_SHOP}
 
 
 @pytest.fixture
-def desk(tmp_path):
+def folder(tmp_path):
     """A directory with the programs of the page and the keys of two shops."""
     for name in ("closures.py", "receiver.py", "table.py"):
         (tmp_path / name).write_text(program(name))
@@ -57,12 +57,12 @@ def desk(tmp_path):
 
 
 @contextlib.contextmanager
-def running(desk, name, **environment):
+def running(folder, name, **environment):
     """A program of the page, killed at the end."""
-    paths = os.pathsep.join(str(path) for path in (ROOT, desk))
+    paths = os.pathsep.join(str(path) for path in (ROOT, folder))
     process = subprocess.Popen(
         [sys.executable, name],
-        cwd=desk,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": paths, **environment},
         stderr=subprocess.PIPE,
     )
@@ -90,12 +90,12 @@ def signed(made, key=None, nim=None, at=None):
     return sign([key or KEYS[nim or made.nim]], made.report_id, at or int(time.time()), body), body
 
 
-def table_of(desk):
-    return contextlib.closing(sqlite3.connect(desk / "closures.sqlite3"))
+def table_of(folder):
+    return contextlib.closing(sqlite3.connect(folder / "closures.sqlite3"))
 
 
-def rows(desk, query="SELECT nim, z FROM closure ORDER BY nim, mode, z"):
-    with table_of(desk) as table:
+def rows(folder, query="SELECT nim, z FROM closure ORDER BY nim, mode, z"):
+    with table_of(folder) as table:
         try:
             return table.execute(query).fetchall()
         except sqlite3.OperationalError:  # the program has not made it yet
@@ -137,10 +137,10 @@ async def answers(port):
 class TestTheReceiver:
     """The receiver of the page, as a process, and what a box sends it."""
 
-    async def test_closures_of_two_shops(self, desk):
+    async def test_closures_of_two_shops(self, folder):
         """Each is kept once, however often it comes, and answered with a receipt; a box with a wrong clock is taken too."""
         port = free_port()
-        with running(desk, "receiver.py", PORT=str(port)):
+        with running(folder, "receiver.py", PORT=str(port)):
             await until(lambda: answers(port))
             for made in [*book(NIM), *book(OTHER, 2), *book(NIM)]:
                 headers, body = signed(made)
@@ -148,9 +148,9 @@ class TestTheReceiver:
                 assert answer.status_code == 200
                 assert is_receipt(answer.content, made.report_id, body)
             assert post(port, *signed(book(NIM, 4)[3], at=7)).status_code == 200
-        assert rows(desk) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
+        assert rows(folder) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
 
-    async def test_what_a_box_sends(self, desk, tmp_path):
+    async def test_what_a_box_sends(self, folder, tmp_path):
         """The daemon's own way out delivers to it, with the receipt asked for, and a stranger's is tried again."""
         port = free_port()
         key = tmp_path / "key"
@@ -160,7 +160,7 @@ class TestTheReceiver:
         )
         own = {"subject": "closure", "nim": NIM}
         mine, foreign = book(NIM)[0], book(OTHER)[0]
-        with running(desk, "receiver.py", PORT=str(port)):
+        with running(folder, "receiver.py", PORT=str(port)):
             await until(lambda: answers(port))
             assert await receiver.deliver(event_of(mine), report_id=mine.report_id, **own) == Delivered()
             outcome = await receiver.deliver(event_of(foreign), report_id=foreign.report_id, **own)
@@ -169,37 +169,37 @@ class TestTheReceiver:
                 'answered 422 {"error": "Object missing required field `specversion`"}'
             )
         await receiver.aclose()
-        assert rows(desk) == [(NIM, 1)]
+        assert rows(folder) == [(NIM, 1)]
 
-    async def test_junk(self, desk):
+    async def test_junk(self, folder):
         """Whatever comes is refused, nothing of it stands in the table, and the next closure is taken."""
         port = free_port()
-        with running(desk, "receiver.py", PORT=str(port)):
+        with running(folder, "receiver.py", PORT=str(port)):
             await until(lambda: answers(port))
             statuses = [post(port, headers, body).status_code for headers, body in junk()]
             assert set(statuses) <= {401, 422}
             assert post(port, {}, b"x" * 200_000).status_code == 413
-            assert rows(desk) == []
+            assert rows(folder) == []
             assert post(port, *signed(book(NIM)[0])).status_code == 200
-        assert rows(desk) == [(NIM, 1)]
+        assert rows(folder) == [(NIM, 1)]
 
 
 class TestTheTable:
     """The reader of the page, as a process, on a nats-server as shipped, with the reader's key as shipped."""
 
     @pytest.fixture
-    async def headquarters(self, desk):
-        async with started(NatsHeadquarters(desk)) as made:
+    async def headquarters(self, folder):
+        async with started(NatsHeadquarters(folder)) as made:
             yield made
 
     @contextlib.contextmanager
-    def reading(self, desk, headquarters):
+    def reading(self, folder, headquarters):
         site = headquarters.site
         where = {"NATS_URL": headquarters.server.url, "NATS_CA": str(site.authority.path)}
-        with running(desk, "table.py", NATS_CREDENTIALS=str(site.reader), **where) as process:
+        with running(folder, "table.py", NATS_CREDENTIALS=str(site.reader), **where) as process:
             yield process
 
-    async def test_two_shops_and_junk(self, desk, headquarters):
+    async def test_two_shops_and_junk(self, folder, headquarters):
         """Two shops' closures, junk and forgeries between them, a kill in the middle: each closure is in the table once, what is
         none is put aside with its place, and nothing stops it."""
         site = headquarters.site
@@ -208,7 +208,7 @@ class TestTheTable:
         for part, (shop, nim, closures) in enumerate(
             ((site.shop, NIM, mine[:2]), (site.other_shop, OTHER, others), (site.shop, NIM, mine))
         ):
-            with self.reading(desk, headquarters):
+            with self.reading(folder, headquarters):
                 client = await site.connect(headquarters.server.url, shop)
                 for headers, body in bad[part::3]:
                     await client.publish(f"mcf.{nim}.closure", body, headers=headers)
@@ -217,34 +217,34 @@ class TestTheTable:
                     await client.publish(f"mcf.{nim}.closure", body, headers=headers)
                 await client.flush()
                 await client.close()
-                await until(lambda nim=nim, closures=closures: is_in(desk, nim, len(closures)))
-        assert rows(desk) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
-        aside = rows(desk, "SELECT place, why FROM quarantine")
+                await until(lambda nim=nim, closures=closures: is_in(folder, nim, len(closures)))
+        assert rows(folder) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
+        aside = rows(folder, "SELECT place, why FROM quarantine")
         assert len(aside) == len(bad)
         assert all(place.startswith("CLOSURES ") and why for place, why in aside)
 
-    async def test_on_another_s_subject(self, desk, headquarters):
+    async def test_on_another_s_subject(self, folder, headquarters):
         """A closure well signed, on the subject of the same box's other machine: put aside."""
         headers, body = signed(book(NIM)[0])
-        with self.reading(desk, headquarters):
+        with self.reading(folder, headquarters):
             client = await headquarters.site.connect(headquarters.server.url, headquarters.site.shop)
             await client.publish(f"mcf.{SECOND}.closure", body, headers=headers)
             await client.flush()
             await client.close()
-            await until(lambda: rows(desk, "SELECT why FROM quarantine"))
-        assert rows(desk) == []
+            await until(lambda: rows(folder, "SELECT why FROM quarantine"))
+        assert rows(folder) == []
 
 
-def is_in(desk, nim, count):
-    return len([row for row in rows(desk) if row[0] == nim]) == count
+def is_in(folder, nim, count):
+    return len([row for row in rows(folder) if row[0] == nim]) == count
 
 
 class TestTheQueries:
     """The SQL of the page, on a table filled by the page's own program."""
 
     @pytest.fixture
-    def fill(self, desk, monkeypatch):
-        monkeypatch.chdir(desk)
+    def fill(self, folder, monkeypatch):
+        monkeypatch.chdir(folder)
         space = {}
         exec(compile(program("closures.py"), "closures.py", "exec"), space)  # noqa: S102  # the page is ours
         table, known = space["open_table"]()
@@ -257,66 +257,66 @@ class TestTheQueries:
         yield taken
         table.close()
 
-    def ask(self, desk, name):
+    def ask(self, folder, name):
         (query,) = [text for language, text in BLOCKS if language == "sql" and text.startswith(f"-- {name}:")]
-        with table_of(desk) as table:
+        with table_of(folder) as table:
             return table.execute(query).fetchall()
 
-    def test_all_is_well(self, desk, fill):
+    def test_all_is_well(self, folder, fill):
         """Two shops and a sandbox: no finding but the money of the shops, and none of the sandbox."""
         fill(*book(NIM), *book(OTHER), *book(NIM, mode="test"))
-        findings = {name: self.ask(desk, name) for name in ("missing", "forks", "chain", "counters")}
+        findings = {name: self.ask(folder, name) for name in ("missing", "forks", "chain", "counters")}
         assert findings == {"missing": [], "forks": [], "chain": [], "counters": []}
-        assert len(self.ask(desk, "money")) == 6
-        assert sum(total for _, _, total in self.ask(desk, "money")) == 6 * 16_000
+        assert len(self.ask(folder, "money")) == 6
+        assert sum(total for _, _, total in self.ask(folder, "money")) == 6 * 16_000
 
-    def test_gaps(self, desk, fill):
+    def test_gaps(self, folder, fill):
         """Before the first that came and between; each book for itself."""
         mine, others = book(NIM, 6), book(OTHER, 3)
         fill(*mine[2:4], mine[5], *others[:2], *book(NIM, 2, mode="test")[1:])
-        assert self.ask(desk, "missing") == [(NIM, "live", 1), (NIM, "live", 2), (NIM, "live", 5), (NIM, "test", 1)]
+        assert self.ask(folder, "missing") == [(NIM, "live", 1), (NIM, "live", 2), (NIM, "live", 5), (NIM, "test", 1)]
 
-    def test_silent(self, desk, fill):
+    def test_silent(self, folder, fill):
         """Who sends nothing any more, and who has never sent anything: the gap after the last."""
         now = int(time.time() * 1000)
         fresh = proven(msgspec.structs.replace(book(NIM)[0], created_at=instant_text(now)))
         old = proven(msgspec.structs.replace(book(OTHER)[0], created_at="2025-12-06T18:00:00.000Z"))
         fill(fresh, old)
-        with table_of(desk) as table, table:
+        with table_of(folder) as table, table:
             table.execute("INSERT INTO shop VALUES ('EL02000050-1', ?)", (time.time() - 40 * 3600,))
-        assert self.ask(desk, "silent") == [(OTHER, "2025-12-06T18:00:00.000Z"), ("EL02000050-1", None)]
+        assert self.ask(folder, "silent") == [(OTHER, "2025-12-06T18:00:00.000Z"), ("EL02000050-1", None)]
 
-    def test_forks(self, desk, fill):
+    def test_forks(self, folder, fill):
         """The same number twice, and two closures after one: both stay in the table."""
         one, two, three = book(NIM)
         again = closure("again", one, entry="other", epoch=1)
         later = proven(msgspec.structs.replace(closure("later", two, entry="x", epoch=1), z_number=4))
         fill(one, two, three, *(proven(msgspec.structs.replace(made, nim=NIM)) for made in (again, later)))
-        assert self.ask(desk, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
-        assert len(rows(desk)) == 5
+        assert self.ask(folder, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
+        assert len(rows(folder)) == 5
 
-    def test_money_of_a_fork(self, desk, fill):
+    def test_money_of_a_fork(self, folder, fill):
         """Both closures of a fork are kept, and the money of that number counts once: that of the one that came first."""
         one, two, three = book(NIM)
         again = closure("again", one, sales=5, entry="other", epoch=1)
         fill(one, two, proven(msgspec.structs.replace(again, nim=NIM)), three)
-        assert len(rows(desk)) == 4
-        assert self.ask(desk, "money") == [(NIM, f"2025-12-0{day}", 16_000) for day in (6, 7, 8)]
+        assert len(rows(folder)) == 4
+        assert self.ask(folder, "money") == [(NIM, f"2025-12-0{day}", 16_000) for day in (6, 7, 8)]
 
-    def test_chain(self, desk, fill):
+    def test_chain(self, folder, fill):
         """A closure that continues another one than the one before it."""
         one, two, three = book(NIM)
         fill(one, two, proven(msgspec.structs.replace(three, previous_chain_head="1" * 64)))
-        assert self.ask(desk, "chain") == [(NIM, "live", 3)]
+        assert self.ask(folder, "chain") == [(NIM, "live", 3)]
 
-    def test_counters(self, desk, fill):
+    def test_counters(self, folder, fill):
         """The machine counted one more than the shop sold; and one that says itself that an invoice is unexplained."""
         one, two, three = book(NIM)
         more = Counters(tc=15, fvc=15, frc=0)
         two = proven(msgspec.structs.replace(two, mcf_counters=more))
         three = proven(msgspec.structs.replace(three, unexplained=1, certs_count=1))
         fill(one, two, three)
-        assert self.ask(desk, "counters") == [(NIM, "live", 2, 3, 2, 0), (NIM, "live", 3, 2, 2, 1)]
+        assert self.ask(folder, "counters") == [(NIM, "live", 2, 3, 2, 0), (NIM, "live", 3, 2, 2, 1)]
 
 
 class TestTheVerifier:
