@@ -165,7 +165,7 @@ MISTAKES = (
         "        except StorageError as error:\n            record = await worker.ledger.record(worker.book, job.id)\n            break\n            log.error",
     ),
     Mistake(
-        73,
+        562,
         "an outcome that could not be stored in time is dropped",
         ATTEMPT,
         '        job.worker.spawn(_store(job, invoice, certified, unexplained), "store outcome")\n',
@@ -271,7 +271,7 @@ MISTAKES = (
         "            pass\n        finally:\n            os.close(descriptor)\n        part",
     ),
     Mistake(
-        61,
+        579,
         "an outcome does not say under which name (26)",
         "daemon.machines.adapter",
         '        nim = closed.nim if self._tells_activation and "-" in closed.nim else ""\n',
@@ -299,7 +299,7 @@ MISTAKES = (
         "        nim='EL02000015-1',\n",
     ),
     Mistake(
-        61,
+        538,
         "somebody else's invoice before ours is not in the counters",
         "daemon.machines.adapter",
         "        if told is not None and told.tc == known.tc + 1:\n",
