@@ -1,6 +1,6 @@
 """A document for a receipt printer: the dozen commands of ESC/POS that nearly every one of them knows.
 
-Written from the makers' tables (Epson, "ESC/POS command reference"); `tests/support/escpos.py` reads them back."""
+Written from the makers' tables (Epson, "ESC/POS command reference"); `tests/support/paper/escpos.py` reads them back."""
 
 from __future__ import annotations
 

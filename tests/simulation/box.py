@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from simulation.disk import Disk, Process
-from simulation.script import Script
+from simulation.drawn.script import Script
+from simulation.storage.disk import Disk, Process
 from simulation.virtual_loop import PROCESS, VirtualLoop
 from support.memory_shop import MemoryShop
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from simulation.cut_down import cut_down
+from simulation.drawn.script import drawn, in_words
 from simulation.history import Outcome, play, played
 from simulation.mistakes import MISTAKES, found_by, made
-from simulation.script import drawn, in_words
 
 GC_THRESHOLD = 50_000
 """As `app.serve`: what the start has made stays."""

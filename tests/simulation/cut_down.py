@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from simulation.drawn.script import Script
 from simulation.history import play
-from simulation.script import Script
 
 MOST_TRIES = 300
 

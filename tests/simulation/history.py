@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import pytest
 import structlog
 from simulation.box import Box, Unreachable
-from simulation.disk import Disk, Process, folder, simulated
+from simulation.drawn.script import Event, Script, drawn
+from simulation.drawn.tills import Tills
+from simulation.drawn.troubles import Troubles
 from simulation.oracle import Told, nothing_lost, nothing_twice, sound
-from simulation.script import Event, Script, drawn
-from simulation.tills import Tills
-from simulation.troubles import Troubles
+from simulation.storage.disk import Disk, Process, folder, simulated
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
 

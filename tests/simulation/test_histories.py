@@ -2,9 +2,9 @@
 
 import pytest
 from simulation.cut_down import cut_down
+from simulation.drawn.script import drawn, in_words
 from simulation.history import play, played
 from simulation.mistakes import MISTAKES, made
-from simulation.script import drawn, in_words
 
 SEEDS = 500
 TOGETHER = 50

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from simulation.box import Box
-from simulation.disk import simulated
+from simulation.drawn.script import NIMS, MachinePart, Script
 from simulation.history import logging_to, new_ledger, seeded
-from simulation.script import NIMS, MachinePart, Script
+from simulation.storage.disk import simulated
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
 from support.shop import invoice

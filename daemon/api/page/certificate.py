@@ -8,7 +8,7 @@ from litestar import get
 
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.qr_code import qr_picture
+from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, fault_page
 from daemon.core.errors import NotFound
 

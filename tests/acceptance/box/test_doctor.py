@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from support.command import CONFIG, NIM, Command
+from support.cli.command import CONFIG, NIM, Command
 from support.ledgers.ledger import Till, opened, tamper
 from support.line.states import chatty_line, held_by_another_program, silent_line
 from support.shop import Machine, Shop, invoice, wait_for

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.command import CONFIG, Command
+from support.cli.command import CONFIG, Command
 from support.shop import NIM, Shop, invoice
 from support.till import fresh, problem
 

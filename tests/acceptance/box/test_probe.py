@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from support.command import NIM, Command
+from support.cli.command import NIM, Command
 from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
 from support.shop import IFU, Machine, Shop, invoice
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import segno
-from support.command import BIN, Command
+from support.cli.command import BIN, Command
 from support.line.states import chatty_line, held_by_another_program, silent_line
 from support.shop import IFU, NIM, Machine, Shop, invoice
 from support.tools import let_others_through

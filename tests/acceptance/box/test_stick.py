@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command import CONFIG, NIM, Command
+from support.cli.command import CONFIG, NIM, Command
 from support.ledgers.ledger import Till, opened
 from support.shop import BIN
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from cryptography import x509
 from structlog.testing import capture_logs
-from support.command import CONFIG, Command, audited
+from support.cli.command import CONFIG, Command, audited
 from support.receivers.headquarters import until
 from support.shop import NIM, Shop, invoice, wait_for
 from support.tools import need

@@ -9,7 +9,7 @@ from itertools import cycle
 
 import httpx
 import pytest
-from support.command import Command
+from support.cli.command import Command
 from support.line.network import Relay, ser2net
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
-from support.escpos import printed
-from support.png import png
+from support.paper.escpos import printed
+from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
 from support.shop import IFU, NIM, Shop, invoice
 from support.sse import Screen

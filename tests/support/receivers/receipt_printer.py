@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from support.escpos import Printed, printed
+from support.paper.escpos import Printed, printed
 
 FINE, COVER_OPEN, NO_PAPER, NO_PAPER_SENSOR = b"\x12", b"\x16", b"\x32", b"\x72"
 """Answers to DLE EOT 2 and 4: a state byte has bits 1 and 4 set, and bit 7 not."""

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from support.png import png
+from support.paper.png import png
 from support.receivers.receipt_printer import NO_PAPER, ReceiptPrinter
 
 from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer

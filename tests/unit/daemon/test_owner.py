@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command import CONFIG, NIM, Command
+from support.cli.command import CONFIG, NIM, Command
 from support.shop import Machine
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.attention_words import in_plain_words
+from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.decision import Case, Decision, Obstacle

@@ -10,13 +10,13 @@ import msgspec
 from daemon.api.http.answers import Reply
 from daemon.api.page.certificate import address_here, authority_shown
 from daemon.api.page.days import day_of
-from daemon.api.page.deeds import DEEDS
 from daemon.api.page.downloads import kept_files
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
-from daemon.api.page.line_charts import line_charts
-from daemon.api.page.machine_shown import shown_machine
-from daemon.api.page.qr_code import qr_picture
+from daemon.api.page.shown.deeds import DEEDS
+from daemon.api.page.shown.line_charts import line_charts
+from daemon.api.page.shown.machine_shown import shown_machine
+from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, html, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms

@@ -18,7 +18,7 @@ from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.faults import BoxFailed, Foreign, NotLoggedIn, fault_of
 from daemon.api.page.first_start import FirstStart, Made, Wish
-from daemon.api.page.qr_code import qr_picture
+from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import (
     POLICY,
     AnyRequest,

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.days import day_of
-from daemon.api.page.qr_code import qr_picture
+from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, screen, shown
 from daemon.api.refusals import RoleNotAllowed
 from daemon.core.errors import NotFound

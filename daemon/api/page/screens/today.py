@@ -12,7 +12,7 @@ from litestar import get
 
 from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
-from daemon.api.page.machine_shown import shown_machine
+from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, redirect, screen, shown
 from daemon.core.call import Call
 from daemon.usecases.delivery.events import has_come

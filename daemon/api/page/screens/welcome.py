@@ -7,7 +7,7 @@ import secrets
 from typing import Any, Final
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.machine_shown import shown_machine
+from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
 from daemon.core.call import Call
 from daemon.core.errors import NotFound

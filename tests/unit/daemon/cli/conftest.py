@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.command import Command
+from support.cli.command import Command
 from support.ledgers.ledger import Till, opened
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 import pytest
-from support.command import Command
+from support.cli.command import Command
 
 from daemon.cli import COMMANDS, root
 

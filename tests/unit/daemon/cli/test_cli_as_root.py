@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.click_paths import path_of, paths
-from support.command import CONFIG, NIM, Command
+from support.cli.click_paths import path_of, paths
+from support.cli.command import CONFIG, NIM, Command
 from support.ledgers.ledger import Till, opened
 from support.nursery import warm
 from support.shop import Machine
@@ -146,13 +146,13 @@ def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
 
 
 def as_root(mcfd: Command, *command: str) -> tuple[int, str, list[str]]:
-    """Exit code, what it said, and what was seen (`support.root_watch`)."""
+    """Exit code, what it said, and what was seen (`support.cli.root_watch`)."""
     out, told, typed = (mcfd.folder / name for name in ("out", "told", "typed"))
     for each, text in ((out, ""), (told, ""), (typed, "un mot de passe\n")):
         each.write_text(text)
     nursery = warm()
     assert nursery
-    first = ("support.root_watch", "watch", {"told": str(told)})
+    first = ("support.cli.root_watch", "watch", {"told": str(told)})
     child = nursery.start("mcfd", [*command], mcfd.environ(), stdout=out, stderr=out, stdin=typed, first=first)
     try:
         code = child.wait(60)

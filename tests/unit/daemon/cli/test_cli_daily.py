@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from support.command import BIN, NIM, Command
+from support.cli.command import BIN, NIM, Command
 from support.ledgers.ledger import Till, opened
 
 from daemon.core.ledger.entries import CashMove

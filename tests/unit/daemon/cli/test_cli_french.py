@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.command import CONFIG
+from support.cli.command import CONFIG
 from support.ledgers.ledger import Till, invoice, opened
 
 from daemon.core.ledger.entries import CashMove

@@ -1,5 +1,5 @@
 import pytest
-from support.command import NIM, Command
+from support.cli.command import NIM, Command
 from support.ledgers.ledger import opened
 
 from daemon.core.keys import inspect

@@ -1,7 +1,7 @@
 import shutil
 
 import pytest
-from support.command import NIM, Command, audited
+from support.cli.command import NIM, Command, audited
 from support.ledgers.ledger import Till, opened, tamper
 
 from daemon.core.errors import ZNumberUnknown

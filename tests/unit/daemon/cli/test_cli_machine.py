@@ -1,7 +1,7 @@
 import sys
 
 import pytest
-from support.command import BIN, NIM, Command, audited
+from support.cli.command import BIN, NIM, Command, audited
 from support.ledgers.ledger import Till, invoice, opened
 from support.shop import Machine
 

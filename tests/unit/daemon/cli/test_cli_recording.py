@@ -6,7 +6,7 @@ import os
 import time
 
 import pytest
-from support.command import NIM, Command
+from support.cli.command import NIM, Command
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE
 

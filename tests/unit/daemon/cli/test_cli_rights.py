@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.click_paths import path_of, paths
-from support.command import CONFIG, NIM, Command
+from support.cli.click_paths import path_of, paths
+from support.cli.command import CONFIG, NIM, Command
 
 from daemon.cli import root
 

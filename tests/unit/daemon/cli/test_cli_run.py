@@ -1,7 +1,7 @@
 import socket
 
 import httpx
-from support.command import CONFIG, NIM, Command
+from support.cli.command import CONFIG, NIM, Command
 from support.shop import Machine, Shop, invoice, wait_for
 
 

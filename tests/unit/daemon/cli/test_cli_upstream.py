@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from support.command import CONFIG, NIM, Command, audited
+from support.cli.command import CONFIG, NIM, Command, audited
 from support.ledgers.ledger import Till, opened
 from support.receivers.hooks import Receiver
 

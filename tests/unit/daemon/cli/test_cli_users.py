@@ -8,7 +8,7 @@ import subprocess
 from contextlib import closing
 
 import pytest
-from support.command import BIN, NIM, Command
+from support.cli.command import BIN, NIM, Command
 from support.ledgers.ledger import opened
 
 from daemon.core.passwords import fits

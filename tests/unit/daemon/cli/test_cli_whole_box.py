@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from support.command import CONFIG, NIM, Command, audited
+from support.cli.command import CONFIG, NIM, Command, audited
 from support.ledgers.ledger import Till, opened
 from support.tools import let_others_through
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paper_samples import SALE, record, shop
-from support.escpos import printed
-from support.png import png
+from support.paper.escpos import printed
+from support.paper.png import png
 
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paper_samples import CREDIT, SALE, documents, record, shop
-from support.escpos import printed
+from support.paper.escpos import printed
 
 from daemon.paper.elements import Document, Element, Line, Logo, Pair, QrCode, Table, Title
 from daemon.paper.escpos import CODE_PAGES, as_escpos

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from daemon.api.page.attention_words import in_plain_words
+from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulation.durable import DurableFiles, watched
+from simulation.storage.durable import DurableFiles, watched
 
 from daemon.store.sqlite import connection as real
 from daemon.store.sqlite import high_water

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from simulation.box import Seat, Unreachable
-from simulation.disk import Process
 from simulation.oracle import Told
+from simulation.storage.disk import Process
 from simulation.virtual_loop import PROCESS
 
 from daemon.core.audit import Actor

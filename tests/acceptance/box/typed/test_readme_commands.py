@@ -13,7 +13,7 @@ import pytest
 from support.shop import Shop
 from support.tools import need
 
-README = (Path(__file__).parents[3] / "README.md").read_text()
+README = (Path(__file__).parents[4] / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.core_samples import record
 
-from daemon.api.page.attention_words import PLAIN, in_plain_words
+from daemon.api.page.shown.attention_words import PLAIN, in_plain_words
 from daemon.core.ledger.verdict import Disputed, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.language import LANGUAGES
