@@ -17,6 +17,9 @@ from daemon.language import Text
 
 NO_COUNTERS = FiscalCounters(0, 0, 0)
 
+STALL = 5.0
+"""Seconds that a disk may take for what is on its way to it, a card that tidies itself up for instance, before a sale is refused for it."""
+
 
 class Live:
     """One attempt; `id` is 0 until its intent is durable."""
@@ -57,11 +60,11 @@ class Attempts:
         """Whether something that ended is not durable yet."""
         return any(live.phase is Phase.ENDING for live in self._live.values())
 
-    async def all_durable(self, patience: float = 2.0) -> None:
+    async def all_durable(self, patience: float = STALL) -> None:
         """Waits until no end is on its way to the disk; StorageFull when that takes longer than `patience` seconds."""
         await self._wait_for(lambda live: live.phase is Phase.ENDING, patience)
 
-    async def way_is_free(self, mine: Live, patience: float = 2.0) -> None:
+    async def way_is_free(self, mine: Live, patience: float = STALL) -> None:
         """The same for every attempt but `mine` that the machine may have certified: it remembers only its last invoice, so no 38h is sent
         before the ledger has the one before it."""
         await self._wait_for(lambda live: live is not mine and TABLE[live.phase].blocks, patience)
