@@ -160,7 +160,7 @@ def _text(error: Exception, language: Language) -> str:
     if isinstance(error, errors.InvalidRequest):
         return "; ".join(f"{fault.field}: {fault.message}" for fault in _told(error, language))
     text = str(tell(error, language))
-    return without_paths(text) if isinstance(error, _PORT_ERRORS) else text
+    return without_paths(text, language) if isinstance(error, _PORT_ERRORS) else text
 
 
 def _told(error: errors.InvalidRequest, language: Language) -> tuple[FieldError, ...]:

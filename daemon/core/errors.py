@@ -28,7 +28,7 @@ import re
 
 import msgspec
 
-from daemon.language import Text
+from daemon.language import Language, Text
 from daemon.language.stored import stored
 
 
@@ -159,6 +159,9 @@ class LedgerUnusable(StorageError):
 _PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")
 
 
-def without_paths(text: str) -> str:
+_NAMELESS = Text("the port")
+
+
+def without_paths(text: str, language: Language = "en") -> str:
     """No path of the box leaves in a body (decision 11)."""
-    return _PATH.sub("the port", str(text))
+    return _PATH.sub(_NAMELESS.told(language), str(text))

@@ -10,7 +10,7 @@ import string
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from daemon.language import Language, Text, catalogue
+from daemon.language import Language, Text, catalogue, translated
 
 LEAST_LETTERS = 8
 """Of a template's own words: `{name}: {found}` would match everything."""
@@ -65,7 +65,12 @@ def retold(sentence: str, language: Language, nested: int = 0) -> str:
     if (
         colon and (told := retold(rest, language, nested + 1)) != rest
     ):  # a field or a name in front of a sentence of ours
-        return f"{before}{colon}{told}"
+        name = catalogue(language).gettext(before)
+        return (
+            f"{name}{colon}{told}"
+            if name == before
+            else translated("{name}: {found}", language).format(name=name, found=told)
+        )
     return sentence
 
 

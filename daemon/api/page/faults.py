@@ -90,5 +90,5 @@ def _detail(error: Exception | None, language: Language) -> str:
     """In the person's language as far as it was written as a text; no path of the box is in it."""
     if isinstance(error, errors.InvalidRequest):
         told = [f"{tell(FIELDS.get(e.field, e.field), language)}: {tell(e.message, language)}" for e in error.errors]
-        return errors.without_paths("; ".join(told))
-    return errors.without_paths(str(tell(error, language)))
+        return errors.without_paths("; ".join(told), language)
+    return errors.without_paths(str(tell(error, language)), language)

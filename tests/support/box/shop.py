@@ -96,6 +96,8 @@ def open_shop() -> Iterator[Shop]:
         box.boot()
         shop = Shop(box, built(), (opened / "key").read_text())
         shop.plug_in()
+        # The daemon started with the box, before the machine was there.
+        shop.until(lambda: shop.call("GET", "/info"), lambda found: found[0] == 200)
         yield shop
 
 

@@ -65,4 +65,4 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
 
 def _told(reason: str, visit: Visit) -> str:
     """In the person's language, also where it was stored in English."""
-    return without_paths(stored(reason).told(visit.language))
+    return without_paths(stored(reason).told(visit.language), visit.language)

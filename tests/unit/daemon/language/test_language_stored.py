@@ -4,6 +4,7 @@ import pytest
 from support.ledgers.ledger import invoice
 
 from bridge import port, port_network
+from daemon.core.errors import without_paths
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.verdict import Disputed, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
@@ -70,7 +71,11 @@ def test_what_the_bridge_says_of_a_line_is_known():
     for reasons in (port._REASONS, port_network._REASONS):
         assert {said for _, said in reasons.values()} <= known
     told = retold("/dev/mcf-1: there is no such device (unplugged?)", "fr")
-    assert told == "/dev/mcf-1: cet appareil n'est pas là (débranché\N{NO-BREAK SPACE}?)"
+    gone = "cet appareil n'est pas là (débranché\N{NO-BREAK SPACE}?)"
+    assert told == f"/dev/mcf-1: {gone}"
+    nameless = without_paths("/dev/mcf-1: there is no such device (unplugged?)")
+    assert retold(nameless, "fr") == f"le port\N{NO-BREAK SPACE}: {gone}"
+    assert without_paths(told, "fr") == f"le port: {gone}"
 
 
 def test_what_is_not_ours_stays_as_it_is():
