@@ -20,11 +20,14 @@ QEMU = {"arm64": "aarch64", "amd64": "x86_64"}
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
 # Inside, with the package's own libraries and Debian's own Python; prints what it saw, and fails on the first surprise.
 TRIAL = r"""
-import json, os, subprocess, sys, time, urllib.request
+import json, os, shutil, subprocess, sys, time, urllib.request
 NIM = "EL02000015-1"
+LINE = "/run/machine/line"
+os.mkdir("/run/machine")
+shutil.chown("/run/machine", "mcfd", "mcfd")
 simulator = ("import sys; sys.path.insert(0, '/usr/lib/mcfd'); from simulator.process.serve import main; main()",
-             "--nim", NIM, "--ifu", "00084440Y", "--link", "/run/line", "--baud", "0")
-started = [subprocess.Popen(["/usr/bin/python3", "-IS", "-c", *simulator])]
+             "--nim", NIM, "--ifu", "00084440Y", "--link", LINE, "--baud", "0")
+started = [subprocess.Popen(["/usr/bin/python3", "-IS", "-c", *simulator], user="mcfd", group="mcfd")]
 def until(look, what, patience=240):
     end = time.monotonic() + patience
     while True:
@@ -35,11 +38,11 @@ def until(look, what, patience=240):
                 raise SystemExit(f"{what}: {error}")
             time.sleep(0.5)
 try:
-    until(lambda: os.stat("/run/line"), "no machine")
-    said = subprocess.run(["mcfd", "setup", "--yes", "--json", "--port", "/run/line"], check=True, stdout=subprocess.PIPE).stdout
+    until(lambda: os.stat(LINE), "no machine")
+    said = subprocess.run(["mcfd", "setup", "--yes", "--json", "--port", LINE], check=True, stdout=subprocess.PIPE).stdout
     key = json.loads(said)["machines"][0]["key"]
     began = time.monotonic()
-    started.append(subprocess.Popen(["mcfd", "run"], stderr=subprocess.DEVNULL))
+    started.append(subprocess.Popen(["mcfd", "run"], user="mcfd", group="mcfd", stderr=subprocess.DEVNULL))
     base = "http://127.0.0.1:8480"
     until(lambda: urllib.request.urlopen(base + "/health/ready", timeout=60), "not ready")
     print(f"{os.uname().machine}, Python {sys.version.split()[0]}: ready after {time.monotonic() - began:.1f} s")

@@ -101,7 +101,7 @@ async def come_again_sooner(client) -> None:
     """What a killed instance has not acknowledged is given to the next one after 30 s, as shipped; a test does not wait for that."""
     config = json.loads((CONFIG / "headquarters.json").read_bytes()) | {"ack_wait": 3_000_000_000}
     body = json.dumps({"stream_name": "CLOSURES", "config": config}).encode()
-    answer = json.loads((await client.request("$JS.API.CONSUMER.CREATE.CLOSURES.headquarters", body, timeout=5)).data)
+    answer = json.loads((await client.request("$JS.API.CONSUMER.CREATE.CLOSURES.headquarters", body, timeout=60)).data)
     assert "error" not in answer, answer
 
 

@@ -147,7 +147,7 @@ async def fetch(reader, count):
     inbox = reader._inbox_prefix.decode()
     jetstream = reader.jetstream()
     consumer = await jetstream.pull_subscribe_bind("headquarters", "CLOSURES", inbox_prefix=f"{inbox}.".encode())
-    return await consumer.fetch(count, timeout=5)
+    return await consumer.fetch(count, timeout=60)
 
 
 @pytest.mark.parametrize("reply", [f"mcf.{OTHER}.closure", f"mcf.{OTHER}.presence", "$JS.API.STREAM.PURGE.CLOSURES"])
@@ -211,7 +211,7 @@ async def test_the_reader_only_reads(headquarters, call):
         assert await is_refused(thief, f"$JS.API.{call}", body)
         assert await is_refused(thief, f"mcf.{NIM}.closure", b"forged")
         (message,) = await fetch(thief, 1)  # what it is there for
-        await message.ack_sync(timeout=5)
+        await message.ack_sync(timeout=60)
     assert await held(headquarters) == {f"mcf.{NIM}.closure": 1}
 
 
@@ -234,7 +234,7 @@ async def test_a_full_subject_is_tried_again(headquarters):
     """A box whose own subject is full waits, it parks nothing: an administrator sets it right, and it goes on by itself."""
     small = json.dumps(LIMITS | {"max_msgs_per_subject": 1}).encode()
     async with headquarters.reading() as client:
-        await client.request("$JS.API.STREAM.UPDATE.CLOSURES", small, timeout=5)
+        await client.request("$JS.API.STREAM.UPDATE.CLOSURES", small, timeout=60)
     outcomes = await deliver(headquarters, headquarters.site.shop, make_outgoing(NIM, 1), make_outgoing(NIM, 2))
     assert outcomes[0] == Delivered()
     assert isinstance(outcomes[1], Again)
@@ -245,8 +245,8 @@ async def test_presence_keeps_the_last_word(headquarters):
     """Of each box the stream PRESENCE has one message, the latest, and takes nothing large."""
     async with connected(headquarters, headquarters.site.shop) as shop:
         for number in range(5):
-            await shop.request(f"mcf.{NIM}.presence", b"%d" % number, timeout=5)
-        too_large = json.loads((await shop.request(f"mcf.{NIM}.presence", b"x" * 3000, timeout=5)).data)
+            await shop.request(f"mcf.{NIM}.presence", b"%d" % number, timeout=60)
+        too_large = json.loads((await shop.request(f"mcf.{NIM}.presence", b"x" * 3000, timeout=60)).data)
     async with headquarters.reading() as client:
         message = await client.jetstream().get_last_msg("PRESENCE", f"mcf.{NIM}.presence")
         assert (await client.jetstream().stream_info("PRESENCE")).state.messages == 1
@@ -269,6 +269,6 @@ async def test_headquarters_answers_what_a_box_asks(headquarters):
         await reader.subscribe("mcf.*.ask", queue="headquarters", cb=answer)
         await reader.flush()
         answers = await asyncio.gather(
-            shop.request(f"mcf.{NIM}.ask", b"?", timeout=5), other.request(f"mcf.{OTHER}.ask", b"?", timeout=5)
+            shop.request(f"mcf.{NIM}.ask", b"?", timeout=60), other.request(f"mcf.{OTHER}.ask", b"?", timeout=60)
         )
     assert [answer.data.decode() for answer in answers] == [f"mcf.{NIM}.ask", f"mcf.{OTHER}.ask"]
