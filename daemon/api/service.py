@@ -17,6 +17,7 @@ from daemon.api.http.middleware import OuterMiddleware
 from daemon.api.page import certificate, entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.first_start import FirstStart
+from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import attention, box, closures, files, first_start, invoices, log, restore, today, welcome
 from daemon.api.page.screens import cash as cash_screen
 from daemon.api.routes import (
@@ -81,7 +82,7 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
     """The page that a box without a configuration shows; nothing of the API is there."""
     app = Litestar(
         route_handlers=[*first_start.HANDLERS, entrance.choose_language, entrance.static],
-        state=State({"page": first, "wrong_codes": first_start.new_wrong_codes()}),
+        state=State({"page": first, "rendering": Rendering(), "wrong_codes": first_start.new_wrong_codes()}),
         openapi_config=None,
         logging_config=None,
     )
@@ -99,7 +100,7 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
                 WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
                 *([Router("/", route_handlers=list(PAGE_ROUTES))] if page else []),
             ],
-            state=State({"deps": deps, "page": page}),
+            state=State({"deps": deps, "page": page, "rendering": Rendering()}),
             openapi_config=None,
             logging_config=None,
         )

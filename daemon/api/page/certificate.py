@@ -35,7 +35,7 @@ async def authority(request: AnyRequest) -> Reply:
     """Without a login: a phone that scans its address has none, and it is shown in every TLS handshake anyway."""
     page: PageDeps = request.app.state["page"]
     if not (pem := page.authority()):
-        return fault_page(request, NotFound("this box shows no certificate of its own"))
+        return await fault_page(request, NotFound("this box shows no certificate of its own"))
     headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
     return Answer(pem, media_type=b"application/x-pem-file", headers=headers)
 

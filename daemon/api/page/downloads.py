@@ -41,7 +41,7 @@ def kept_files(
                 raise NotFound(absent)  # noqa: TRY301  shown as a page, as all else
             place = visit.deps.exports.take(f"page {visit.session.person_id}")
         except Exception as error:  # noqa: BLE001  every error of a screen is a page
-            return fault_page(request, error)
+            return await fault_page(request, error)
         return Stream(
             read(visit.page, name),
             media_type=kind(name),

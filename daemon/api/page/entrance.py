@@ -52,7 +52,7 @@ async def root(request: AnyRequest) -> Reply:
 
 @get("/ui/login")
 async def login_form(request: AnyRequest) -> Reply:
-    return html(request, request.app.state["page"], "login.html", name="")
+    return await html(request, request.app.state["page"], "login.html", name="")
 
 
 @post("/ui/login", status_code=200)
@@ -72,7 +72,7 @@ async def login(request: AnyRequest) -> Reply:
     except (Foreign, Refusal) as error:
         fault = fault_of(error)
         said = fault.told(Speaker(language_of(request, page.language)))
-        return html(request, page, "login.html", status=fault.status, name=name, problem=said)
+        return await html(request, page, "login.html", status=fault.status, name=name, problem=said)
     return redirect("/ui/", session_cookie(made, tls=page.tls))
 
 

@@ -6,12 +6,10 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cache
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
@@ -20,6 +18,7 @@ from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
+from daemon.api.page.rendering import Rendering
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
@@ -27,7 +26,7 @@ from daemon.core.people import Session
 from daemon.core.roles import Right, may
 from daemon.language import Language, Speaker
 from daemon.usecases.worker.machine_worker import MachineWorker
-from pagekit import charts, formats
+from pagekit import formats
 from pagekit.cookies import cookie_of
 from pagekit.security import is_own_form
 
@@ -189,7 +188,7 @@ def screen(path: str, right: Right, *, change: bool = False) -> Callable[[Screen
             try:
                 return await show(await enter(request, right))
             except Exception as error:  # noqa: BLE001  every error of a screen is a page
-                return fault_page(request, error)
+                return await fault_page(request, error)
 
         handle.__name__ = show.__name__
         handle.__annotations__ = {"request": AnyRequest, "return": Reply}
@@ -198,21 +197,23 @@ def screen(path: str, right: Right, *, change: bool = False) -> Callable[[Screen
     return made
 
 
-def fault_page(request: AnyRequest, error: Exception) -> Reply:
+async def fault_page(request: AnyRequest, error: Exception) -> Reply:
     page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
         return redirect("/ui/login")
     fault = fault_of(error)
     say = Speaker(language_of(request, page.language))
     said = fault.told(say)
-    return html(request, page, "fault.html", status=fault.status, said=said, title=HTTPStatus(fault.status).phrase)
+    return await html(
+        request, page, "fault.html", status=fault.status, said=said, title=HTTPStatus(fault.status).phrase
+    )
 
 
-def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
+async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person."""
     menu = [(visit.link(path), name, path) for path, name, right in MENU if visit.may(right)]
     attention = [worker for worker in visit.deps.workers.all() if worker.attention]
-    return html(
+    return await html(
         visit.request,
         visit.page,
         template,
@@ -238,7 +239,7 @@ class Configured(Protocol):
         ...
 
 
-def html(
+async def html(
     request: AnyRequest,
     page: Configured,
     template: str,
@@ -259,21 +260,12 @@ def html(
         "done": "",
         **values,
     }
-    text = environment().get_template(template).render(**told)
-    return Answer(text.encode(), status=status, media_type=HTML, headers=headers)
+    rendering: Rendering = request.app.state["rendering"]
+    return Answer(await rendering.screen(template, told), status=status, media_type=HTML, headers=headers)
 
 
 def redirect(path: str, *headers: Header) -> Reply:
     return Answer(b"", status=303, media_type=HTML, headers=((b"location", path.encode()), *headers))
-
-
-@cache
-def environment() -> Environment:
-    loader = ChoiceLoader([PackageLoader("daemon.api.page"), PackageLoader("pagekit")])
-    made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
-    made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
-    made.globals |= {"bars": charts.bars}
-    return made
 
 
 def token(request: AnyRequest) -> str:

@@ -17,7 +17,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 HOUR = 3_600_000
 NOT_YET = 200
-"""Records looked through for those that the next tick will bring in: a tick comes every two seconds."""
+"""Records at the most that the next tick will bring in: a tick comes every two seconds."""
 KEPT_HOURS = 24 * 7 * 3
 
 
@@ -74,10 +74,9 @@ async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:
     return await worker.journal.page(worker.book, Page(0, 1 << 53, limit=limit))
 
 
-async def _not_yet(worker: MachineWorker, start: int, end: int) -> list[Record]:
+async def _not_yet(worker: MachineWorker, start: int, end: int) -> Sequence[Record]:
     seq = (await worker.ledger.aggregated(worker.book)).seq
-    newest = await worker.journal.page(worker.book, Page(start, end, limit=NOT_YET))
-    return [record for record in newest if record.seq > seq]
+    return await worker.journal.page(worker.book, Page(start, end, after_seq=seq, limit=NOT_YET))
 
 
 def _sales(worker: MachineWorker, tally: Tally) -> Sales:

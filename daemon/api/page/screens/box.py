@@ -41,7 +41,7 @@ async def box(visit: Visit) -> Reply:
         for each in visit.deps.workers.all()
         if each.book.mode == "live"
     ]
-    return shown(
+    return await shown(
         visit,
         "box.html",
         figures=figures,
@@ -75,14 +75,14 @@ async def probe(visit: Visit) -> Reply:
     """Of a machine that is switched off: another one's line is in use."""
     nim = visit.worker.book.nim
     findings = await visit.page.probe(nim, visit.language)
-    return shown(visit, "probe.html", nim=nim, findings=findings, back="/ui/box")
+    return await shown(visit, "probe.html", nim=nim, findings=findings, back="/ui/box")
 
 
 @screen("/ui/box/findings", "administer")
 async def findings(visit: Visit) -> Reply:
     """Looked at in a process of its own, so it comes after the rest of the screen."""
     found = await visit.page.examine(visit.language)
-    return html(visit.request, visit.page, "findings.html", findings=found)
+    return await html(visit.request, visit.page, "findings.html", findings=found)
 
 
 @screen("/ui/box/key", "administer", change=True)
@@ -108,7 +108,7 @@ async def create_key(visit: Visit) -> Reply:
     )
     for_till = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": text}
     picture = await qr_picture(msgspec.json.encode(for_till).decode())
-    return shown(visit, "new_key.html", key=text, label=label, address=for_till["url"], picture=picture)
+    return await shown(visit, "new_key.html", key=text, label=label, address=for_till["url"], picture=picture)
 
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)
@@ -155,7 +155,7 @@ async def _hashed(visit: Visit, name: str) -> str:
 @screen("/ui/box/jobs", "administer")
 async def jobs(visit: Visit) -> Reply:
     """The part that changes, asked for by the screen while something is under way."""
-    return html(visit.request, visit.page, "box_jobs.html", moment=visit.moment, **_jobs(visit))
+    return await html(visit.request, visit.page, "box_jobs.html", moment=visit.moment, **_jobs(visit))
 
 
 def _jobs(visit: Visit) -> dict[str, Any]:

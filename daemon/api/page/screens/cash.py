@@ -61,7 +61,7 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
     known = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
     found = await cash_moves(visit.worker, start, max(start, end), known, PER_PAGE)
     more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
-    return shown(
+    return await shown(
         visit,
         "cash.html",
         status=status,

@@ -40,7 +40,7 @@ async def closures(visit: Visit) -> Reply:
     found = await visit.worker.ledger.closures(visit.worker.book, start=start, end=end, limit=None)
     cells = [await _day(visit, day, found) for day in days]
     most = max((cell.total for cell in cells), default=0)
-    return shown(
+    return await shown(
         visit,
         "closures.html",
         month_text=month,
@@ -57,7 +57,7 @@ async def closure(visit: Visit) -> Reply:
     found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
     shown_z = msgspec.json.decode(found.body, type=ZReport)
     done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else ""
-    return shown(visit, "report.html", report=shown_z, what="z", closure=found, done=done)
+    return await shown(visit, "report.html", report=shown_z, what="z", closure=found, done=done)
 
 
 @screen("/ui/a", "report")
@@ -69,7 +69,7 @@ async def a_screen(visit: Visit) -> Reply:
     count = (last - first).days + 1
     days = [date.fromordinal(first.toordinal() + n) for n in range(count)] if count <= DAYS_OF_A else []
     chart = [await _day(visit, day, ()) for day in days]
-    return shown(visit, "report.html", report=shown_a, what="a", chart=chart, first=first, last=last)
+    return await shown(visit, "report.html", report=shown_a, what="a", chart=chart, first=first, last=last)
 
 
 def range_of_a(visit: Visit) -> tuple[date, date]:

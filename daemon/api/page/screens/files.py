@@ -33,13 +33,13 @@ async def files(visit: Visit) -> Reply:
     this_year = visit.today().year
     first = await visit.worker.ledger.closures(visit.worker.book, start=0, end=EVER, limit=1)
     began = visit.day_of(first[0].period_start).year if first else this_year
-    return shown(visit, "files.html", years=range(this_year, began - 1, -1), **_shown(visit))
+    return await shown(visit, "files.html", years=range(this_year, began - 1, -1), **_shown(visit))
 
 
 @screen("/ui/files/jobs", "report")
 async def jobs(visit: Visit) -> Reply:
     """The part that changes, asked for by the screen while something is made."""
-    return html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_shown(visit))
+    return await html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_shown(visit))
 
 
 def _shown(visit: Visit) -> dict[str, Any]:

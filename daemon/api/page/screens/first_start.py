@@ -65,7 +65,7 @@ def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandle
                 form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace")) if change else {}
                 return await show(request, _first(request), form)
             except Exception as error:  # noqa: BLE001  as above
-                return fault_page(request, error)
+                return await fault_page(request, error)
 
         handle.__name__ = show.__name__
         handle.__annotations__ = {"request": AnyRequest, "return": Reply}
@@ -83,18 +83,18 @@ async def beginning(request: AnyRequest) -> Reply:  # noqa: ARG001  the shape of
 async def code_form(request: AnyRequest) -> Reply:
     """Also as a link with the code in it, as the box shows it: then it is taken at once and leaves the address."""
     code = fields(request.scope["query_string"].decode("latin-1")).get("code", "")
-    return await _let_in(request, code) if code else html(request, _first(request), "setup_code.html")
+    return await _let_in(request, code) if code else await html(request, _first(request), "setup_code.html")
 
 
 @post(f"{START}/code", status_code=200)
 async def take_code(request: AnyRequest) -> Reply:
     headers = request.scope["headers"]
     if not is_from_here(headers):
-        return fault_page(request, Foreign())
+        return await fault_page(request, Foreign())
     try:
         form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
     except Refusal as error:
-        return fault_page(request, error)
+        return await fault_page(request, error)
     return await _let_in(request, form.get("code", ""))
 
 
@@ -102,11 +102,11 @@ async def _let_in(request: AnyRequest, code: str) -> Reply:
     first, wrong = _first(request), request.app.state["wrong_codes"]
     address = address_of(request)
     if wait := wrong.wait(address):
-        return fault_page(request, TooManyRequests(Text("too many wrong codes came from this address"), wait))
+        return await fault_page(request, TooManyRequests(Text("too many wrong codes came from this address"), wait))
     if not _is_code(code, first):
         wrong.note(address)
         say = Speaker(language_of(request, first.language))
-        return html(
+        return await html(
             request, first, "setup_code.html", status=401, problem=say("This is not the code that the box shows.")
         )
     cookie = f"{COOKIE}={first.code}; Path=/ui; HttpOnly; SameSite=Strict"
@@ -127,7 +127,7 @@ async def _form(
     found = await first.search(_query(request).get("place", ""), _language(request, first)) if looked else None
     here = _host_of(request)
     usual = {"network": "local" if here in LOOPBACK else "https", "till": "Caisse 1", "isf": "1", **form}
-    return html(
+    return await html(
         request,
         first,
         "setup.html",
@@ -142,7 +142,7 @@ async def _form(
 @step(f"{START}/machines")
 async def machines(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
     found = await first.search(_query(request).get("place", ""), _language(request, first))
-    return html(request, first, "setup_machines.html", found=found, form=form)
+    return await html(request, first, "setup_machines.html", found=found, form=form)
 
 
 @step(f"{START}/probe")
@@ -150,7 +150,7 @@ async def probe(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
     """What is assumed of a machine, asked of it one by one; only reading."""
     nim = _query(request).get("nim", "")
     findings = await first.probe(nim, _language(request, first))
-    return html(request, first, "probe.html", nim=nim, findings=findings, back=START)
+    return await html(request, first, "probe.html", nim=nim, findings=findings, back=START)
 
 
 @step(START, change=True)
@@ -196,7 +196,7 @@ async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> 
         return redirect(START)
     shown = [(nim, key, await qr_picture(_for_till(made, nim, key))) for nim, key in made.keys]
     cookie = session_cookie(made.session, tls=made.scheme == "https")
-    return html(request, first, "setup_done.html", headers=(*POLICY, cookie), made=made, keys=shown)
+    return await html(request, first, "setup_done.html", headers=(*POLICY, cookie), made=made, keys=shown)
 
 
 def _for_till(made: Made, nim: str, key: str) -> str:
@@ -218,10 +218,12 @@ async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
     if (made := first.made) is None:
         raise NotLoggedIn
     origin = f"{made.scheme}://{_bracketed(_seen_from(request, made))}:{made.port}"
-    first.leave()
     (name, policy), *others = POLICY
     wider = policy.replace(b"connect-src 'self'", b"connect-src 'self' " + origin.encode())
-    return html(request, first, "setup_starting.html", headers=((name, wider), *others), opens=f"{origin}/ui/welcome")
+    headers = ((name, wider), *others)
+    answer = await html(request, first, "setup_starting.html", headers=headers, opens=f"{origin}/ui/welcome")
+    first.leave()
+    return answer
 
 
 def _seen_from(request: AnyRequest, made: Made) -> str:

@@ -28,7 +28,7 @@ async def journal_screen(visit: Visit) -> Reply:
     found = await search(visit.worker, asked)
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
     more = visit.link("/ui/journal", **{**_kept(visit), "before": found.next}) if found.next else ""
-    return shown(
+    return await shown(
         visit,
         "journal.html",
         rows=rows,
@@ -49,7 +49,9 @@ async def invoice_screen(visit: Visit) -> Reply:
     given = receipt(record) if record.state == "certified" else None
     credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
     picture = await qr_picture(given.qr_content) if given else ""
-    return shown(visit, "invoice.html", record=record, z=z_number, receipt=given, picture=picture, credits=credits_)
+    return await shown(
+        visit, "invoice.html", record=record, z=z_number, receipt=given, picture=picture, credits=credits_
+    )
 
 
 async def _record(visit: Visit, seq: int) -> Record:

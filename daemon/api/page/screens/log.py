@@ -21,7 +21,7 @@ async def log(visit: Visit) -> Reply:
         for line in visit.page.log_lines(visit.language)
         if (only != "serious" or line.level in SERIOUS) and wanted in f"{line.words} {line.values}".casefold()
     ]
-    return shown(visit, "log.html", lines=found[:SHOWN], asked=asked, only=only)
+    return await shown(visit, "log.html", lines=found[:SHOWN], asked=asked, only=only)
 
 
 HANDLERS = (log,)

@@ -15,7 +15,7 @@ async def confirm(visit: Visit) -> Reply:
     copy, now = _copy(visit), visit.worker.now()
     live = [worker for worker in visit.deps.workers.all() if worker.book.mode == "live"]
     since = [(worker.book.nim, (await report.a_report(worker, copy.at, now)).certs_count) for worker in live]
-    return shown(visit, "restore.html", copy=copy, since=since)
+    return await shown(visit, "restore.html", copy=copy, since=since)
 
 
 @screen("/ui/box/backup/{name:str}/restore", "administer", change=True)
@@ -25,7 +25,7 @@ async def restore(visit: Visit) -> Reply:
     if "sure" not in visit.form:
         raise InvalidRequest([FieldError("sure", visit.say("is needed"))])
     await visit.page.restore(copy.name, visit.actor)
-    return shown(visit, "restoring.html", copy=copy)
+    return await shown(visit, "restoring.html", copy=copy)
 
 
 def _copy(visit: Visit) -> Copy:

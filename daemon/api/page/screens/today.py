@@ -29,13 +29,13 @@ _hours_known: dict[tuple[int, int], int] = {}
 
 @screen("/ui/", "look")
 async def today(visit: Visit) -> Reply:
-    return shown(visit, "today.html", **await _figures(visit))
+    return await shown(visit, "today.html", **await _figures(visit))
 
 
 @screen("/ui/today", "look")
 async def today_part(visit: Visit) -> Reply:
     """What changes of that screen, asked for by it whenever something happens."""
-    return shown(visit, "today_part.html", **await _figures(visit))
+    return await shown(visit, "today_part.html", **await _figures(visit))
 
 
 async def _figures(visit: Visit) -> dict[str, Any]:
@@ -57,14 +57,14 @@ async def _figures(visit: Visit) -> dict[str, Any]:
 
 @screen("/ui/x", "report")
 async def x_screen(visit: Visit) -> Reply:
-    return shown(visit, "report.html", report=await report.x_report(visit.worker), what="x", paper="/reports/x")
+    return await shown(visit, "report.html", report=await report.x_report(visit.worker), what="x", paper="/reports/x")
 
 
 @screen("/ui/z", "close")
 async def confirm_z(visit: Visit) -> Reply:
     """What will be closed; the key makes of any number of clicks one Z."""
     period = await report.x_report(visit.worker)
-    return shown(visit, "confirm_z.html", period=period, key=secrets.token_urlsafe(18))
+    return await shown(visit, "confirm_z.html", period=period, key=secrets.token_urlsafe(18))
 
 
 @screen("/ui/z", "close", change=True)
@@ -83,7 +83,7 @@ async def live(request: AnyRequest) -> Reply:
         visit = await enter(request, "look")
         place = visit.deps.event_streams.take(f"page {visit.session.person_id}")
     except Exception as error:  # noqa: BLE001  every error of a screen is a page
-        return fault_page(request, error)
+        return await fault_page(request, error)
     return Stream(
         _changes(visit, partial(_is_welcome, visit)),
         media_type=b"text/event-stream; charset=utf-8",

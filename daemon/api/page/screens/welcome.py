@@ -20,7 +20,7 @@ AMOUNT: Final = 100
 async def welcome(visit: Visit) -> Reply:
     now = visit.deps.clock()
     workers = visit.deps.workers.all()
-    return shown(
+    return await shown(
         visit,
         "welcome.html",
         machines=[shown_machine(each, visit, now) for each in workers if each.book.mode == "live"],
