@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context, ContextVar
 from typing import Any
 
@@ -40,6 +40,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._clock_resolution = 1e-9
         self._draw = random.Random(f"order {seed}")
         self._created = 0
+        self._ended: set[object] = set()
+        self._generators: dict[int, object] = {}
+        """In whose life each asynchronous generator was begun, by its `id`; who comes to life again under it is entered anew."""
         self.set_task_factory(_numbered)
         self.set_exception_handler(lambda _loop, _context: None)  # what nobody awaits is seen by what the oracle finds
 
@@ -62,6 +65,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     async def end(self, process: object) -> None:
         """Everything of a process that is gone: timers and callbacks never run, tasks are cancelled (nothing they do on their way out reaches
         anybody)."""
+        self._ended.add(process)
         for handle in (*self._ready, *self._scheduled):
             if handle._context.get(PROCESS) is process and _task_of(handle) is None:
                 handle.cancel()
@@ -69,6 +73,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
             for task in sorted(left, key=lambda task: task.number):  # type: ignore[attr-defined]
                 task.cancel()
             await asyncio.wait(left, timeout=0.0)
+
+    def _asyncgen_firstiter_hook(self, generator: AsyncGenerator[Any, Any]) -> None:
+        super()._asyncgen_firstiter_hook(generator)  # type: ignore[misc]
+        self._generators[id(generator)] = PROCESS.get()
+
+    def _asyncgen_finalizer_hook(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """asyncio makes a task that closes it. One that a process has left behind is never closed: when the garbage collector comes upon it, and
+        in whose life, is in no seed."""
+        if self._generators[id(generator)] not in self._ended:
+            super()._asyncgen_finalizer_hook(generator)  # type: ignore[misc]
 
     def _run_once(self) -> None:
         """As asyncio has it, without a selector: what is due becomes ready, and whatever is ready runs once."""
