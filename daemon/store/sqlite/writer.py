@@ -5,14 +5,15 @@ itself; a commit that fails, fails every job of its batch. A job that was submit
 still there.
 
 **Gathering.** With a fast disk a commit is over before the next caller comes, and each would pay for an fsync of its own.
-So while many callers come and go (`SIBLINGS` of them within `WINDOW`), the writer waits up to `DELAY` for those
-that were here a moment ago and are not back yet, as PostgreSQL does with commit_delay and commit_siblings. A lone caller is
-never delayed.
+So while many callers come and go (`SIBLINGS` of them), the writer waits for those who, going by their habit, are back within `DELAY`,
+much as PostgreSQL does with commit_delay and commit_siblings. Who has a real line to talk on stays away longer, and is not waited for; a lone
+caller is never delayed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -26,9 +27,10 @@ from daemon.store.sqlite.faults import storage_error
 T = TypeVar("T")
 
 SIBLINGS = 4
-WINDOW = 0.02
 DELAY = 0.004
 """Seconds; about one fsync of a good SSD, and a fifteenth of the shortest invoice on a real line."""
+LATE = 0.001
+"""Seconds that one who is waited for may come later than usual."""
 
 JOBS_PER_CHECKPOINT = 200
 """About 1 000 pages of WAL. Brought into the file between two batches, when everybody has been told."""
@@ -37,6 +39,15 @@ JOBS_PER_CHECKPOINT = 200
 class _Submitted(NamedTuple):
     job: Job[Any]
     future: asyncio.Future[Any]
+    caller: Hashable
+
+
+class _Habit(NamedTuple):
+    """How long a caller was away, in seconds, the last time and the time before. An intent and its outcome take turns, so the next time is
+    like the one before the last."""
+
+    last: float = math.inf
+    before: float = math.inf
 
 
 class _Outcome(NamedTuple):
@@ -57,7 +68,9 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._queue: list[_Submitted] = []
         self._callers: set[Hashable] = set()
-        self._seen: dict[Hashable, float] = {}
+        self._told_at: dict[Hashable, float] = {}
+        """Callers that are away."""
+        self._habits: dict[Hashable, _Habit] = {}
         self._awaited: set[Hashable] = set()
         self._alone: Hashable = None
         """The only caller of the last batch: should it be the next one too, nobody is waited for, not even for a turn of the loop."""
@@ -73,11 +86,10 @@ class Writer:
         if self._closing:
             raise StorageFull(Text("the ledger is closed"))
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.append(_Submitted(job, future))
+        self._queue.append(_Submitted(job, future, caller))
         if caller is not None:
-            self._seen[caller] = self._loop.time()
             self._callers.add(caller)
-            self._awaited.discard(caller)
+            self._is_back(caller)
         if self._gathering is not None:
             if not self._awaited:
                 self._start()
@@ -106,17 +118,26 @@ class Writer:
         self._due = False
         if self._busy or not self._queue:
             return
-        if self._closing or not self._has_siblings():
+        wait = 0.0 if self._closing else self._siblings_in()
+        if not wait:
             self._start()
         elif self._gathering is None:
-            self._gathering = self._loop.call_later(DELAY, self._start)
+            self._gathering = self._loop.call_later(wait, self._start)
 
-    def _has_siblings(self) -> bool:
-        """Whether callers of the last moments are not back yet, and enough of them to be worth waiting for."""
-        since = self._loop.time() - WINDOW
-        self._seen = {caller: at for caller, at in self._seen.items() if at >= since}
-        self._awaited = set(self._seen) - self._callers
-        return len(self._seen) >= SIBLINGS and bool(self._awaited)
+    def _siblings_in(self) -> float:
+        """Seconds until the last of those who are worth waiting for should be back; 0 where they are too few."""
+        now = self._loop.time()
+        due = {caller: told + self._habits.get(caller, _Habit()).before - now for caller, told in self._told_at.items()}
+        self._awaited = {caller for caller, left in due.items() if -LATE <= left <= DELAY} - self._callers
+        if not self._awaited or len(self._callers) + len(self._awaited) < SIBLINGS:
+            return 0.0
+        return min(DELAY, max(due[caller] for caller in self._awaited) + LATE)
+
+    def _is_back(self, caller: Hashable) -> None:
+        self._awaited.discard(caller)
+        told = self._told_at.pop(caller, None)
+        if told is not None:
+            self._habits[caller] = _Habit(self._loop.time() - told, self._habits.get(caller, _Habit()).last)
 
     def _start(self) -> None:
         if self._gathering is not None:
@@ -127,7 +148,9 @@ class Writer:
         batch, self._queue = self._queue, []
         self._callers.clear()
         self._busy = True
-        self._connection.start(partial(_transact, [job for job, _ in batch]), partial(self._committed, batch))
+        self._connection.start(
+            partial(_transact, [submitted.job for submitted in batch]), partial(self._committed, batch)
+        )
 
     def _committed(
         self, batch: list[_Submitted], done: tuple[list[_Outcome], bool] | None, error: Exception | None
@@ -141,7 +164,10 @@ class Writer:
             self._go_on()
 
     def _tell(self, batch: list[_Submitted], outcomes: list[_Outcome], wrote: bool) -> None:
-        for (_, future), outcome in zip(batch, outcomes, strict=True):
+        now = self._loop.time()
+        for (_, future, caller), outcome in zip(batch, outcomes, strict=True):
+            if caller is not None:
+                self._told_at[caller] = now
             if future.cancelled():
                 continue  # the caller went away; what it asked for is done all the same
             if outcome.error is not None:
@@ -157,7 +183,7 @@ class Writer:
         if isinstance(error, StorageError):
             _log().error("ledger.write_failed", jobs=len(batch), cause=str(error))
             self.on_fault(error)
-        for _, future in batch:
+        for _, future, _ in batch:
             if not future.cancelled():
                 future.set_exception(error)
 
