@@ -19,6 +19,7 @@ ATTACKS: dict[str, Attack] = {
     "header-bombs": framing.header_bombs,
     "costly-heads": framing.costly_heads,
     "pipelining": framing.pipelining,
+    "key-updates": framing.key_updates,
     "half-handshakes": hoarding.half_handshakes,
     "idle": hoarding.idle,
     "slow-headers": hoarding.slow_headers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import cycle
 
+from siege.key_updates import shaken
 from siege.target import BODY_TYPE, MEGABIT, Pace, Target, connected, source, swarm
 
 BLANK = b"\r\n\r\n" * 16_384
@@ -125,6 +126,22 @@ async def pipelining(target: Target) -> None:
                 reading.cancel()
 
     await swarm(8, one)
+
+
+async def key_updates(target: Target) -> None:
+    """TLS alone: records that hold nothing but the wish for new keys, each answered, 100 Mbit/s; without TLS `drops`."""
+    if not target.tls:
+        await drops(target)
+        return
+    pace = Pace(100 * MEGABIT)
+
+    async def one(number: int) -> None:
+        async with connected(target, source(number, 8), shake=False) as streams:
+            sender = await shaken(streams)
+            while True:
+                await pace.send(streams[1], b"".join(sender.update(answered=True) for _ in range(200)))
+
+    await swarm(20, one)
 
 
 async def _drain(reader: asyncio.StreamReader) -> None:

@@ -18,6 +18,7 @@ from daemon.api.http.acceptor import Acceptor, refusal, refuse
 from daemon.api.http.admission import Admission, ConnectionLimits, Slot
 from daemon.api.http.connection import Connection, Recognise
 from daemon.api.http.cross_origin import CrossOrigin
+from daemon.api.http.tls_records import RecordContext
 
 BACKLOG = 512
 TLS_HANDSHAKE_SECONDS = 10.0
@@ -270,6 +271,11 @@ def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
         log_config=None,
         log_level="error",
         server_header=False,
-        ssl_certfile=config.tls_cert,
-        ssl_keyfile=config.tls_key,
+        ssl_context_factory=functools.partial(_tls, config.tls_cert, config.tls_key) if config.tls_cert else None,
     )
+
+
+def _tls(cert: Path, key: Path | None, *_: object) -> RecordContext:
+    context = RecordContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return context

@@ -23,6 +23,7 @@ AT_THE_EDGE = (
         "header-bombs",
         "costly-heads",
         "drops",
+        "key-updates",
         "pipelining",
     ),
     *("half-handshakes", "idle", "slow-headers", "slow-readers", "resets", "reconnects", "wrong-keys"),

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import shutil
 import ssl
 from pathlib import Path
 
 import pytest
-from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served
+from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
 from support.receivers.authority import Authority
 
 from daemon.api.http import server
 from daemon.api.http.admission import ConnectionLimits
+from siege.key_updates import shaken
 
 
 @pytest.fixture
@@ -89,3 +92,47 @@ async def test_plain_http_to_the_tls_port_is_turned_away(serve: Serve, authority
     pem = authority.issue()
     served = await serve(config={"tls_cert": pem, "tls_key": pem})
     assert b"200" not in await served.send(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+
+async def renewing(served: Served, updates: int) -> None:
+    """A sale that follows so many updates of the client's keys in the same moment, up to the end of its connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    sender = await shaken((reader, writer))
+    body = json.dumps(INVOICE).encode()
+    lines = (
+        "Host: localhost",
+        f"Authorization: Bearer {LIVE_KEY}",
+        "Connection: close",
+        "Content-Type: application/json",
+    )
+    head = "\r\n".join((f"POST /v1/mcf/{NIM}/certify HTTP/1.1", *lines, f"Content-Length: {len(body)}", "", ""))
+    records = [
+        *(sender.update(answered=True) for _ in range(updates)),
+        sender.record(head.encode()),
+        sender.record(body),
+    ]
+    writer.write(b"".join(records))
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(60):
+            while await reader.read(1 << 16):
+                pass
+    writer.close()
+
+
+async def test_keys_may_be_renewed_now_and_then(serve: Serve, authority: Authority, usecases: UseCases) -> None:
+    """What follows is read as any other, however its records lie in what arrives."""
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    await renewing(served, 30)
+    assert [told[0] for _, told in usecases.calls] == [INVOICE]
+
+
+async def test_records_that_hold_nothing_end_the_connection(
+    serve: Serve, authority: Authority, usecases: UseCases
+) -> None:
+    """Nothing behind a hundred of them is read; who sends data is served."""
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    await renewing(served, 100)
+    assert usecases.calls == []
+    assert (await served.post(json=INVOICE)).status_code == 200
