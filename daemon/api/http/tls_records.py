@@ -102,7 +102,7 @@ class RecordContext(ssl.SSLContext):
         self,
         incoming: ssl.MemoryBIO,
         outgoing: ssl.MemoryBIO,
-        server_side: bool = False,  # noqa: FBT001, FBT002  as Python has it
+        server_side: bool = False,
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> RecordReader:
