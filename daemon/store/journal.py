@@ -22,7 +22,7 @@ class Journal(LedgerAccess):
         return await self._read(partial(journal.journal, book=book, page=page))
 
     async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
-        """Of the next `page.limit` entries those that may have the text in their customer, and the `before_seq` to go on with."""
+        """Of the next `page.limit` entries those whose customer has the text in it, and the `before_seq` to go on with, 0 at the end."""
         return await self._read(partial(journal.of_customer, book=book, page=page, wanted=wanted))
 
     async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:

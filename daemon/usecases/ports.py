@@ -195,7 +195,7 @@ class Journal(Protocol):
         ...
 
     async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
-        """Of the next `page.limit` entries, newest first, those in which the text stands, in the customer or elsewhere; and the
+        """Of the next `page.limit` entries, newest first, those whose customer has the text in name, IFU or phone; and the
         `before_seq` to go on with, 0 at the end."""
         ...
 

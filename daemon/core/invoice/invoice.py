@@ -40,6 +40,10 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
     email: str = ""
     rccm: str = ""
 
+    def is_named(self, folded: str) -> bool:
+        """Whether that text (`str.casefold`) stands in name, IFU or phone."""
+        return folded in f"{self.name} {self.ifu} {self.phone}".casefold()
+
 
 class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """One line. `amount_ttc` is what the till asked to certify; `line_amount` is what the machine is told

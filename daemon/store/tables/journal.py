@@ -14,7 +14,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of, unpack
+from daemon.store.tables.book.codec import RECORD_COLUMNS, read_invoice, record_of, unpack
 from daemon.store.tables.book.totals import bracket
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
@@ -67,15 +67,20 @@ def _with_part(
 
 
 def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
-    """Those of the next `page.limit` entries, newest first, in whose invoice that text may stand, and the seq to go on before: 0
-    at the end. Whether it is the customer's has to be looked at in the record: reading one costs ten times what this does."""
+    """Those of the next `page.limit` entries, newest first, whose customer has that text in name, IFU or phone, and the seq to go on
+    before: 0 at the end. An invoice is only read where the text may stand in it, a whole record only of what is found."""
     after, upto = bracket(connection, book, page.start, page.end)
     last = _LAST if upto is None else upto
     last = min(last, page.before_seq - 1) if page.before_seq else last
     values = (book.id, after, last, page.start, page.end, *_asked(page), page.limit)
     rows = connection.execute(_SQL["payloads"], values).fetchall()
-    needle = longest_plain(wanted)
-    hits = [seq for seq, payload in rows if needle in unpack(payload).lower()]
+    needle, folded = longest_plain(wanted), wanted.casefold()
+    contents = ((seq, unpack(payload)) for seq, payload in rows)
+    hits = [
+        seq
+        for seq, content in contents
+        if needle in content.lower() and read_invoice(content).customer.is_named(folded)
+    ]
     found = [record_of(connection.execute(_SQL["of_seq"], (book.id, seq)).fetchone()) for seq in hits]
     return found, rows[-1][0] if len(rows) == page.limit else 0
 

@@ -86,21 +86,16 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
 
 async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Found:
     found: list[Record] = []
-    wanted, looked, before = asked.text.casefold(), 0, page.before_seq
+    looked, before = 0, page.before_seq
     while looked < BUDGET and len(found) < page.limit:
         piece = msgspec.structs.replace(page, before_seq=before, limit=SLICE)
         records, before = await worker.journal.of_customer(worker.book, piece, asked.text)
-        found += [record for record in records if wanted in _customer(record)]
+        found += records
         looked += SLICE
         if not before:
             return Found(await _dated(worker, found), 0, complete=True)
         await make_way(worker)
     return Found(await _dated(worker, found), before, complete=False)
-
-
-def _customer(record: Record) -> str:
-    customer = record.invoice.customer
-    return f"{customer.name} {customer.ifu} {customer.phone}".casefold()
 
 
 async def _found(worker: MachineWorker, records: Sequence[Record], page: Page, *, complete: bool) -> Found:

@@ -36,7 +36,7 @@ async def box(visit: Visit) -> Reply:
         {
             "machine": shown_machine(each, visit, now),
             "line": visit.deps.box.line(each) if visit.deps.box else None,
-            "charts": line_charts(visit, visit.deps.box.history(each)) if visit.deps.box else [],
+            "charts": await line_charts(visit, visit.deps.box.history(each)) if visit.deps.box else [],
         }
         for each in visit.deps.workers.all()
         if each.book.mode == "live"

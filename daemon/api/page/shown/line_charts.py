@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,8 +19,8 @@ Bar = tuple[str, int, str]
 """As `pagekit.charts.bars` takes it."""
 
 
-def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list[Bar]]]:
-    """Pairs of heading and bars; none where there is no line. Oldest first."""
+async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list[Bar]]]:
+    """Pairs of heading and bars; none where there is no line. Oldest first. Tills are served between two of them."""
     if not slots:
         return []
     known = {slot.at: slot for slot in slots}
@@ -27,9 +28,12 @@ def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list
     quiet = [
         known.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
     ]
+    moved = _inside([_moved(visit, slot) for slot in quiet])
+    await asyncio.sleep(0)
+    timed = _inside([_timed(visit, slot) for slot in quiet])
     return [
-        (visit.say("Exchanges, ten minutes a bar"), _inside([_moved(visit, slot) for slot in quiet])),
-        (visit.say("Time on the line of a certification, ms"), _inside([_timed(visit, slot) for slot in quiet])),
+        (visit.say("Exchanges, ten minutes a bar"), moved),
+        (visit.say("Time on the line of a certification, ms"), timed),
     ]
 
 

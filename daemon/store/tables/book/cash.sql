@@ -2,12 +2,13 @@
 SELECT EXISTS (SELECT 1 FROM closure WHERE book_id = ? AND created_at <= ?);
 
 -- name: period
+-- Back from the newest Z, which nearly always is the one: a search by its time goes through all of them.
 SELECT coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'deposit'), 0),
        coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'withdrawal'), 0),
-       coalesce((SELECT max(z_number) FROM closure WHERE book_id = ?1 AND created_at <= ?2), 0)
+       coalesce((SELECT z_number FROM closure WHERE book_id = ?1 AND +created_at <= ?2 ORDER BY z_number DESC LIMIT 1), 0)
 FROM entry
 WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2 AND id > ?3
-  AND after_z >= coalesce((SELECT max(z_number) FROM closure WHERE book_id = ?1 AND created_at <= ?2), 0);
+  AND after_z >= coalesce((SELECT z_number FROM closure WHERE book_id = ?1 AND +created_at <= ?2 ORDER BY z_number DESC LIMIT 1), 0);
 
 -- name: between
 SELECT coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'deposit'), 0),
