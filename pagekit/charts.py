@@ -30,6 +30,7 @@ def bars(values: Sequence[tuple[str, int, str]], label: str) -> Markup:
             f'width="{max(step - 2, 1):.1f}" height="{tall}"/>'
             + (f'<text x="{left + step / 2:.1f}" y="{HEIGHT - 5}">{escape(name)}</text></g>' if name else "</g>")
         )
+    parts.append(f'<line class="base" x2="{WIDTH}" y1="{HEIGHT - FOOT}" y2="{HEIGHT - FOOT}"/>')
     inner = "".join(parts)
     head = f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{escape(label)}">'
     return Markup(f"{head}{inner}</svg>")  # noqa: S704  # every value in it is escaped or a number

@@ -8,6 +8,8 @@ from typing import Literal
 Language = Literal["fr", "en"]
 LANGUAGES: tuple[Language, ...] = ("fr", "en")
 NARROW = "\u202f"
+FIRM = "\u00a0"
+"""A space at which no line is broken."""
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS: dict[Language, tuple[str, ...]] = {
     "fr": (
@@ -27,7 +29,7 @@ def number(value: int) -> str:
 
 def money(amount: int) -> str:
     """Whole XOF, as `1 234 567 F CFA`."""
-    return f"{number(amount)} F{NARROW}CFA"
+    return f"{number(amount)}{FIRM}F{NARROW}CFA"
 
 
 def day(text: str, language: Language) -> str:

@@ -178,7 +178,7 @@ def _judge(backlog: Backlog, now: int) -> Finding:
         hours=age // HOUR,
     )
     if backlog.last_error and (backlog.waiting or backlog.parked):
-        told = f"{told} ({backlog.last_error})"
+        told = f"{told} ({tr(stored(backlog.last_error))})"
     if backlog.parked:
         return fail(
             "upstream",

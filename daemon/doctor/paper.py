@@ -33,12 +33,17 @@ def check_isf(settings: Settings) -> Iterator[Finding]:
 def check_company(settings: Settings) -> Iterator[Finding]:
     """What the law wants on an invoice and only the shop knows (SFE 2.0, section 3)."""
     company = settings.company
-    wanted = {"cadastral": company.cadastral, "regime": company.regime, "tax_office": company.tax_office}
-    if missing := [name for name, value in wanted.items() if not value]:
+    wanted = (
+        ("cadastral", company.cadastral, tr("the cadastral reference")),
+        ("regime", company.regime, tr("the tax regime")),
+        ("tax_office", company.tax_office, tr("the tax office")),
+    )
+    if missing := [(name, words) for name, value, words in wanted if not value]:
+        names, words = (", ".join(column) for column in zip(*missing, strict=True))
         yield warn(
             "company",
-            tr("invoices are printed without {missing}", missing=", ".join(missing)),
-            tr("set them in [company], if mcfd prints your invoices: mcfd config doc says what each is"),
+            tr("invoices are printed without {missing}", missing=words),
+            tr("if mcfd prints your invoices, set in [company]: {names}", names=names),
         )
     else:
         yield ok("company", tr("everything that stands on an invoice is there"))

@@ -19,6 +19,7 @@ from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineR
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
+from daemon.language import Text
 
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 
@@ -135,7 +136,9 @@ class ConnectedMachine:
         if closed.nim:
             self._check_nim(closed.nim)
         if _is_another(closed, invoice):
-            raise MachineNonsense(f"38h was answered for another invoice: {closed.type} {closed.number!r}")
+            raise MachineNonsense(
+                Text("38h was answered for another invoice: {type} {number!r}", type=closed.type, number=closed.number)
+            )
         counters = await self._counters_now(closed, invoice, known)
         # The name of an epoch comes from C1h; 38h has a say where both tell it, or the two would take turns.
         nim = closed.nim if self._tells_activation and "-" in closed.nim else ""
@@ -157,7 +160,7 @@ class ConnectedMachine:
         """Where the FC of 38h does not say what FVC and FRC are now, C1h does, if it tells of this very invoice."""
         state = await self.state()
         if state.counters.tc < tc or state.last is None or not same_number(state.last.number, invoice.number):
-            raise MachineNonsense("C1h does not tell of the invoice that 38h certified")
+            raise MachineNonsense(Text("C1h does not tell of the invoice that 38h certified"))
         return state.counters
 
     async def cancel(self) -> bool:
@@ -167,7 +170,11 @@ class ConnectedMachine:
     def _check_nim(self, nim: str) -> None:
         """At the connection, and at every later look: a machine may be exchanged without the port noticing."""
         if self._nim and not same_machine(self._nim, nim):
-            reason = f"the machine on this line is {nim}, not {self._nim}: check cable and configuration"
+            reason = Text(
+                "the machine on this line is {found}, not {nim}: check cable and configuration",
+                found=nim,
+                nim=self._nim,
+            )
             self.hang_up(reason)
             raise LineLost(reason)
 

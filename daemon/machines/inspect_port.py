@@ -28,7 +28,7 @@ async def look(
     """A lock on the port is only advisory for some programs, so that who has it open is looked for first."""
     port = str(place)
     if not is_network(port) and (others := find_holders(Path(port))):
-        return Silence(f"{port}: used by {', '.join(map(str, others))}", "busy")
+        return Silence(f"{port}: it is used by {', '.join(map(str, others))}", "busy")
     try:
         link = Link(await open_line(port, baudrate), timers=timers)
     except PortUnavailable as error:

@@ -16,6 +16,7 @@ from bridge.machine import Machine, handshake
 from bridge.recording.recorder import Recorder
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.machine.state import MachineState
+from daemon.language import Text
 from daemon.machines.adapter import ConnectedMachine
 
 log = structlog.get_logger(__name__)
@@ -73,7 +74,7 @@ async def _serve_once(settings: LineSettings, listener: LineListener, told: str)
     except Exception as error:
         # A mistake of ours must not leave the machine out of service until a restart.
         log.exception("line.failed", nim=settings.nim)
-        return f"mcfd failed here ({type(error).__name__}); its log has the reason"
+        return Text("mcfd failed here ({error}); its log has the reason", error=type(error).__name__)
 
 
 async def _serve(settings: LineSettings, listener: LineListener, told: str) -> str:

@@ -42,7 +42,7 @@ TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on
 CLOSE_TIMEOUT = 1.0  # after a failed TLS handshake asyncio never tells that the connection is closed
 SERVER_TIMEOUT = 5
 PING_INTERVAL = 30
-NO_STREAM = "what answers on {topic} is not a stream"
+NO_STREAM = Text("what answers on {topic} is not a stream")
 HEADER_LINE = len("NATS/1.0\r\n\r\n")
 T = TypeVar("T")
 _DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
@@ -95,7 +95,7 @@ class NatsReceiver:
         try:
             client = await self._connected()
         except (OSError, nats.errors.Error, BadOptions) as error:
-            return Again(str(error) or "no connection in time")
+            return Again(str(error) or str(Text("no connection in time")))
         try:
             ack = await client.publish_acknowledged(topic, event, headers)
         except Exception as error:
@@ -105,7 +105,7 @@ class NatsReceiver:
             if not isinstance(error, _SAID):
                 await self._drop(client)
             return outcome
-        return Delivered() if ack.stream else Again(NO_STREAM.format(topic=topic))
+        return Delivered() if ack.stream else Again(str(NO_STREAM(topic=topic)))
 
     async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
         """The last word stays in the stream; whoever is there at headquarters answers the same word asked. None when nobody heard."""
@@ -266,9 +266,9 @@ def _judge(error: Exception, topic: str) -> Delivery | None:
     """The same table as over HTTP (`daemon.upstream.verdict`): parked is only what is wrong in the event itself. None for what
     is a mistake of ours."""
     if isinstance(error, nats.js.errors.APIError) and error.err_code == TOO_LARGE:
-        return Refused("larger than the stream takes")
+        return Refused(str(Text("larger than the stream takes")))
     if isinstance(error, nats.errors.MaxPayloadError):
-        return Refused("larger than the server takes")
+        return Refused(str(Text("larger than the server takes")))
     told = _told(error, topic)
     return None if told is None else Again(told)
 
@@ -276,13 +276,13 @@ def _judge(error: Exception, topic: str) -> Delivery | None:
 def _told(error: Exception, topic: str) -> str | None:
     match error:
         case nats.js.errors.NoStreamResponseError():
-            return f"no stream takes {topic}"
+            return str(Text("no stream takes {topic}", topic=topic))
         case nats.js.errors.APIError():
-            return f"the stream answers {error.code}: {error.description}"
+            return str(Text("the stream answers {code}: {cause}", code=error.code, cause=error.description))
         case ValueError() | KeyError() | TypeError():
-            return NO_STREAM.format(topic=topic)
+            return str(NO_STREAM(topic=topic))
         case OSError() | nats.errors.Error() | _DeniedError():  # a timeout is an OSError, and means unknown
-            return str(error) or "no answer in time"
+            return str(error) or str(Text("no answer in time"))
     return None
 
 

@@ -13,6 +13,7 @@ from daemon.core.events import TAX_SERVER
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import MachineState
 from daemon.core.report.machine_info import tax_server
+from daemon.language import Text
 from daemon.usecases.certification.recover import ACTIVATED, is_activated, recover
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
@@ -105,7 +106,7 @@ class LineEvents:
         try:
             await recover(self._worker, machine, await machine.state())
         except (MachineError, StorageError) as error:
-            self._worker.drop(machine, f"what was settled could not be taken up: {error}")
+            self._worker.drop(machine, Text("what was settled could not be taken up: {error}", error=error))
             raise
 
     async def _check_server(self, machine: FiscalMachine) -> None:

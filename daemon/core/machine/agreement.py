@@ -27,8 +27,16 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     agrees = _agrees_with_vat if invoice.price_mode == "TTC" else _agrees_without_vat
     if set(ours) != set(theirs) or not agrees(invoice, subtotal) or not same_specific:
         raise MachineNonsense(
-            f"the machine's subtotal {subtotal.total_ttc} {theirs}, specific tax {subtotal.specific_tax or 0}, "
-            f"is not ours, {invoice.total_ttc} {ours}, specific tax {invoice.specific_tax}"
+            Text(
+                "the machine's subtotal {total} {groups}, specific tax {specific}, is not ours, {our_total} {our_groups}, specific tax "
+                "{our_specific}",
+                total=subtotal.total_ttc,
+                groups=theirs,
+                specific=subtotal.specific_tax or 0,
+                our_total=invoice.total_ttc,
+                our_groups=ours,
+                our_specific=invoice.specific_tax,
+            )
         )
     rates = {line.group: line.rate for line in invoice.taxes}
     taxes = tuple(msgspec.structs.replace(line, rate=rates[line.group]) for line in subtotal.taxes)

@@ -179,8 +179,9 @@ def _common(record: Record, z_number: int, language: Language) -> dict[str, Any]
 
 
 def told_reason(record: Record, language: Language = "en") -> str:
-    """Why it was not certified. A refusal is in the machine's own words; what a lost line left may name the port."""
-    return record.reason if record.state == "refused" else retold(without_paths(record.reason), language)
+    """Why it was not certified: a refusal in the machine's own words, anything else in ours; what a lost line left may name the port."""
+    reason = record.reason if record.state == "refused" else without_paths(record.reason)
+    return retold(reason, language)
 
 
 def certify_request(invoice: Invoice) -> CertifyRequest:

@@ -11,6 +11,7 @@ from typing import Final
 
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.report.journal_csv import COLUMNS, Cell
+from daemon.language.stored import retold
 
 MARK: Final = "\ufeff"
 """By which a spreadsheet knows UTF-8."""
@@ -78,6 +79,7 @@ def excel_row(row: tuple[Cell, ...], zone: tzinfo) -> tuple[Cell, ...]:
     """One line of `journal_csv.csv_row`; times on the clock of the shop."""
     cells = dict(zip(COLUMNS, row, strict=True))
     cells["state"] = STATES.get(str(cells["state"]), cells["state"])
+    cells["reason"] = cells["reason"] and retold(str(cells["reason"]), "fr")
     at = machine_millis(str(cells["dateTime"]))
     cells["dateTime"] = cells["dateTime"] if at is None else _shown(millis_text(at), zone)
     for name in ("begunAt", "endedAt"):

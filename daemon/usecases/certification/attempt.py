@@ -129,7 +129,7 @@ async def _await_turn(job: Job, entry: QueueEntry) -> FiscalMachine:
     try:
         machine = await job.worker.turn(entry, job.deadline)
         if job.book.id != job.worker.book.id:
-            raise MachineOffline("the machine has another taxpayer now; nothing was sent")
+            raise MachineOffline(Text("the machine has another taxpayer now; nothing was sent"))
         if job.intent.done():
             job.intent.result()  # its number or its key is taken, or the disk is full: the machine is not asked
         job.invoice = await credit.check(job.worker, job.invoice)
@@ -299,7 +299,7 @@ def _give_up(job: Job) -> None:
     worker = job.worker
     log.error("attempt.failed", nim=worker.book.nim, invoice_number=job.invoice.number)
     if worker.machine is not None:
-        worker.drop(worker.machine, "mcfd failed in the middle of an invoice")
+        worker.drop(worker.machine, Text("mcfd failed in the middle of an invoice"))
     if job.live.phase is not Phase.ENDED:
         job.step(Step.UNKNOWN)
 

@@ -98,9 +98,9 @@ async def close(machine: FiscalMachine, invoice: Invoice, known: FiscalCounters)
     except MachineError as error:
         raise OutcomeUnknown(error) from error
     if certified.counters.tc <= known.tc:
-        raise OutcomeUnknown(MachineNonsense("38h was answered with counters that have not moved"))
+        raise OutcomeUnknown(MachineNonsense(Text("38h was answered with counters that have not moved")))
     if not fc_moved(invoice.type, known, certified.counters):
-        raise OutcomeUnknown(MachineNonsense("38h was answered with an FC that has not moved"))
+        raise OutcomeUnknown(MachineNonsense(Text("38h was answered with an FC that has not moved")))
     return certified
 
 
@@ -117,5 +117,5 @@ async def _cancel(worker: MachineWorker, machine: FiscalMachine) -> bool | None:
     try:
         return await machine.cancel()
     except MachineError as error:
-        worker.drop(machine, f"the open invoice could not be cancelled: {error}")
+        worker.drop(machine, Text("the open invoice could not be cancelled: {error}", error=error))
         return None

@@ -22,6 +22,7 @@ import structlog
 
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Refused
 from daemon.core.ledger.attempt import Mode
+from daemon.language import Text
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.delivery.lane import HOUR_MS, Lane
@@ -197,7 +198,7 @@ class Replicator(Generic[E]):
         try:
             event = self._compose(entry)
         except ValueError as error:  # a damaged row must not hold up the closures behind it
-            return Refused(f"no event can be made of it: {error}")
+            return Refused(str(Text("no event can be made of it: {error}", error=error)))
         return await self._receiver.deliver(
             event,
             report_id=entry.report_id,

@@ -75,7 +75,10 @@ def test_what_the_law_wants_on_an_invoice(monkeypatch):
     """Each of the three that only the shop knows is named while it is missing."""
     monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
     (finding,) = check_company(Settings(machine=(), company=Company(regime="RNI")))
-    assert (finding.state, finding.found) == ("warn", "invoices are printed without cadastral, tax_office")
+    assert (finding.state, finding.found) == (
+        "warn",
+        "invoices are printed without the cadastral reference, the tax office",
+    )
     whole = Company(regime="RNI", tax_office="DME Centre I", cadastral="1234 056 0078")
     (finding,) = check_company(Settings(machine=(), company=whole))
     assert finding.state == "ok"

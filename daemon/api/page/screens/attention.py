@@ -10,6 +10,7 @@ from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.decision import Case, Decision, Obstacle
 from daemon.language import Text
+from daemon.language.stored import retold
 
 MEANINGS = {
     "certified": Text("The machine did certify it: its code enters the ledger."),
@@ -32,7 +33,14 @@ async def attention(visit: Visit) -> Reply:
     cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in waiting]
     done = visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else ""
     return await shown(
-        visit, "attention.html", cases=cases, meanings=MEANINGS, obstacles=OBSTACLES, done=done, plain=in_plain_words
+        visit,
+        "attention.html",
+        cases=cases,
+        meanings=MEANINGS,
+        obstacles=OBSTACLES,
+        done=done,
+        plain=in_plain_words,
+        retold=retold,
     )
 
 

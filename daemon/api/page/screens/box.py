@@ -13,7 +13,7 @@ from daemon.api.page.days import day_of
 from daemon.api.page.downloads import kept_files
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
-from daemon.api.page.shown.deeds import DEEDS
+from daemon.api.page.shown.deeds import DEEDS, who, whom
 from daemon.api.page.shown.line_charts import line_charts
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.qr_code import qr_picture
@@ -41,17 +41,21 @@ async def box(visit: Visit) -> Reply:
         for each in visit.deps.workers.all()
         if each.book.mode == "live"
     ]
+    keys = await visit.page.keys.list_keys()
     return await shown(
         visit,
         "box.html",
         figures=figures,
         lines=lines,
-        keys=await visit.page.keys.list_keys(),
+        keys=keys,
+        labels={str(key.id): key.label for key in keys},
         people=await visit.page.people.all(),
         entries=await visit.page.audit.newest(limit=ENTRIES),
         **_jobs(visit),
         roles=ROLES,
         deeds=DEEDS,
+        who=who,
+        whom=whom,
         version=visit.deps.version,
         authority=await authority_shown(visit),
         parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,

@@ -12,7 +12,7 @@ from daemon.api.refusals import RoleNotAllowed
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
-from daemon.core.report.journal import Page
+from daemon.core.report.journal import Page, told_reason
 from daemon.core.report.receipt import receipt
 from daemon.usecases.reports import journal
 from daemon.usecases.reports.search import Search, search
@@ -50,7 +50,14 @@ async def invoice_screen(visit: Visit) -> Reply:
     credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
     picture = await qr_picture(given.qr_content) if given else ""
     return await shown(
-        visit, "invoice.html", record=record, z=z_number, receipt=given, picture=picture, credits=credits_
+        visit,
+        "invoice.html",
+        record=record,
+        reason=told_reason(record, visit.language),
+        z=z_number,
+        receipt=given,
+        picture=picture,
+        credits=credits_,
     )
 
 

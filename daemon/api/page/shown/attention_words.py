@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from daemon.language import Language, Text, tell
+from daemon.language import Language, Text
+from daemon.language.stored import retold
 
 PLAIN: Final = (
     (
@@ -25,6 +26,13 @@ PLAIN: Final = (
         ),
     ),
     (
+        "has been activated anew since",
+        Text(
+            "An older copy of the ledger was put back, and the machine has been activated anew since that copy was made: what it certified "
+            "in between is in no ledger."
+        ),
+    ),
+    (
         "this ledger is empty",
         Text(
             "This ledger is empty, but another one has worked with this machine: put that one back, or its newest copy (mcfd restore)."
@@ -39,4 +47,4 @@ def in_plain_words(found: str, language: Language) -> str:
     for part, meaning in PLAIN:
         if part in found:
             return meaning.told(language)
-    return str(tell(found, language))
+    return retold(found, language)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from daemon.core.audit import Action
-from daemon.language import Text
+from daemon.language import Speaker, Text
 
 DEEDS: Final[Mapping[Action, Text]] = {
     "key.created": Text("key made"),
@@ -27,3 +27,25 @@ DEEDS: Final[Mapping[Action, Text]] = {
     "outbox.replayed": Text("refused closures sent again"),
     "authority.created": Text("certificate authority made"),
 }
+
+
+def who(actor: str, labels: Mapping[str, str], say: Speaker) -> str:
+    """`user:awa`, `key:3`, `shell:root` or `mcfd` as people call them; `labels` has the till of each key."""
+    kind, _, name = actor.partition(":")
+    if kind == "key":
+        return _till(name, labels, say)
+    return say("{name} (terminal)", name=name) if kind == "shell" else name or actor
+
+
+def whom(subject: str, labels: Mapping[str, str], say: Speaker) -> str:
+    """What it was done to: `key 4`, `user awa`, `EL02000015-1 live`, or a name of its own."""
+    first, _, last = subject.rpartition(" ")
+    if first == "key":
+        return _till(last, labels, say)
+    if last == "test":
+        return f"{first} ({say('test')})"
+    return last if first == "user" else first if last == "live" else subject
+
+
+def _till(key: str, labels: Mapping[str, str], say: Speaker) -> str:
+    return labels.get(key) or say("key {number}", number=key)

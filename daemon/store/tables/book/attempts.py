@@ -60,7 +60,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         if holder is None:
             raise
         if holder.state == "begun":
-            raise MachineBusy(f"invoice {invoice.number!r} is being certified") from None
+            raise MachineBusy(Text("invoice {number!r} is being certified", number=invoice.number)) from None
         raise DuplicateInvoice(holder) from None
     if attempt.key_hash:
         keep_key(

@@ -23,7 +23,7 @@ def opened(*records):
 
 
 def test_a_french_spreadsheet_reads_it():
-    """Every column has a French heading, dates are written as here, the state is a word, amounts are figures."""
+    """Every column has a French heading, dates are written as here, state and reason are words, amounts are figures."""
     (row,) = opened(record(body(item(name="Riz; 25 kg"))))
     assert len(row) == len(COLUMNS) == len(set(HEADINGS.values()))
     assert (row["État"], row["Date de la MCF"], row["Fin"]) == (
@@ -32,6 +32,8 @@ def test_a_french_spreadsheet_reads_it():
         "05/01/2026 10:00:00",
     )
     assert (row["Total TTC"], row["TVA"], row["Espèces"], row["N° de Z"]) == ("15000", "2288", "15000", "7")
+    (row,) = opened(record(state="abandoned", counters=None, reason="the machine does not answer"))
+    assert row["Raison"] == "la machine ne répond pas"
 
 
 @pytest.mark.parametrize(

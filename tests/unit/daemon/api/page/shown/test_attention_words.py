@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.core_samples import record
 
 from daemon.api.page.shown.attention_words import PLAIN, in_plain_words
-from daemon.core.ledger.verdict import Disputed, behind, judge, vanished
+from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.language import LANGUAGES
 
@@ -18,7 +18,7 @@ def machine(tc: int, fvc: int, frc: int) -> MachineState:
 
 
 def test_every_finding_of_the_ledger_has_plain_words() -> None:
-    """A lost answer, counters that went down, somebody else's invoices, an empty ledger: each its own sentence, in each language, without
+    """A lost answer, counters that went down, somebody else's invoices, an activation after an old copy, an empty ledger: each its own sentence, in each language, without
     a counter in it; what is none of these is told as it was found."""
     doubt = judge(record(state="begun", counters=None, code="", base=KNOWN), KNOWN, machine(14, 11, 1))
     assert isinstance(doubt, Disputed)
@@ -26,6 +26,7 @@ def test_every_finding_of_the_ledger_has_plain_words() -> None:
         doubt.found,
         behind(KNOWN, "FV-9", machine(3, 2, 0)),
         behind(KNOWN, "FV-9", machine(14, 11, 1)),
+        activated_since(KNOWN, machine(14, 11, 1)),
         vanished(machine(14, 11, 1)),
     )
     for language in LANGUAGES:
@@ -33,3 +34,4 @@ def test_every_finding_of_the_ledger_has_plain_words() -> None:
         assert told == [meaning.told(language) for _, meaning in PLAIN]
         assert "TC" not in "".join(told)
     assert in_plain_words("something else", "fr") == "something else"
+    assert in_plain_words("the machine does not answer", "fr") == "la machine ne répond pas"

@@ -1,0 +1,42 @@
+"""The audit log as people read it."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon.api.page.shown.deeds import who, whom
+from daemon.language import Speaker
+
+LABELS = {"3": "Caisse 1"}
+
+
+@pytest.mark.parametrize(
+    ("actor", "told"),
+    [
+        ("user:awa", "awa"),
+        ("key:3", "Caisse 1"),
+        ("key:4", "clé 4"),
+        ("shell:root", "root (terminal)"),
+        ("mcfd", "mcfd"),
+    ],
+)
+def test_who_did_it(actor: str, told: str) -> None:
+    """A person by name, a till by that of its key, a command on the box, or the daemon itself."""
+    assert who(actor, LABELS, Speaker("fr")) == told
+
+
+@pytest.mark.parametrize(
+    ("subject", "told"),
+    [
+        ("user awa", "awa"),
+        ("key 3", "Caisse 1"),
+        ("key 9", "clé 9"),
+        ("EL02000015-1 live", "EL02000015-1"),
+        ("EL02000015-1 test", "EL02000015-1 (essai)"),
+        ("/var/backups/my copy.sqlite3", "/var/backups/my copy.sqlite3"),
+        ("mcfd.toml", "mcfd.toml"),
+    ],
+)
+def test_what_it_was_done_to(subject: str, told: str) -> None:
+    """The sandbox is marked; what is none of ours stays as it is."""
+    assert whom(subject, LABELS, Speaker("fr")) == told
