@@ -1,7 +1,6 @@
 """Stopping: what is on the line ends and is stored, whoever waits is told at once, and the next start begins where this one ended."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,11 @@ from support.memory_shop import MemoryShop
 from daemon.core.errors import LineLost, MachineBusy
 
 LAST = 6
-AT_ONCE = 1.0
 
 
-async def stopped(shop: MemoryShop) -> float:
-    """Seconds that the stop took."""
-    began = time.monotonic()
-    await shop.worker.close(10.0)
-    return time.monotonic() - began
+async def stopped(shop: MemoryShop) -> None:
+    """A stop that may take as long as it likes: that it ends at all, within the time of a test, says that it waits for nothing else."""
+    await shop.worker.close(3600.0)
 
 
 async def test_a_stop_lets_the_invoice_on_the_line_end_and_sends_the_others_away(tmp_path: Path) -> None:
@@ -31,7 +27,7 @@ async def test_a_stop_lets_the_invoice_on_the_line_end_and_sends_the_others_away
             with pytest.raises(MachineBusy, match="stopping"):
                 await waiting
         shop.resume()
-        assert await stop < AT_ONCE
+        await stop
         assert (await sales[0]).value.code == shop.on_machine[0].code
         assert [record.number for record in await shop.certified()] == ["A"]
         assert not await shop.store.ledger.unfinished(shop.worker.book)
@@ -45,9 +41,10 @@ async def test_a_stop_waits_for_an_outcome_that_is_being_stored(tmp_path: Path) 
         await shop.disk_lost_at(LAST)
         await shop.until(lambda: shop.on_machine and not shop.worker.waiting, "certified")
         stop = asyncio.ensure_future(stopped(shop))
-        await asyncio.sleep(0.1)
+        await asyncio.wait({stop}, timeout=0.1)
+        assert not stop.done()
         await shop.disk(writable=True)
-        assert await stop < 3 * AT_ONCE
+        await stop
         assert (await sale).value.code == shop.on_machine[0].code
 
 
@@ -60,7 +57,7 @@ async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -
         shop.session.unplug(asyncio.get_running_loop().time(), 3600)
         shop.port.pump()
         await shop.until(lambda: not shop.worker.connected, "the outage")
-        assert await stopped(shop) < AT_ONCE
+        await stopped(shop)
         with pytest.raises(LineLost):
             await sales[0]
         with pytest.raises(MachineBusy, match="stopping"):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import MachineError
+from daemon.core.errors import MachineError, StorageFull
 from daemon.core.ledger.attempt import Record
 
 FAMILY: Mapping[str, str] = {
@@ -53,7 +53,7 @@ async def certify_stubbornly(shop: MemoryShop, number: str, *prices: int) -> Rec
     while True:
         try:
             return (await shop.certify(number, *prices, key=f"key of {number}")).value
-        except MachineError:
+        except (MachineError, StorageFull):  # 503 and 507: a disk that stands still for five seconds too
             await asyncio.sleep(RETRY)
 
 
@@ -74,7 +74,7 @@ async def close_stubbornly(shop: MemoryShop, key: str = "Z") -> tuple[int, int, 
     while True:
         try:
             closure = (await shop.close_period(key)).value
-        except MachineError:
+        except (MachineError, StorageFull):
             await asyncio.sleep(RETRY)
         else:
             return closure.certs_count, closure.unexplained, closure.total_ttc

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,8 +25,13 @@ def cannot(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def let_others_through(folder: Path) -> None:
-    """Pytest's own folders are root's alone; on a box everybody may walk to where the daemon's user has its files."""
-    for each in (folder, *folder.parents):
-        if each.stat().st_uid == 0 and each != each.parent and not each.stat().st_mode & 0o001:
+@contextmanager
+def folder_for_all() -> Iterator[Path]:
+    """A new folder to which everybody may walk, as on a box. Not one of pytest's: they are root's alone, and the next run of pytest on this
+    machine would make them so again."""
+    with tempfile.TemporaryDirectory(prefix="mcfd-tests-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for each in folder.parents[:-2]:  # a trial of a mistake has its own below /tmp
             each.chmod(each.stat().st_mode | 0o011)
+        yield folder

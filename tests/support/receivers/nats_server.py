@@ -98,7 +98,7 @@ class NatsSite:
     async def connect(self, url: str, who: Path | None = None, **options):
         """As the administrator of the streams, or as whoever has the key in that file."""
         credentials = read_credentials(who or self.administrator)
-        client = nats.NATS()
+        client = _Client()
         if not credentials.jwt:
             client._public_nkey = credentials.public
         settings = {
@@ -114,6 +114,14 @@ class NatsSite:
             url, tls=tls_context(self.authority.path), signature_cb=credentials.sign, **(settings | options)
         )
         return client
+
+
+class _Client(nats.NATS):
+    async def flush(self, timeout: int = 60) -> None:
+        """Until the servers have taken everything said before. nats-py 2.16 writes its PING ahead of what still waits in its buffer, a
+        subscription made the moment before for one; the second PING comes after it."""
+        await super().flush(timeout)
+        await super().flush(timeout)
 
 
 async def _ignore(error: Exception) -> None:

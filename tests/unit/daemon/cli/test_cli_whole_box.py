@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.cli.command import CONFIG, NIM, Command, audited
 from support.ledgers.ledger import Till, opened
-from support.tools import let_others_through
+from support.tools import folder_for_all
 
 from daemon.core.clock import DAY
 from daemon.doctor.ledger import check_away
@@ -143,15 +143,13 @@ def test_doctor_reminds_of_the_copy_on_another_disk(box: Command) -> None:
 def test_what_root_puts_back_the_daemon_can_use(box: Command, tmp_path: Path) -> None:
     """Ledger and authority are the daemon's, and it reads the configuration through the group of its folder."""
     daemon = 65_534
-    let_others_through(tmp_path)
     file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(box.folder / "passphrase"))
     box.ok("backup", "--all", str(file), *phrase)
-    new = tmp_path / "new"
-    new.mkdir()
-    os.chown(new, daemon, daemon)
-    done = box.run("restore", "--all", str(file), "--config", str(new / "mcfd.toml"), *phrase)
-    assert done.returncode == 0, done.stderr
-    for name in ("mcfd.sqlite3", "tls", "tls/ca.key", "tls/server.pem"):
-        assert (new / name).stat().st_uid == daemon, name
-    config = (new / "mcfd.toml").stat()
+    with folder_for_all() as new:
+        os.chown(new, daemon, daemon)
+        done = box.run("restore", "--all", str(file), "--config", str(new / "mcfd.toml"), *phrase)
+        assert done.returncode == 0, done.stderr
+        for name in ("mcfd.sqlite3", "tls", "tls/ca.key", "tls/server.pem"):
+            assert (new / name).stat().st_uid == daemon, name
+        config = (new / "mcfd.toml").stat()
     assert (config.st_gid, stat.S_IMODE(config.st_mode)) == (daemon, 0o640)
