@@ -17,6 +17,8 @@ from simulator.line.session import Point, Session
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import Options
 
+pytestmark = pytest.mark.quick_timers
+
 SECOND = "EL02000015-2"
 
 

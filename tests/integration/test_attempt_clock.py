@@ -10,6 +10,8 @@ from daemon.core.clock import DAY, HOUR, millis
 from daemon.core.errors import MachineAttention
 from daemon.store.maintenance.verify import verify
 
+pytestmark = pytest.mark.quick_timers
+
 YEAR = 365 * DAY
 MINUTE = 60_000
 

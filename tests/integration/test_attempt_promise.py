@@ -16,6 +16,8 @@ from simulator.machine.fiscal_memory import LastInvoice
 from simulator.machine.options import Options
 from simulator.machine.working_state import Stage
 
+pytestmark = pytest.mark.quick_timers
+
 LAST = 6
 """38h of an invoice with one item, counted from C3h."""
 

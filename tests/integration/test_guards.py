@@ -10,6 +10,8 @@ from support.memory_shop import MemoryShop
 from daemon.core.errors import CreditExceedsOriginal, LineLost, MachineError
 from daemon.store.ledger import Ledger
 
+pytestmark = pytest.mark.quick_timers
+
 LAST = 6
 """38h of an invoice with one item, counted from C3h."""
 

@@ -13,6 +13,8 @@ from support.habits.pairwise import pairwise
 
 from simulator.machine.habits import Habits
 
+pytestmark = pytest.mark.quick_timers
+
 CHOICES: dict[str, tuple[Any, ...]] = {
     "vat": ("half-up", "up", "down", "cents"),
     "numbers": ("plain", "decimals", "comma", "spaces", "zeros", "empty"),

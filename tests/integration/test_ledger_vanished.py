@@ -15,6 +15,8 @@ from daemon.store.sqlite.high_water import HighWater, book_name
 from simulator.line.session import Session
 from simulator.machine.fiscal_memory import Snapshot
 
+pytestmark = pytest.mark.quick_timers
+
 
 async def three_days(path: Path) -> Session:
     """Three sales and three Z, and a sale in the fourth period; then the ledger vanishes, and what SQLite keeps beside it."""

@@ -11,6 +11,8 @@ from support.shop import NIM
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
 from simulator.machine.options import Options
 
+pytestmark = pytest.mark.quick_timers
+
 LAST = 6
 ROUNDS_DOWN = Options(nim=NIM, vat="down")
 """38h of an invoice with one item, counted from C3h."""

@@ -12,6 +12,8 @@ from daemon.core.ledger.attempt import Record
 from daemon.usecases.certification.idempotency import Answered
 from simulator.machine.working_state import Stage
 
+pytestmark = pytest.mark.quick_timers
+
 LAST = 6
 """Of an invoice with one item: C3h, C0h, 31h, 33h, 35h, 38h."""
 

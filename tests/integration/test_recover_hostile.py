@@ -4,10 +4,13 @@ import asyncio
 import random
 from pathlib import Path
 
+import pytest
 from support.hostile import FAMILY, close_stubbornly, nothing_lost_nothing_doubled, sell
 from support.memory_shop import MemoryShop, quick
 
 from daemon.store.maintenance.verify import verify
+
+pytestmark = pytest.mark.quick_timers
 
 INVOICES = 30
 TILLS = 3

@@ -8,6 +8,8 @@ from support.memory_shop import MemoryShop
 
 from daemon.core.errors import LineLost, MachineBusy
 
+pytestmark = pytest.mark.quick_timers
+
 LAST = 6
 
 

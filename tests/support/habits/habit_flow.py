@@ -33,7 +33,7 @@ class Day:
     def __init__(self, path: Path, options: Options) -> None:
         self.path = path
         self.options = options
-        self.shop = MemoryShop(path, options=options, timers=quick(2.0), habits=wants(options))
+        self.shop = MemoryShop(path, options=options, timers=quick(), habits=wants(options))
         self.session = self.shop.session
         self.numbers = 0
 
@@ -127,7 +127,7 @@ class Day:
         await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "the machine in service again")
 
     def again(self) -> MemoryShop:
-        self.shop = MemoryShop(self.path, on=self.session, timers=quick(2.0), habits=wants(self.options))
+        self.shop = MemoryShop(self.path, on=self.session, timers=quick(), habits=wants(self.options))
         return self.shop
 
     # -- what has to be true --------------------------------------------------------------------------------------------

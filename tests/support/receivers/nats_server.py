@@ -117,7 +117,7 @@ class NatsSite:
 
 
 class _Client(nats.NATS):
-    async def flush(self, timeout: int = 60) -> None:
+    async def flush(self, timeout: int = 60) -> None:  # noqa: ASYNC109  as in nats-py
         """Until the servers have taken everything said before. nats-py 2.16 writes its PING ahead of what still waits in its buffer, a
         subscription made the moment before for one; the second PING comes after it."""
         await super().flush(timeout)

@@ -7,7 +7,10 @@ import itertools
 import random
 from typing import Any
 
+import pytest
 from support.line.probed import Probed, contradicted
+
+pytestmark = pytest.mark.quick_timers
 
 HABITS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "none": ({}, set()),
