@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import nats.errors
 import nats.js.errors
@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo
 
+from exchange.cancellation import ended
 from exchange.subjects import CLOSURES_STREAM
 from headquarters.core.reception import Message
 from headquarters.intake.connection import NatsOptions, connected
@@ -24,7 +25,7 @@ from headquarters.intake.credentials import BadCredentials
 from headquarters.intake.gather import AT_ONCE
 from headquarters.intake.presence_nats import Presences
 from headquarters.intake.pull import Pull, pulling
-from headquarters.intake.reception import Reception
+from headquarters.intake.reception import Batch, Reception
 from headquarters.intake.stream import lowered, nim_of_subject, read_stream
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
@@ -108,28 +109,48 @@ class JetStreamIntake:
         log.info("storage.healed", read=count)
 
     async def _taking(self, pull: Pull, client: Client, jetstream: JetStreamContext) -> None:
+        """Signatures are looked at while the messages before these are on their way to the disk; kept they are one after the other."""
         checked = asyncio.get_running_loop().time()
-        while True:
-            messages = await pull.take()
-            if messages:
-                await self._take(messages)
-            self._reception.is_behind = bool(messages) and messages[-1].metadata.num_pending > 0
-            now = asyncio.get_running_loop().time()
-            if not messages and now - checked > CHECK_SECONDS:
-                checked = now
-                await self._heal(client, jetstream)
-
-    async def _take(self, messages: Sequence[Msg]) -> None:
-        """Kept, then acknowledged. Without the database they come again, soon, here or at another instance."""
-        last = max(msg.metadata.sequence.stream for msg in messages)
+        keeping = asyncio.create_task(asyncio.sleep(0))
         try:
-            await self._reception.closures([_message(msg) for msg in messages], (CLOSURES_STREAM, last))
-        except StoreError:
-            for msg in messages:
-                await msg.nak(AGAIN_SECONDS)
-            raise
+            while True:
+                messages = await pull.take()
+                async with _again_without_database(messages):
+                    looked = await self._reception.look([_message(msg) for msg in messages])
+                    await keeping
+                keeping = asyncio.create_task(self._keep(messages, looked))
+                if messages and messages[-1].metadata.num_pending > 0:
+                    self._reception.is_behind = True
+                    continue
+                await keeping
+                self._reception.is_behind = False
+                now = asyncio.get_running_loop().time()
+                if not messages and now - checked > CHECK_SECONDS:
+                    checked = now
+                    await self._heal(client, jetstream)
+        finally:
+            await ended(keeping)
+
+    async def _keep(self, messages: Sequence[Msg], looked: Batch) -> None:
+        """Kept, then acknowledged."""
+        if not messages:
+            return
+        async with _again_without_database(messages):
+            last = max(message.stream_seq or 0 for message in looked.messages)
+            await self._reception.keep(looked, (CLOSURES_STREAM, last))
         for msg in messages:
             await msg.ack()
+
+
+@contextlib.asynccontextmanager
+async def _again_without_database(messages: Sequence[Msg]) -> AsyncIterator[None]:
+    """They come again, soon, here or at another instance."""
+    try:
+        yield
+    except StoreError:
+        for msg in messages:
+            await msg.nak(AGAIN_SECONDS)
+        raise
 
 
 def _message(msg: Msg) -> Message:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from datetime import tzinfo
+from typing import NamedTuple
 
 import structlog
 from msgspec import UNSET
@@ -38,6 +39,15 @@ Result = Outcome | Refused
 Looked = tuple[Received, int]
 """With the revision of the keys that it was looked at with."""
 Said = tuple[Word, int]
+TOO_FAST = "the keys change faster than they can be read"
+
+
+class Batch(NamedTuple):
+    """What was found of each message, by the keys of that revision."""
+
+    messages: Sequence[Message]
+    looked: Sequence[Received | Refused]
+    revision: int
 
 
 class Reception:
@@ -70,39 +80,49 @@ class Reception:
             try:
                 received = receive(message, ring, now=time.time(), zone=self._zone)
             except Refused as refused:
-                if refused.reason in BY_KEY and await self._has_newer_keys(ring):
+                if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
                 await self._refuse([(message, refused)])
                 raise
             try:
                 outcome = await self._closures.add((received, ring.revision))
             except StaleRing:
-                await self._has_newer_keys(ring)
+                await self._has_newer_keys(ring.revision)
                 continue
             self.counted[outcome.value] += 1
             return outcome
-        raise StoreError("the keys change faster than they can be read")
+        raise StoreError(TOO_FAST)
 
     async def closures(self, messages: Sequence[Message], position: tuple[str, int] | None = None) -> list[Result]:
         """The same for many, in one transaction; what is refused is kept as evidence before this returns."""
+        return await self.keep(await self.look(messages), position)
+
+    async def look(self, messages: Sequence[Message]) -> Batch:
+        """Shape and signature of each, which needs the database for newer keys alone."""
         for _ in range(3):
             ring = self._ring
             looked = await self._threads.run(self._look, messages, ring)
-            if any(isinstance(one, Refused) and one.reason in BY_KEY for one in looked) and await self._has_newer_keys(
-                ring
-            ):
-                continue
-            batch = [one for one in looked if isinstance(one, Received)]
+            is_by_key = any(isinstance(one, Refused) and one.reason in BY_KEY for one in looked)
+            if not (is_by_key and await self._has_newer_keys(ring.revision)):
+                return Batch(messages, looked, ring.revision)
+        raise StoreError(TOO_FAST)
+
+    async def keep(self, batch: Batch, position: tuple[str, int] | None = None) -> list[Result]:
+        """In one transaction; looked at again when the keys are others by now."""
+        for _ in range(3):
+            closures = [one for one in batch.looked if isinstance(one, Received)]
             try:
-                taken = iter(await self._take(batch, ring.revision, position))
+                taken = iter(await self._take(closures, batch.revision, position))
             except StaleRing:
-                await self._has_newer_keys(ring)
+                await self._has_newer_keys(batch.revision)
+                batch = await self.look(batch.messages)
                 continue
-            results = [one if isinstance(one, Refused) else next(taken) for one in looked]
-            await self._refuse([(m, r) for m, r in zip(messages, results, strict=True) if isinstance(r, Refused)])
+            results = [one if isinstance(one, Refused) else next(taken) for one in batch.looked]
+            refused = zip(batch.messages, results, strict=True)
+            await self._refuse([(message, one) for message, one in refused if isinstance(one, Refused)])
             self.counted.update(r.value for r in results if isinstance(r, Outcome))
             return results
-        raise StoreError("the keys change faster than they can be read")
+        raise StoreError(TOO_FAST)
 
     async def trial(self, message: Message, trial: Trial) -> None:
         """Refused unless a key of that machine has signed it; nothing is kept of it."""
@@ -111,13 +131,13 @@ class Reception:
             try:
                 signer(message, ring, machine_of(trial.data.nim), trial.data.key_id, now=time.time())
             except Refused as refused:
-                if refused.reason in BY_KEY and await self._has_newer_keys(ring):
+                if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
                 self.counted[refused.reason] += 1
                 raise
             self.counted["trial"] += 1
             return
-        raise StoreError("the keys change faster than they can be read")
+        raise StoreError(TOO_FAST)
 
     async def presence(self, message: Message) -> Answer:
         """What has to be asked of the box; Refused, or StoreError."""
@@ -126,13 +146,13 @@ class Reception:
             try:
                 return await self._presence(message, ring)
             except StaleRing:
-                await self._has_newer_keys(ring)
+                await self._has_newer_keys(ring.revision)
             except Refused as refused:
-                if refused.reason in BY_KEY and await self._has_newer_keys(ring):
+                if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
                 await self._refuse([(message, refused)])
                 raise
-        raise StoreError("the keys change faster than they can be read")
+        raise StoreError(TOO_FAST)
 
     async def _presence(self, message: Message, ring: Ring) -> Answer:
         if len(message.body) > MOST_BYTES:
@@ -152,15 +172,12 @@ class Reception:
         last_z = await self._threads.run(self._store.presences.last_z, machine_of(presence.nim), presence.mode)
         return Answer(replay=tuple(wanted), last_z=last_z or UNSET)
 
-    async def _has_newer_keys(self, than: Ring) -> bool:
+    async def _has_newer_keys(self, than: int) -> bool:
         """Reads them when there are. Every transaction checks that the keys it was looked at with are those of now, so that who
         was revoked a moment ago is refused without a question for each message."""
-        if (
-            self._ring.revision == than.revision
-            and await self._threads.run(self._store.register.revision) != than.revision
-        ):
+        if self._ring.revision == than and await self._threads.run(self._store.register.revision) != than:
             self._ring = await self._threads.run(self._store.register.ring)
-        return self._ring.revision != than.revision
+        return self._ring.revision != than
 
     def _look(self, messages: Sequence[Message], ring: Ring) -> list[Received | Refused]:
         now = time.time()

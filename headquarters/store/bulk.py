@@ -12,9 +12,7 @@ from sqlalchemy import (
     FromClause,
     Select,
     Table,
-    Text,
     any_,
-    cast,
     func,
     literal,
     select,
@@ -69,7 +67,9 @@ def insert_all(connection: Connection, table: Table, rows: Sequence[Row]) -> Non
         return
     names = list(rows[0])
     driver: Any = connection.connection.driver_connection
-    with driver.cursor() as cursor, cursor.copy(f"COPY {_named(table)} ({_listed(table, names)}) FROM STDIN") as copy:
+    order = f"COPY {_named(table)} ({_listed(table, names)}) FROM STDIN (FORMAT BINARY)"
+    with driver.cursor() as cursor, cursor.copy(order) as copy:
+        copy.set_types([_type(table.c[name]) for name in names])
         for row in rows:
             copy.write_row([row[name] for name in names])
 
@@ -96,28 +96,15 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict:
         f"INSERT INTO {_named(table)} ({_listed(table, names)}) SELECT * FROM unnest({arrays}) "  # noqa: S608  # names of our own tables
         f"ON CONFLICT {conflict}"
     )
-    connection.exec_driver_sql(statement, tuple(array_text([row[name] for row in rows]) for name in names))
+    connection.exec_driver_sql(statement, tuple([row[name] for row in rows] for name in names))
 
 
 def _as_array(values: Sequence[Any], column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return cast(literal(array_text(values), Text), ARRAY(column.type))
-
-
-def array_text(values: Sequence[Any]) -> str:
-    """As PostgreSQL reads it. The driver's own way to write a list takes a third of all that a closure takes on its way here."""
-    return "{" + ",".join(map(_element, values)) + "}"
-
-
-def _element(value: Any) -> str:
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if isinstance(value, bytes):
-        return '"\\\\x' + value.hex() + '"'
-    return "NULL" if value is None else str(value)
+    return literal(list(values), ARRAY(column.type))
 
 
 def _type(column: Column[Any]) -> str:
-    return column.type.compile(_POSTGRESQL)
+    return column.type.compile(_POSTGRESQL).lower()
 
 
 def _quoted(name: str) -> str:

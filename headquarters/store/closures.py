@@ -53,9 +53,11 @@ class Closures:
         with self._database.write() as connection:
             if revision is not None and revision_of(connection) != revision:
                 raise StaleRing
+            outcomes = _Taking(connection, batch, now).run() if batch else []
             if position is not None:
+                # Last: every instance writes this row, and whoever has written it holds up the others until the commit.
                 _move(connection, *position)
-            return _Taking(connection, batch, now).run() if batch else []
+            return outcomes
 
     def position(self, stream: str) -> int:
         """The last message of the stream that a batch has gone to; 0 when there was none."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.types.array import ListBinaryDumper
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -22,6 +23,10 @@ READ_AT_ONCE = 1000
 """Rows of a long answer that are in memory at a time."""
 BUSY_SECONDS = 20
 WAL_AGAIN_SECONDS = 0.02
+_FASTER_COMPRESSION = """
+SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)
+"""
+"""For what boxes have sent, where this PostgreSQL has it (14 and newer, as Debian builds it): pglz takes ten times as long."""
 MIGRATING = 8_490_001
 """The advisory lock: two instances that start at once migrate one after the other."""
 
@@ -148,7 +153,7 @@ def _use_wal(connection: Any, locked: type[Exception]) -> None:
 
 
 def _postgresql(url: URL) -> Engine:
-    return create_engine(
+    engine = create_engine(
         url,
         pool_size=POOL,
         max_overflow=0,
@@ -159,3 +164,12 @@ def _postgresql(url: URL) -> Engine:
             "options": "-c lock_timeout=20s -c idle_in_transaction_session_timeout=60s",
         },
     )
+
+    @event.listens_for(engine, "connect")
+    def settle(connection: psycopg.Connection[Any], _: Any) -> None:
+        # Lists of hundreds as binary arrays: the driver takes seven times as long to write them as text.
+        connection.adapters.register_dumper(list, ListBinaryDumper)
+        connection.execute(_FASTER_COMPRESSION)
+        connection.commit()
+
+    return engine

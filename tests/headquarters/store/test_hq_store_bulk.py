@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import psycopg
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headquarters.store.bulk import array_text
+from headquarters.store.database import Database
 
 TEXTS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)))
 HARD = ["", "NULL", "null", '"', "\\", "{}", ",", " a ", "é\n\t", "'; DROP TABLE closure; --", "\\x41"]
 
 
-def test_as_they_were(cluster):
+@pytest.fixture
+def database(cluster):
+    found = Database(cluster.dsn("postgres"))
+    yield found
+    found.close()
+
+
+def test_as_they_were(database):
     """Texts, numbers, bytes and nothing at all, whatever they hold."""
-    with psycopg.connect(cluster.dsn("postgres")) as connection:
+    with database.read() as connection:
 
         def again(values, kind):
-            return connection.execute(f"SELECT %s::{kind}[]", [array_text(values)]).fetchone()[0]
+            return connection.exec_driver_sql(f"SELECT %s::{kind}[]", (values,)).scalar_one()
 
         @given(st.lists(TEXTS | st.sampled_from(HARD) | st.none(), max_size=5))
         def texts(values):
@@ -36,3 +43,9 @@ def test_as_they_were(cluster):
         texts()
         numbers()
         contents()
+
+
+def test_compressed_the_quick_way(database):
+    """What boxes send is compressed by lz4 where PostgreSQL's build has it, as Debian's has."""
+    with database.read() as connection:
+        assert connection.exec_driver_sql("SHOW default_toast_compression").scalar_one() == "lz4"
