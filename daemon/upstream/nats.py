@@ -25,6 +25,7 @@ import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
 from nats.js.api import Header, PubAck
+from nats.protocol.parser import Parser
 
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
 from daemon.language import Text
@@ -43,6 +44,9 @@ CLOSE_TIMEOUT = 1.0  # after a failed TLS handshake asyncio never tells that the
 SERVER_TIMEOUT = 5
 PING_INTERVAL = 30
 NO_STREAM = Text("what answers on {topic} is not a stream")
+NO_SERVER = Text("what answers there is no NATS server")
+MOST_UNREAD = 65_536
+"""Bytes of a line or a message that has not come to its end; what a server has to say to a box is a tenth of it."""
 HEADER_LINE = len("NATS/1.0\r\n\r\n")
 T = TypeVar("T")
 _DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
@@ -170,6 +174,8 @@ class NatsReceiver:
             await _close(client)
             if isinstance(error, OSError | nats.errors.Error) and client.complaint:
                 raise nats.errors.Error(client.explained(error)) from error
+            if isinstance(error, _NO_GREETING):
+                raise nats.errors.Error(str(NO_SERVER)) from error
             raise
         return client
 
@@ -186,6 +192,17 @@ class _DeniedError(Exception):
 
 _SAID = (_DeniedError, nats.js.errors.APIError, nats.errors.MaxPayloadError, ValueError, KeyError, TypeError)
 """Somebody has answered: the connection is as good as before."""
+_NO_GREETING = (ValueError, TypeError, AttributeError, LookupError)
+"""What nats-py makes of a greeting without an end, or of another shape than it takes for granted."""
+
+
+class _BoundedParser(Parser):
+    """nats-py's keeps whatever comes until it is whole."""
+
+    async def parse(self, data: bytes = b"") -> None:
+        await super().parse(data)
+        if len(self.buf) > MOST_UNREAD:
+            raise nats.errors.ProtocolError
 
 
 class _Client(Client):
@@ -196,6 +213,7 @@ class _Client(Client):
         self._public_nkey = credentials.public if credentials else None
         self._plain = plain
         self._patience = patience
+        self._ps = _BoundedParser(self)
         self._over = asyncio.Event()
         self._denied: dict[str, asyncio.Future[None]] = {}
         self.complaint = ""
