@@ -81,7 +81,7 @@ EVENTS: Final = {
     "recover.put_off": Text("a certification in doubt could not be settled yet"),
     "settle.put_off": Text("a decision could not be carried out yet"),
     "stream.broken_off": Text("a long answer broke off"),
-    "stream.key_revoked": Text("a stream ended: its key was revoked"),
+    "stream.access_ended": Text("a download or a stream was broken off: its key or its login has ended"),
     "taxserver.alert_not_stored": Text("a warning of the tax server could not be written down"),
     "taxserver.unreadable": Text("the machine's word on the tax server cannot be read"),
     "uses.not_written": Text("when keys were used last could not be written down"),

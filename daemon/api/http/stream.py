@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 class NoLongerWelcomeError(Exception):
-    """The key that opened it was revoked since; half of an answer must not pass for the whole."""
+    """The key or the session that opened it has ended since; half of an answer must not pass for the whole."""
 
 
 class Stream(Reply):
@@ -52,7 +52,7 @@ class Stream(Reply):
                 try:
                     complete = await while_waited_for(pumping, _gone(receive), self._stopping.wait())
                 except NoLongerWelcomeError:
-                    log.info("stream.key_revoked")
+                    log.info("stream.access_ended")
                     return
                 except StorageError as error:
                     log.error("stream.broken_off", reason=str(error))  # noqa: TRY400  no trace needed

@@ -48,6 +48,7 @@ def kept_files(
             headers=(as_file(name),),
             place=place,
             stopping=visit.deps.stopping,
+            is_welcome=visit.is_logged_in,
         )
 
     return download

@@ -86,6 +86,11 @@ class Visit:
         """For the audit log."""
         return Actor(f"user:{self.session.name}", self.address)
 
+    def is_logged_in(self) -> bool:
+        """For answers that go on: until logout, idleness or the end of the account; looking alone keeps nobody logged in."""
+        logins = self.deps.logins
+        return logins is not None and logins.is_open(self.request.scope["headers"])
+
     def may(self, right: Right) -> bool:
         return may(self.session.role, right)
 

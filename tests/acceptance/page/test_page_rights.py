@@ -198,6 +198,25 @@ def test_the_cookie_is_only_for_this_page(client: httpx.Client) -> None:
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
 
 
+def test_a_download_ends_with_its_session(client: httpx.Client, shop: Shop) -> None:
+    """A copy of the ledger that is read slowly is broken off by the logout, and cannot pass for the whole."""
+    copy = shop.folder / "backups" / "mcfd-20200101T000000Z.sqlite3"
+    copy.parent.mkdir(exist_ok=True)
+    with copy.open("wb") as file:
+        file.truncate(100_000_000)
+    log_in(client, "technician")
+    try:
+        with client.stream("GET", f"/ui/box/backup/{copy.name}") as answer:
+            assert answer.status_code == 200
+            origin = {"Origin": str(client.base_url).rstrip("/")}
+            assert client.post("/ui/logout", headers=origin).status_code == 303
+            with pytest.raises(httpx.RemoteProtocolError):
+                for _ in answer.iter_raw():
+                    pass
+    finally:
+        copy.unlink()
+
+
 def test_nobody_sees_anything_without_a_session(client: httpx.Client) -> None:
     """Every screen leads to the login; a program that asks for JSON at / is told so in JSON."""
     for path in ("/ui/", "/ui/journal", "/ui/closures", "/ui/box", "/ui/live", "/ui/box/backup/x"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator
-from functools import partial
 from typing import Any, Final
 
 from litestar import get
@@ -85,7 +84,7 @@ async def live(request: AnyRequest) -> Reply:
     except Exception as error:  # noqa: BLE001  every error of a screen is a page
         return await fault_page(request, error)
     return Stream(
-        _changes(visit, partial(_is_welcome, visit)),
+        _changes(visit),
         media_type=b"text/event-stream; charset=utf-8",
         headers=((b"x-accel-buffering", b"no"), *POLICY),
         place=place,
@@ -94,22 +93,16 @@ async def live(request: AnyRequest) -> Reply:
     )
 
 
-async def _changes(visit: Visit, is_welcome: Any) -> AsyncGenerator[bytes, None]:
+async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
     with visit.deps.notifier.listening(visit.worker.book) as news:
         yield b": open\n\n"
         patience = BEAT
-        while is_welcome():
+        while visit.is_logged_in():
             news.clear()
             told = await has_come(news, patience)
             again = not told and patience == AGAIN
             yield b"event: change\ndata: 1\n\n" if told or again else b": beat\n\n"
             patience = AGAIN if told else BEAT
-
-
-def _is_welcome(visit: Visit) -> bool:
-    """Until logout, idleness or the end of the account; looking alone keeps nobody logged in."""
-    logins = visit.deps.logins
-    return logins is not None and logins.is_open(visit.request.scope["headers"])
 
 
 HANDLERS = (today, today_part, x_screen, confirm_z, close_z, live)
