@@ -17,8 +17,13 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from hypothesis import HealthCheck, settings
 from support.nursery import keep_warm
 from support.steady_loop import SteadyLoop
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 PATIENCE_SECONDS = 15.0
 ASYNC_TEST_SECONDS = 240

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import CreditExceedsOriginal, LineLost, MachineError
+from daemon.core.errors import CreditExceedsOriginal, KeyReused, LineLost, MachineError
 from daemon.store.ledger import Ledger
 
 pytestmark = pytest.mark.quick_timers
@@ -67,6 +67,20 @@ async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path)
         await shop.connected()
         assert "somebody has to look" in shop.worker.attention
         assert [record.number for record in await shop.store.ledger.unfinished(shop.worker.book)] == ["A"]
+
+
+async def test_a_key_in_use_is_refused_to_another_request_at_once(tmp_path: Path) -> None:
+    """While the first request of a key is on the line, one with another body is told so; it does not wait for the end of the first."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A", key="k"))
+        await shop.held_at(LAST)
+        with pytest.raises(KeyReused):
+            await shop.certify("B", key="k")
+        assert not sale.done()
+        shop.resume()
+        assert (await sale).value.number == "A"
+        assert len(shop.on_machine) == 1
 
 
 async def test_the_last_sale_before_a_stop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,8 @@ def named(touched: Touched) -> Iterator[tuple[Mistake, list[str]]]:
         start = source.index(find)
         line = source[:start].count(b"\n") + 1
         tests = [test for test in sorted(touched.seconds) if test.startswith(tuple(each["tests"]))]
+        if not tests:
+            raise SystemExit(f"mutate: named.toml: {each['what']}: no test in {each['tests']}")
         yield Mistake(each["file"], line, start, start + len(find), each["new"], each["what"]), tests
 
 

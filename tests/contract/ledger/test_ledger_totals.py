@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.ledgers.ledger import MINUTE, START, Till, invoice, opened, query
 
@@ -67,7 +67,7 @@ def summed(records: Iterable[Record]) -> Tally:
     return total
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(history=st.lists(steps, max_size=40), instants=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=5))
 def test_reports_are_the_sums_of_what_they_cover(history: list[tuple], instants: list[tuple[float, float]]) -> None:
     """X is the sum of the open period, the Z partition what ended, A(range) is the sum of what ended in it; verify agrees."""
@@ -185,6 +185,18 @@ async def test_the_order_decides_what_a_z_holds_not_the_clock(tmp_path: Path) ->
         second = await till.close()
     assert (closure.certs_count, closure.total_ttc) == (1, 100)
     assert (second.certs_count, second.total_ttc) == (1, 7)
+
+
+async def test_the_last_fvc_is_the_machine_s_also_without_a_sale_of_ours(tmp_path: Path) -> None:
+    """Somebody else's sale counts on the machine; the tick after what ended next, a refusal, says up to where FVC has come."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        await till.sell()
+        till.word(invoice("somebody else's"))
+        await store.ledger.reconcile(till.book, till.state(), unexplained=1, at=till.at)
+        await till.fail(invoice("N-1"))
+        aggregate = await store.ledger.aggregate(till.book)
+        assert (aggregate.fvc_start, aggregate.fvc_end) == (1, 2)
 
 
 async def test_a_tick_after_a_long_absence_goes_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

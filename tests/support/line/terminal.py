@@ -43,7 +43,7 @@ class Terminal:
             os.close(self.slave)
             os.close(self.master)
 
-    async def gets(self, count: int, seconds: float = 5.0) -> bytes:
+    async def gets(self, count: int, seconds: float = 60.0) -> bytes:
         """Wait until that many bytes have come."""
         async with asyncio.timeout(seconds):
             while len(self.received) < count:

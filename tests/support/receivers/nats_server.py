@@ -227,7 +227,7 @@ async def read_events(client, deadline: float = 60.0) -> list[dict]:
             assert time.monotonic() < until
     rows: dict[str, dict] = {}
     while total > 0:
-        batch = await subscription.fetch(min(total, 500), timeout=5)
+        batch = await subscription.fetch(min(total, 500), timeout=60)
         total -= len(batch)
         for message in batch:
             await message.ack()

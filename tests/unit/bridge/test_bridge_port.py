@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import random
+import select
 import subprocess
 import termios
 from collections.abc import AsyncIterator
@@ -98,6 +99,20 @@ async def test_writing_never_blocks_and_loses_nothing(terminal: Terminal, port: 
     terminal.listen()
     assert await terminal.gets(len(data)) == data
     assert not port._backlog
+
+
+async def test_what_waits_to_be_written_is_not_overtaken(terminal: Terminal, port: SerialPort) -> None:
+    """Room that comes before the loop has looked belongs to what was written first."""
+    Listener(port)
+    terminal.ignore()
+    data = random.Random(6).randbytes(200_000)
+    port.write(data)
+    assert port._backlog
+    while not select.select([], [port._fd], [], 0.001)[1]:
+        terminal.received += os.read(terminal.master, 4096)
+    port.write(EVERY_BYTE)
+    terminal.listen()
+    assert await terminal.gets(len(data) + 256) == data + EVERY_BYTE
 
 
 async def test_a_device_pulled_out_while_nothing_happens_is_one_error(terminal: Terminal, port: SerialPort) -> None:

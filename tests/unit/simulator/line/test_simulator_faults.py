@@ -303,7 +303,7 @@ def test_every_kind_is_tried_above():
     assert [kind for kind in KINDS if not re.search(rf'["({{]{kind}[@#:="]', text)] == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6))
 def test_over_a_spoiled_line_a_patient_till_certifies_once(seed):
     """A naive till that repeats its frame until the right reply comes: three invoices over 20 % spoilt frames, each once."""

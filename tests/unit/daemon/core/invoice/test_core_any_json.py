@@ -152,7 +152,7 @@ def test_any_json_is_refused_or_certifiable(request_, credit):
     assert invoice is None or check_invoice(invoice) is None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(requests())
 def test_what_is_accepted_the_machine_can_take(request_):
     """Every line within the tolerance of 31h, totals and payments equal to the franc, and it can be stored and read back."""
@@ -180,7 +180,6 @@ def test_a_specific_tax_is_never_a_reason_to_refuse(cases):
             assert invoice.specific_tax == one["specificTax"]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(GROUP, PRICE, QUANTITY), min_size=1, max_size=30))
 def test_in_ht_mode_amounts_left_out_are_never_too_far_off(lines):
     """However prices round, the machine's total stays within a franc an item of what the till would add up."""
@@ -190,7 +189,6 @@ def test_in_ht_mode_amounts_left_out_are_never_too_far_off(lines):
     check_invoice(read({**request, "payments": [{"method": "E", "amount": int(total)}]}))
 
 
-@settings(deadline=None)
 @given(st.lists(requests(), max_size=6))
 def test_a_report_is_the_sum_of_its_receipts(bodies):
     """X of a period equals what the receipts in it say, in every total (no credit notes here)."""

@@ -175,6 +175,15 @@ def test_in_ht_mode_a_group_without_vat_keeps_its_price():
     assert (line.specific_tax, line.line_amount, line.price, line.quantity) == (150, 3150, 100_000, 3000)
 
 
+def test_in_ht_mode_no_price_of_0_is_left():
+    """12 F without VAT is 10, all of it the tax: folded, and the goods cost what is certified."""
+    request = item(unitPrice=Decimal("0.2"), quantity=1, amountTtc=12, specificTax=10, specificTaxRate=10)
+    invoice = read(body(request, priceMode="HT"))
+    line = only(invoice)
+    assert (line.specific_tax, line.line_amount, line.price) == (0, 10, 1000)
+    assert [warn.code for warn in invoice.warnings] == ["SPECIFIC_TAX_FOLDED"]
+
+
 def test_in_ht_mode_a_large_quantity_goes_as_one_piece_with_its_whole_tax():
     """No price with 2 decimals would do, and tax per unit × quantity has to stay the tax."""
     tax = {"specificTax": 100_000, "specificTaxRate": 1}
