@@ -17,8 +17,8 @@ from simulation.drawn.script import drawn, in_words
 from simulation.history import Outcome, play, played
 from simulation.mistakes import MISTAKES, found_by, made
 
-GC_THRESHOLD = 50_000
-"""As `app.serve`: what the start has made stays."""
+GC_THRESHOLD = 200_000
+"""About what a long day makes; no history depends on when it comes."""
 
 
 def main() -> None:

@@ -100,7 +100,7 @@ MISTAKES = (
         "    if given >= 0:\n        return state\n    skip_to",
     ),
     Mistake(
-        828,
+        64,
         "the heartbeat does not take over what somebody else did (fault 7)",
         "daemon.usecases.line_events",
         "not worker.attempts.ending and state.counters != worker.known",

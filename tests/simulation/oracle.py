@@ -76,15 +76,17 @@ class Told:
         sales = list(self.sales.values())
         return sales[min(int(pick * len(sales)), len(sales) - 1)] if sales else None
 
-    def was_put_back(self, kept: set[str], begun: set[str]) -> None:
+    def was_put_back(self, kept: set[str], begun: set[str], *, vanished: bool) -> None:
         """The ledger is an older one now: which numbers it holds as certified, and as begun."""
-        log = self.world.session.machine.fiscal.log
+        fiscal = self.world.session.machine.fiscal
+        log = fiscal.log
         settled = set(self.lost)
         self.lost |= ({entry.number for entry in log} - kept) | self.pending()
         # What a machine counts in TC alone cannot be told from its daily report.
         ours = [entry for entry in log if not entry.foreign]
         missing = {entry.number for entry in ours if entry.type in ("FV", "FT", "FA")} - kept - begun - settled
-        self.owed_a_question = bool(missing)
+        # Where the ledger is gone, only what the machine still remembers tells of it.
+        self.owed_a_question = bool(missing) and (not vanished or fiscal.last is not None)
         self.keys_of_z.clear()
         self.world.blame("an older ledger")
         self.world.was_restored = True

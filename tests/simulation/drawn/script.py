@@ -63,8 +63,9 @@ def drawn(seed: int) -> Script:
     parts = tuple(_part(draw, nim) for nim in NIMS[:machines])
     sales = draw.randint(*draw.choice(SALES if seed < SHORT_DAYS else SALES_OF_LONG_DAYS)) // machines
     tills = [till for machine in range(machines) for till in _tills(draw, length, sales, machine)]
-    events = sorted((*tills, *_troubles(draw, length, tills)), key=lambda event: event.at)
-    return Script(seed, parts, pace, draw.random() < 0.5, tuple(events))
+    troubles, synchronised = _troubles(draw, length, tills), draw.random() < 0.5
+    events = sorted((*tills, *troubles, *_evening(draw, length, machines)), key=lambda event: event.at)
+    return Script(seed, parts, pace, synchronised, tuple(events))
 
 
 def _part(draw: random.Random, nim: str) -> MachinePart:
@@ -161,6 +162,19 @@ def _troubles(draw: random.Random, length: float, sales: Sequence[Event]) -> lis
             end = draw.choice(("kill", "cut_box", "stop", "unplug"))
             events.append(_trouble(draw, end, at + seconds * draw.random())._replace(machine=sale.machine))
     return events
+
+
+EVENING = 30.0
+"""Seconds from when the tills have gone to the last Z; box and machine stay on."""
+
+
+def _evening(draw: random.Random, length: float, machines: int) -> list[Event]:
+    """No sale makes good what goes wrong now: what the daemon has seen by itself is all it knows."""
+    kinds = draw.choices(list(_TROUBLES), _WEIGHTS, k=draw.choice((0, 0, 0, 0, 0, 2, 3)))
+    return [
+        _trouble(draw, kind, length + draw.uniform(0.0, EVENING))._replace(machine=draw.randrange(machines))
+        for kind in kinds
+    ]
 
 
 def _trouble(draw: random.Random, kind: str, at: float) -> Event:

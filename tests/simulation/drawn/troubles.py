@@ -194,7 +194,7 @@ class Troubles:
             box.note(f"{'the ledger vanished' if vanishes else 'an older ledger was put back'}")
             for told in self.everybody:
                 kept, begun = (set(), set()) if vanishes else _kept(box.ledger, told.world.nim)
-                told.was_put_back(kept, begun)
+                told.was_put_back(kept, begun, vanished=vanishes)
                 told.world.box_was_wrong_at_first |= vanishes and self.box.jump != 0
             box.down_until = box.loop.now
             box.wake()
