@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import RESULTS, ROOT, curves, history
+from bench import RESULTS, ROOT, curves, history, keep_byte_code
 from bench.figures import Row, shown
 from bench.goals import GOALS
 from bench.large import daemon_rows
@@ -87,6 +87,7 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="exit 1 when a goal is missed")
     options = parser.parse_args()
     wanted = set(options.only.split(",")) if options.only else set()
+    keep_byte_code()
     run = Run()
     began = time.perf_counter()
     rows = [

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench import keep_byte_code
 from bench.figures import Row, median
 from bench.results import finish
 from bench.rows.reports import range_rows, ranges, start_of
@@ -30,6 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.large", description="The bench on ten years of invoices.")
     parser.add_argument("--days", type=int, default=3650, help=f"days of {PER_DAY} invoices (default 3650)")
     days = parser.parse_args().days
+    keep_byte_code()
     with folder() as path:
         ledger = path / "large.sqlite3"
         _make(ledger, days)

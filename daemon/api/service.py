@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from typing import Any, Self
 
 from litestar import Litestar, Router
 from litestar.datastructures import State
@@ -68,7 +69,15 @@ PAGE_ROUTES = (
 )
 
 
-class WholeRouter(Router):
+class OwnRouter(Router):
+    """Litestar takes a deep copy of a router that is registered, with all its handlers: a tenth of the daemon's start. One that is made
+    for one application and goes no further needs none."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class WholeRouter(OwnRouter):
     """Litestar's keeps, for a second handler of a path, the answer to OPTIONS of the first, which names only the first's methods.
     Without it among the handlers, it is made anew."""
 
@@ -92,13 +101,13 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
 
 def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     """`Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
-    with without("pydantic", "attrs"):  # of other programs in the same environment
+    with without("pydantic", "attr", "attrs"):  # of other programs in the same environment
         app = Litestar(
             route_handlers=[
                 WholeRouter(BASE.replace("nim", "nim:str"), route_handlers=list(MACHINE_ROUTES), before_request=admit),
                 WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
                 WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
-                *([Router("/", route_handlers=list(PAGE_ROUTES))] if page else []),
+                *([OwnRouter("/", route_handlers=list(PAGE_ROUTES))] if page else []),
             ],
             state=State({"deps": deps, "page": page, "rendering": Rendering()}),
             openapi_config=None,

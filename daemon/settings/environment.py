@@ -26,11 +26,12 @@ _NEARLY = 0.75
 
 def overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
     """Put the environment's values into the tables of the file; path of each key set → its variable."""
-    known = {key.variable: key for info in sections().values() if not info.many for key in info.keys}
     used: dict[str, str] = {}
-    for variable in sorted(environ):
-        if not variable.startswith(PREFIX) or variable.startswith(NOT_OURS):
-            continue
+    ours = sorted(name for name in environ if name.startswith(PREFIX) and not name.startswith(NOT_OURS))
+    if not ours:
+        return used  # to describe every key takes a tenth of a command's start
+    known = {key.variable: key for info in sections().values() if not info.many for key in info.keys}
+    for variable in ours:
         key = known.get(variable)
         if key is None and not _names_a_section(variable):
             continue

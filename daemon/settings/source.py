@@ -25,6 +25,8 @@ from daemon.settings.section import Section
 LONGEST = 80
 """Characters of a wrong value that a complaint repeats."""
 SEARCH = (Path("/etc/mcfd/mcfd.toml"), Path("mcfd.toml"))
+TABLES = tuple(name for name in Settings.__struct_fields__ if name != "file")
+"""What a file may hold."""
 PROBLEM = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
 MISSING = re.compile(r"Object missing required field `(?P<name>\w+)`")
 UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -95,9 +97,8 @@ def _read(file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise SettingsError(str(file), "", tr("is not TOML: {why}", why=error)) from None
     for name in raw:
-        known = [info for info in sections() if "." not in info]
-        if name not in known:
-            raise SettingsError(str(file), name, misspelt(name, known, tr("unknown section")))
+        if name not in TABLES:
+            raise SettingsError(str(file), name, misspelt(name, TABLES, tr("unknown section")))
     return raw
 
 

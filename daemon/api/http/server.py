@@ -114,7 +114,9 @@ class HttpServer:
 
 def bind(host: str, port: int) -> list[socket.socket]:
     """A listening socket for each address of `host`, all on one port."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # Bytes where they will do: for text Python loads all that it knows of international names, for 127.0.0.1 as well.
+    name = host.encode() if host.isascii() else host
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in dict.fromkeys(found):

@@ -8,7 +8,7 @@ from typing import Any
 
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
-from daemon.core.keys import ApiKey, hash_key, inspect
+from daemon.core.keys import ApiKey, hash_key, may_be_one
 from daemon.language import Text
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load
@@ -26,7 +26,7 @@ class KeyRing:
 
     def find(self, text: str) -> ApiKey | None:
         """The key as it is sent by a client; None when it is mistyped, unknown or revoked. It may have come to its end."""
-        if inspect(text) is None:
+        if not may_be_one(text):
             return None
         try:
             row = self._connection.execute(_SQL["by_hash"], (hash_key(text),)).fetchone()

@@ -13,9 +13,11 @@ from daemon.unneeded import without
 START = """
 import sys
 from pathlib import Path
+from daemon.cli.commands.box.run import OTHERS
 from daemon.unneeded import without
-with without("rich"):
+with without(*OTHERS):
     from daemon import logs
+    from daemon.app.serve import serve
 from daemon.app.upkeep.certificate import Certificate
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
@@ -23,7 +25,8 @@ from daemon.settings import Settings, Storage
 from daemon.usecases.worker.machine_worker import MachineWorkers
 Certificate(Settings(storage=Storage(path=Path("x")))).freshen_at_start()
 create_api(ApiDeps(workers=MachineWorkers([]), keyring=None, timezone="UTC", clock=lambda: 0))
-print(*sorted({"rich", "pydantic", "cryptography", "yaml"} & {name.partition(".")[0] for name in sys.modules}))
+others = {"rich", "pydantic", "cryptography", "yaml", "attr", "attrs", "annotated_types", "greenlet"}
+print(*sorted(others & {name.partition(".")[0] for name in sys.modules}))
 """
 
 

@@ -12,6 +12,9 @@ from daemon.cli.options import config_option, examples
 from daemon.language import tr
 from daemon.unneeded import without
 
+OTHERS = ("rich", "greenlet", "annotated_types")
+"""Of other programs in the same environment, or only for tracebacks in colour; structlog and Litestar load them where they find them."""
+
 
 @click.command(
     "run",
@@ -27,7 +30,7 @@ def command(config: Path | None) -> int:
 
 
 def _run(config: Path | None) -> int:
-    with without("rich"):  # structlog's, for tracebacks in colour
+    with without(*OTHERS):
         from daemon import logs
     from daemon.settings import check_files, load
 
@@ -35,7 +38,8 @@ def _run(config: Path | None) -> int:
     _not_in_anothers_stead(settings.storage.path.parent)
     check_files(settings)
     logs.configure(settings.logs.level, settings.logs.format)
-    from daemon.app.serve import serve
+    with without(*OTHERS):
+        from daemon.app.serve import serve
 
     return serve(settings)
 

@@ -7,6 +7,7 @@ import msgspec
 from daemon.settings import load
 from daemon.settings.describe import find_key, sections
 from daemon.settings.doc import render
+from daemon.settings.source import TABLES
 
 ROOT = Path(__file__).parents[4]
 
@@ -21,6 +22,11 @@ def test_every_key_says_what_it_means():
     keys = [key for section in sections().values() for key in section.keys]
     assert all(key.text.endswith(".") for key in keys)
     assert len({key.variable for key in keys}) == len(keys)
+
+
+def test_a_file_may_hold_every_table_that_is_described():
+    """And no other: the names are known without describing all keys, which would cost each start."""
+    assert list(TABLES) == [name for name in sections() if "." not in name]
 
 
 def test_a_key_is_found_by_its_path_in_a_file():
