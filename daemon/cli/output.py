@@ -10,16 +10,9 @@ from datetime import datetime, tzinfo
 
 import click
 
+from pagekit.terminal import visible
+
 _SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
-
-
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
-def visible(text: str) -> str:
-    """What others have said (a name at the login, a label, a machine), as a terminal may show it: no escape sequence, no line of its
-    own, no change of direction."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def complain(message: str) -> None:

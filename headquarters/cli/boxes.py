@@ -10,7 +10,7 @@ import click
 
 from exchange.keys import PRIVATE, SHARED, BadKey
 from headquarters.app.settings import Settings
-from headquarters.cli.shared import configured, now, opened, refusal
+from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.core.held import machine_of
 
 MINUTES_A_DAY = 1440
@@ -63,7 +63,7 @@ def list_(settings: Settings) -> None:
     with opened(settings) as store:
         for box in store.register.boxes():
             keys = " ".join(key.key_id for key in store.register.keys(box.machine) if key.revoked_at is None)
-            click.echo(f"{box.nim}\t{box.region}\t{box.label}\t{keys}")
+            print_row(box.nim, box.region, box.label, keys)
 
 
 @boxes.command()

@@ -29,7 +29,10 @@ def nats() -> None:
 def init(directory: Path) -> None:
     """Make the keys, and with them users.conf, reader.creds and administrator.creds. Keep operator-keys.json off the servers: with it,
     boxes are let in."""
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refusal(f"{directory}: {error.strerror}") from None
     keys, at = Keys.made(), int(time.time())
     _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n")
     _write(directory / "users.conf", nats_accounts.server_conf(keys, at))

@@ -7,7 +7,7 @@ import sys
 import click
 
 from headquarters.app.settings import Settings
-from headquarters.cli.shared import configured, now, opened, refusal
+from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.store.people import ROLES
 from pagekit.passwords import BadPassword, hash_password
 
@@ -41,7 +41,7 @@ def list_users(settings: Settings) -> None:
     """Names, roles, and who may not any more."""
     with opened(settings) as store:
         for person in store.people.listed():
-            click.echo("\t".join((person.name, person.role, "disabled" if person.disabled else "")))
+            print_row(person.name, person.role, "disabled" if person.disabled else "")
 
 
 @users.command()
@@ -98,7 +98,7 @@ def list_keys(settings: Settings) -> None:
     """Ids, roles and labels."""
     with opened(settings) as store:
         for key in store.people.api_keys():
-            click.echo("\t".join((key.id, key.role, key.label, "revoked" if key.revoked_at is not None else "")))
+            print_row(key.id, key.role, key.label, "revoked" if key.revoked_at is not None else "")
 
 
 @keys.command("revoke")

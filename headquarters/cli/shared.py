@@ -14,6 +14,7 @@ import click
 from headquarters.app.settings import DEFAULT, BadSettings, Settings, load
 from headquarters.store.database import BadUrl, StoreError
 from headquarters.store.store import Store
+from pagekit.terminal import visible
 
 EXIT_USAGE = 2
 
@@ -57,6 +58,11 @@ def opened(settings: Settings) -> Iterator[Store]:
         raise refusal(f"storage.url: {error}", 3) from None
     finally:
         store.close()
+
+
+def print_row(*cells: object) -> None:
+    """One line, tabs between; strangers fill some cells, and what they say commands no terminal."""
+    click.echo("\t".join(visible(str(cell)) for cell in cells))
 
 
 def now() -> int:

@@ -6,7 +6,7 @@ import click
 
 from exchange.instants import instant_text
 from headquarters.app.settings import Settings
-from headquarters.cli.shared import configured, opened
+from headquarters.cli.shared import configured, opened, print_row
 from headquarters.core.wording import KIND, sentence
 
 
@@ -20,7 +20,7 @@ def findings(settings: Settings, everything: bool) -> None:
         for one in store.findings.listed(is_open=None if everything else True):
             words = (KIND[language][one.kind], one.nim, sentence(one.kind, one.facts, language))
             solved = f"✓ {one.solved_by or instant_text(one.solved_at)}" if one.solved_at is not None else ""
-            click.echo("\t".join((str(one.id), instant_text(one.found_at), *words, solved)))
+            print_row(one.id, instant_text(one.found_at), *words, solved)
 
 
 @click.command()
@@ -29,6 +29,6 @@ def refused(settings: Settings) -> None:
     """What came and was not taken: how many by day, and the newest samples."""
     with opened(settings) as store:
         for count in store.evidence.counted("2020-01-01"):
-            click.echo(f"{count.day}\t{count.via}\t{count.reason}\t{count.count}")
+            print_row(count.day, count.via, count.reason, count.count)
         for sample in store.evidence.samples(20):
-            click.echo(f"{instant_text(sample.at)}\t{sample.via}\t{sample.reason}\t{sample.nim}\t{sample.detail}")
+            print_row(instant_text(sample.at), sample.via, sample.reason, sample.nim, sample.detail)

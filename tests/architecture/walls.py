@@ -211,6 +211,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "daemon.upstream",
             "daemon.whole_box",
             "bridge",
+            "pagekit.terminal",
         }
     ),
     "daemon.app": frozenset({"bridge", "daemon", "simulator"}),

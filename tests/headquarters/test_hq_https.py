@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import socket
 import time
@@ -176,6 +177,17 @@ def test_refused(hq, box, attack, status):
     assert held(hq, box) == []
     assert hq.get("/v1/closures?nim=EL99999999-1", hq.reader).json() == {"closures": []}
     assert hq.store.evidence.counted("2020-01-01") != before
+
+
+def test_a_stranger_commands_no_terminal(hq, box):
+    """Escape sequences in what was refused are spelt out where it is shown at the command line."""
+    headers, body = box.sent(box.close())
+    event = json.loads(body)
+    event["data"]["created_at"] = "\x1b]0;gone\x07\x1b[2J"
+    assert hq.post("/closures", (headers, json.dumps(event).encode())).status_code == 400
+    told = hq.cli("refused")
+    assert r"\x1b[2J" in told
+    assert "\x1b" not in told
 
 
 def test_altered_figures_beside_the_body(hq, box):

@@ -93,6 +93,8 @@ def test_installed_beside_debians_postgresql(debian_with_postgresql):
     tree.path("/etc/mcfd-hq/hq.toml").write_text(f"[storage]\n{url}\n")
     tree.run("systemctl", "start", UNIT)
     tree.run("mcfd-hq", "boxes", "add", box.nim, "--public-key", box.key.public)
+    tree.run("mcfd-hq", "nats", "init", "/root/nats")  # as docs/upstream.md says: root's alone
+    assert tree.run("stat", "-c", "%U %a", "/root/nats/operator-keys.json").stdout.split() == ["root", "600"]
     assert post(tree, box) == (200, box.closures[0].report_id)
     [killed] = tree.run("systemctl", "show", "-P", "MainPID", UNIT).stdout.split()
     tree.run("kill", "-KILL", killed)

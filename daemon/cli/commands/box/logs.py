@@ -12,8 +12,8 @@ import click
 from daemon import log_words
 from daemon.cli.failures import Unavailable
 from daemon.cli.options import examples
-from daemon.cli.output import visible
 from daemon.language import ambient, tr
+from pagekit.terminal import visible
 
 
 @click.command(
