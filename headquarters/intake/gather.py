@@ -16,12 +16,12 @@ R = TypeVar("R")
 
 
 class Gatherer(Generic[T, R]):
-    """`take` makes one transaction of many, and says what became of each. `wait` seconds are given to others to come along: 0 for what
-    somebody is waiting for."""
+    """`take` makes one transaction of many, and says what became of each. One begins `every` seconds at the most, so that others come
+    along; what comes after a quiet time is taken at once."""
 
-    def __init__(self, take: Callable[[Sequence[T]], Awaitable[Sequence[R]]], wait: float = 0.0) -> None:
+    def __init__(self, take: Callable[[Sequence[T]], Awaitable[Sequence[R]]], every: float = 0.0) -> None:
         self._take = take
-        self._wait = wait
+        self._every = every
         self._waiting: asyncio.Queue[tuple[T, asyncio.Future[R]]] = asyncio.Queue(4 * AT_ONCE)
 
     async def add(self, one: T) -> R:
@@ -31,9 +31,12 @@ class Gatherer(Generic[T, R]):
         return await done
 
     async def run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        earliest = clock()
         while True:
             batch = [await self._waiting.get()]
-            await asyncio.sleep(self._wait)
+            await asyncio.sleep(max(0.0, earliest - clock()))
+            earliest = clock() + self._every
             while len(batch) < AT_ONCE and not self._waiting.empty():
                 batch.append(self._waiting.get_nowait())
             await self._settle(batch)

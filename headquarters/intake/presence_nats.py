@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 AT_ONCE = 200
 AGAIN_SECONDS = 5.0
+LOOK_EVERY_SECONDS = 2.0
+"""Nobody waits for an answer to a word in the stream: those of two seconds come together."""
 AT_THE_SAME_TIME = 1000
 READING_AGAIN = 8
 """Boxes whose part of the stream is read at the same time."""
@@ -104,9 +106,12 @@ class Presences:
 
     async def _read(self) -> None:
         await self._client.jetstream(timeout=5).consumer_info(PRESENCE_STREAM, self._options.durable)
-        async with pulling(self._client, PRESENCE_STREAM, self._options.durable, AT_ONCE) as pull:
+        async with pulling(self._client, PRESENCE_STREAM, self._options.durable, AT_ONCE, waits=False) as pull:
             while True:
-                await asyncio.gather(*(self._heard(msg) for msg in await pull.take()))
+                messages = await pull.take()
+                await asyncio.gather(*(self._heard(msg) for msg in messages))
+                if len(messages) < AT_ONCE:
+                    await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     async def _heard(self, msg: Msg) -> None:
         with contextlib.suppress(Refused):

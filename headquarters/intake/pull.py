@@ -25,9 +25,10 @@ STATUS = "Status"
 
 
 @contextlib.asynccontextmanager
-async def pulling(client: Client, stream: str, durable: str, most: int) -> AsyncIterator[Pull]:
+async def pulling(client: Client, stream: str, durable: str, most: int, *, waits: bool = True) -> AsyncIterator[Pull]:
+    """Without `waits` what is there is taken, and nothing is asked for ahead."""
     inbox = client.new_inbox()
-    pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most)
+    pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most, waits=waits)
     subscription = await client.subscribe(inbox, cb=pull.heard)
     try:
         yield pull
@@ -40,11 +41,12 @@ class Pull:
     """For one task. Asks for `most` messages at a time, and for the next ones before these are at work; what is not acknowledged comes
     again, as with any consumer."""
 
-    def __init__(self, client: Client, inbox: str, subject: str, most: int) -> None:
+    def __init__(self, client: Client, inbox: str, subject: str, most: int, *, waits: bool) -> None:
         self._client = client
         self._inbox = inbox
         self._next = subject
         self._most = most
+        self._waits = waits
         self._here: deque[Msg] = deque()
         self._owed = 0
         """Messages of the request that is out."""
@@ -67,22 +69,23 @@ class Pull:
         self._woken.set()
 
     async def take(self) -> list[Msg]:
-        """At least one, or none after some seconds without any. nats.errors.Error when the server does not answer, or refuses."""
+        """At least one, or none after some seconds without any, or at once. nats.errors.Error when the server does not answer, or refuses."""
         if not self._here:
             await self._ask()
             await self._wait(EXPIRES_SECONDS + ANSWER_SECONDS, 1)
         if self._here:
             await self._wait(TOGETHER_SECONDS, self._most)
         found = [self._here.popleft() for _ in range(min(len(self._here), self._most))]
-        if found:
+        if found and self._waits:
             await self._ask()
         return found
 
     async def _ask(self) -> None:
-        if self._owed > 0:
+        if self._owed > 0 and self._waits:
             return
-        self._owed = self._most
-        request = {"batch": self._most, "expires": int(EXPIRES_SECONDS * 1e9)}
+        self._owed = self._most  # of what is there: nobody says when that was all
+        how = {"expires": int(EXPIRES_SECONDS * 1e9)} if self._waits else {"no_wait": True}
+        request = {"batch": self._most, **how}
         await self._client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
 
     async def _wait(self, seconds: float, count: int) -> None:

@@ -33,8 +33,8 @@ QUIET_MILLIS = 10_000
 """A book that got a closure that short ago is being sent: nothing is asked of it."""
 BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may take away."""
-PRESENCE_WAIT = 1.0
-"""Seconds that a presence waits for those of other boxes: a transaction for each would be most of the work."""
+PRESENCE_EVERY = 2.0
+"""Seconds between two transactions with the presences of boxes: one for each box would be most of the work."""
 Result = Outcome | Refused
 Looked = tuple[Received, int]
 """With the revision of the keys that it was looked at with."""
@@ -58,7 +58,7 @@ class Reception:
         self._newest = newest_version
         self._ring = Ring(-1, ())
         self._closures: Gatherer[Looked, Outcome] = Gatherer(self._take_looked)
-        self._words: Gatherer[Said, list[Wanted]] = Gatherer(self._take_said, PRESENCE_WAIT)
+        self._words: Gatherer[Said, list[Wanted]] = Gatherer(self._take_said, PRESENCE_EVERY)
         self.counted: Counter[str] = Counter()
         """Since the start, by outcome or reason; for the metrics."""
         self.is_behind = False
