@@ -93,6 +93,7 @@ async def test_two_repairs_one_after_the_other(path: Path) -> None:
         "UPDATE certification SET chained_at = NULL WHERE seq = 20",
         "UPDATE certification SET chained_at = ended_at, ended_at = ended_at - 5 WHERE seq = 2",
         "UPDATE entry SET body = cast(replace(body, '315619200000', '315619200001') AS BLOB)",
+        "UPDATE entry SET chained_at = at, at = at - 5",
         "DELETE FROM entry",
     ],
 )

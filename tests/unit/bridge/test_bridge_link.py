@@ -15,6 +15,8 @@ from bridge.frame import Reply
 from bridge.link import Link, Timers
 from bridge.talk import Word
 
+pytestmark = pytest.mark.quick_timers
+
 
 def link_over(port: ScriptedPort, timers: Timers = QUICK, journal: Journal | None = None) -> Link:
     return Link(port, timers, journal or Journal(), first_seq=0x30)
@@ -118,11 +120,12 @@ async def test_the_last_try_is_waited_out() -> None:
     assert len(port.written) == 3
 
 
-async def test_syn_extends_the_response_timer() -> None:
-    """A machine that says SYN every now and then is waited for, well beyond the first-byte timer, without a retry."""
-    timers = Timers(first_byte=1.0, first_byte_close=1.0, syn_gap=1.0, quiet=0.01)
-    working = [(0.15, SYN)] * 8
-    port = ScriptedPort(lambda seq, cmd, _: [*working, (0.15, reply(seq, cmd))])
+@pytest.mark.parametrize("sign", [SYN, reply(0x55, 0x38)], ids=["SYN", "a late reply"])
+async def test_a_sign_of_life_extends_the_response_timer(sign: bytes) -> None:
+    """A machine that says something every now and then is waited for, well beyond the first-byte timer, without a retry."""
+    timers = Timers(first_byte=0.2, first_byte_close=0.2, syn_gap=0.2, quiet=0.01)
+    working = [(0.05, sign)] * 8
+    port = ScriptedPort(lambda seq, cmd, _: [*working, (0.05, reply(seq, cmd))])
     link = link_over(port, timers)
     assert (await link.exchange(0x38, b"1.00")).data == b"OK"
     assert len(port.written) == 1

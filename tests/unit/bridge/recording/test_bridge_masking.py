@@ -105,6 +105,12 @@ def test_a_spoiled_frame_tells_nothing_either(data, name, ifu) -> None:
         assert not told(found, secret)
 
 
+def test_of_what_is_no_frame_a_head_stays_with_a_command_that_there_is() -> None:
+    """Three letters after a stray SOH may be a name's: of those nothing stays but the SOH."""
+    for came, left in ((b"\x01\x30\x21\xc1SAWADOGO", b"\x01\x30\x21\xc1xxxxxxxx"), (b"\x01SAWADOGO", b"\x01xxxxxxxx")):
+        assert text_of(masked([Event(1, RECEIVED, came)])) == left
+
+
 def test_what_is_not_about_people_stays() -> None:
     """Counters, times, codes, NIM, the machine's words and the items are what a recording is for."""
     state = b"EL02000015-1,00084440Y,20261121235237,12,10,2,20261121235200,FV,ABCD2345EFGH6789JKLM2345,F-2026/17,15000"
