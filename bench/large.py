@@ -11,12 +11,12 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from bench import keep_byte_code
 from bench.figures import Row, median
-from bench.results import finish
+from bench.results import finish, quiet
 from bench.rows.reports import range_rows, ranges, start_of
 from bench.shop.invoices import bodies
 from bench.shop.ledger import DAY, PER_DAY, make
@@ -32,10 +32,11 @@ def main() -> int:
     parser.add_argument("--days", type=int, default=3650, help=f"days of {PER_DAY} invoices (default 3650)")
     days = parser.parse_args().days
     keep_byte_code()
+    quiet()
     with folder() as path:
         ledger = path / "large.sqlite3"
         _make(ledger, days)
-        rows = [*_reports(ledger, days), *daemon_rows(ledger, days * PER_DAY)]
+        rows = [*_reports(ledger, days), *daemon_rows(ledger, days * PER_DAY, verified=True)]
     finish("large", rows, {"certifications": days * PER_DAY})
     return 0
 
@@ -52,10 +53,11 @@ def _reports(ledger: Path, days: int) -> list[Row]:
     return range_rows(month, whole, days * PER_DAY)
 
 
-def daemon_rows(ledger: Path, size: int) -> Iterator[Row]:
-    """Rows 12b and 12c: the daemon on that ledger and a paced machine; from the start of the process until it is ready."""
+def daemon_rows(ledger: Path, size: int, *, verified: bool) -> Generator[Row, None, int]:
+    """Rows 12b and 12c: the daemon on that ledger and a paced machine; from the start of the process until it is ready. In the end
+    how many sales the ledger holds."""
     on = f"ledger of {size:,}"
-    with running(1, *PACED, ledger=ledger, known=size) as bench:
+    with running(1, *PACED, ledger=ledger, known=size, verified=verified) as bench:
         starts = [_start_again(bench) for _ in range(STARTS)]
         till = Till(bench.till())
         requests = bodies(10, series="LARGE")
@@ -65,9 +67,10 @@ def daemon_rows(ledger: Path, size: int) -> Iterator[Row]:
         for report in ("reports/x", "reports/a", "reports/a?from=2025-01-01", "reports?from=2025-01-01"):
             answer = bench.shop.get(report, nim=bench.machines[0].nim)
             assert answer.is_success, answer.text
-        resident = bench.resident()
+        resident, sales = bench.resident(), bench.sales()
     yield Row("12b", resident, f"{on}; {CERTIFICATIONS} certifications, X, A and history over all of it")
     yield Row("12c", median(starts), f"{on}, median of {STARTS}", {"starts_s": starts})
+    return sales
 
 
 def _start_again(bench: Bench) -> float:

@@ -15,6 +15,8 @@ from bench.shop.shops import folder
 from daemon.cli import COMMANDS
 
 TRIES = 5
+AGAIN = 5
+"""Commands that are tried that often: the slowest of all when each was tried once."""
 BUSY = (
     *("keys list", "users list", "audit", "machine list", "machine settle", "time show", "report x", "journal"),
     *("verify", "upstream status", "config check", "doctor"),
@@ -39,9 +41,14 @@ def commands() -> Iterator[Row]:
         make(path / "mcfd.sqlite3", 20, start=time.time_ns() // 1_000_000 - DAY)
         environ = {**os.environ, "MCFD_CONFIG": str(path / "mcfd.toml")}
         uses = ["--help", *(f"{name} --help" for name in COMMANDS), *BUSY]
-        times = {use: median([_first_output(use, environ) for _ in range(TRIES)]) for use in uses}
-    slowest = max(times, key=lambda use: times[use])
-    yield Row("16a", times[slowest], f"mcfd {slowest}; --help {times['--help']:.2f} s, of {len(times)}", times)
+        once = {use: _first_output(use, environ) for use in uses}
+        slow = sorted(once, key=once.__getitem__)[-AGAIN:]
+        again = {*slow, "--help", "keys list"}
+        times = {use: median([_first_output(use, environ) for _ in range(TRIES)]) for use in again}
+    slowest = max(slow, key=lambda use: times[use])
+    yield Row(
+        "16a", times[slowest], f"mcfd {slowest}; --help {times['--help']:.2f} s, of {len(once)}", {**once, **times}
+    )
     yield Row("16b", times["keys list"], f"median of {TRIES}", {})
 
 

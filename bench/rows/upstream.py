@@ -15,7 +15,7 @@ from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, Bench, folder, running
 from bench.shop.till import Till
 
-CERTIFICATIONS = 150
+CERTIFICATIONS = 100
 CLOSINGS = 80
 SIDES = ("dead", "alive")
 RETRY_MAX = 1.0
