@@ -139,6 +139,6 @@ class Crowd:
 def rate(times: Sequence[float], warm_up: int) -> float:
     """Answers a second, from the end of the warm-up to the last one."""
     counted = times[warm_up:]
-    if len(counted) < 2:  # noqa: PLR2004  an interval has two ends
+    if len(counted) < 2:
         raise Refused(f"{len(times)} answers are too few for a rate: something else takes this box")
     return (len(counted) - 1) / (counted[-1] - counted[0])
