@@ -8,6 +8,7 @@ gets one record at a time here, and a connection with too many that brought no d
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Any, Final
 
 BARREN: Final = 64
@@ -37,14 +38,7 @@ class RecordReader(ssl.SSLObject):
         self._is_counted = False  # the record that was given last is among the barren ones
 
     def do_handshake(self) -> None:
-        while True:
-            try:
-                super().do_handshake()
-            except ssl.SSLWantReadError:
-                if not self._give():
-                    raise
-            else:
-                return
+        self._as_far_as_it_goes(super().do_handshake)
 
     def read(self, len: int = 1024, buffer: Any = None) -> Any:  # noqa: A002  as Python calls it
         while True:
@@ -60,9 +54,13 @@ class RecordReader(ssl.SSLObject):
                 return data
 
     def unwrap(self) -> None:
+        self._as_far_as_it_goes(super().unwrap)
+
+    def _as_far_as_it_goes(self, step: Callable[[], object]) -> None:
+        """SSLWantReadError when all that has arrived is not enough for it."""
         while True:
             try:
-                super().unwrap()
+                step()
             except ssl.SSLWantReadError:
                 if not self._give():
                     raise
