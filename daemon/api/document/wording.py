@@ -112,7 +112,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         **_INVOICE,
     },
     "CustomerBody": {
-        "clientType": "CC de passage · walk-in; PP personne · natural person; PM société · company; PC commerçant · trader",
+        "clientType": "CC walk-in; PP natural person; PM company; PC trader",
         **BUYER,
     },
     "ItemBody": {
@@ -136,11 +136,11 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "originalPrice": "Price of one unit before the reduction, at most 2 decimals; printed, and `discount` is what is missing to it",
     },
     "PaymentBody": {
-        "method": "E espèces · cash; V virement · transfer; C carte · card; M mobile money; B chèque · cheque; A autre · other",
+        "method": "E cash; V transfer; C card; M mobile money; B cheque; A other",
         "amount": "Whole XOF, above 0",
     },
     "CashBody": {
-        "kind": "`deposit`: entrée · put into the drawer; `withdrawal`: sortie · taken out",
+        "kind": "`deposit`: put into the drawer; `withdrawal`: taken out",
         "amount": "Whole XOF, above 0 for both kinds",
         "reason": "Why, for people",
         "operatorId": "Default from the machine's configuration",

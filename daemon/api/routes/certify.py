@@ -55,7 +55,7 @@ async def certify_invoice(request: ApiRequest) -> Answer:
 it, so the answer may take a minute. Credits of one original never exceed it in sum. In reports, credit notes count in
 `certs_count` and stand in `by_type` with positive totals; the other totals are net of them."""),
         answer=Receipt,
-        answer_text="Certifié · Certified",
+        answer_text=Text("Certified"),
         body=CreditNoteBody,
         example=CREDIT_NOTE_EXAMPLE,
         headers=(STRICT,),

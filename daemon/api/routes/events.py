@@ -86,7 +86,7 @@ the event is older than a week (`reason` `expired`) or the ledger was put back f
             Parameter(
                 "Last-Event-ID",
                 {"type": "string", "pattern": "^([0-9]{1,12}-)?[0-9]{1,18}$"},
-                "Le dernier événement reçu. The last event received.",
+                Text("The last event received."),
             ),
         ),
         problems=(InvalidRequest, TooManyRequests),

@@ -30,7 +30,7 @@ FAILED = "failed (the reason is told to who asks with a key)"
     doc=Doc(
         tag="health",
         summary=Text("The service runs"),
-        text="""200 tant que le service répond. 200 as long as the service answers.""",
+        text=Text("200 as long as the service answers."),
         answer=Live,
         open=True,
     ),

@@ -69,7 +69,7 @@ that a spreadsheet would take for a formula begins with an apostrophe."""),
                 {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
                 Text("Of one page"),
             ),
-            Parameter("cursor", {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"}, "`next` de la page précédente"),
+            Parameter("cursor", {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"}, Text("`next` of the page before")),
             Parameter("format", {"type": "string", "enum": ["json", *FORMATS]}, Text("Before `Accept`")),
             Parameter(
                 "dialect",

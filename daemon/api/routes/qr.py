@@ -16,9 +16,7 @@ from daemon.paper.qr import draw_qr
 from daemon.usecases.reports import journal
 
 UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
-_TEXT = """Le QR du reçu (`qrContent`), 34 mm de large, pour un ticket de 80 mm. {}
-
-The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket. {}"""
+_TEXT = Text("The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket. {measured}")
 
 
 @get(
@@ -27,7 +25,7 @@ The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket. {}"""
         tag="journal",
         right="look",
         summary=Text("QR code as SVG"),
-        text=_TEXT.format("En millimètres.", "Measured in millimetres."),
+        text=_TEXT(measured=Text("Measured in millimetres.")),
         answer=None,
         media=(Media("image/svg+xml", {"type": "string"}),),
         path=(CODE,),
@@ -43,9 +41,7 @@ async def qr_svg(request: ApiRequest) -> Answer:
         tag="journal",
         right="look",
         summary=Text("QR code as PNG"),
-        text=_TEXT.format(
-            "270 points, 203 dpi : 6 points d'imprimante par module.", "6 printer dots (203 dpi) a module."
-        ),
+        text=_TEXT(measured=Text("270 dots, 203 dpi: 6 printer dots a module.")),
         answer=None,
         media=(Media("image/png", {"type": "string", "contentMediaType": "image/png"}),),
         path=(CODE,),

@@ -47,13 +47,13 @@ async def x_report(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="reports",
         right="close",
-        summary="Clôture Z · Z closure",
+        summary=Text("Close the period (Z)"),
         text=Text("""Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
 repeat with the same `Idempotency-Key`, which gets the same Z. A period without certifications may be closed too. Totals are
 net of credit notes; `by_type` and `by_type_and_group` are positive."""),
         answer=ZReport,
         status=201,
-        answer_text="Clôturée · Closed",
+        answer_text=Text("The period is closed"),
         body=EmptyBody,
         body_required=False,
         example={},

@@ -73,9 +73,7 @@ _MEDIA: Final = (
     Media("application/octet-stream", {"type": "string", "contentMediaType": "application/octet-stream"}),
 )
 
-TEXT: Final = """En texte, en HTML ou en octets ESC/POS pour une imprimante de tickets, avec ce que la loi veut y voir. {}
-
-As text, as HTML or as ESC/POS bytes for a receipt printer, with what the law wants on it. {}"""
+TEXT: Final = Text("As text, as HTML or as ESC/POS bytes for a receipt printer, with what the law wants on it. {more}")
 PRINT_TEXT: Final = Text("""The same document, on the printer of `[printer]`. The answer is given once the printer has taken it. 503 `PRINTER_UNAVAILABLE` says why
 it did not: gone, out of paper, cover open, too slow.""")
 
@@ -181,19 +179,18 @@ def _accepted(request: ApiRequest) -> str:
     return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")
 
 
-def _routes(place: str, name: str, template: Template, **doc: Any) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
-    """GET …/ticket and POST …/print of one document; `name` in French and English."""
-    french, english = name.split(" · ")
+def _routes(place: str, name: Text, template: Template, **doc: Any) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
+    """GET …/ticket and POST …/print of one document; `more` is what there is to say of its ticket."""
     query = doc.pop("query", ())
     problems = doc.pop("problems", ())
 
     @get(
         f"{place}/ticket",
-        name=f"ticket {english}",
+        name=f"ticket {name}",
         doc=Doc(
             tag="paper",
-            summary=f"{french}, à imprimer · {english}, ready to print",
-            text=TEXT.format(doc.pop("french", ""), doc.pop("english", "")),
+            summary=Text("{name}, ready to print", name=name),
+            text=TEXT(more=doc.pop("more", "")),
             answer=None,
             media=_MEDIA,
             query=(*query, *SHAPE),
@@ -206,11 +203,11 @@ def _routes(place: str, name: str, template: Template, **doc: Any) -> tuple[HTTP
 
     @change(
         f"{place}/print",
-        name=f"print {english}",
+        name=f"print {name}",
         doc=Doc(
             tag="paper",
             answer=Printed,
-            summary=f"Imprimer : {french.lower()} · Print: {english.lower()}",
+            summary=Text("Print: {name}", name=name),
             text=PRINT_TEXT,
             body=EmptyBody,
             body_required=False,
@@ -229,30 +226,28 @@ def _routes(place: str, name: str, template: Template, **doc: Any) -> tuple[HTTP
 HANDLERS: Final = (
     *_routes(
         "/certifications/{code:str}",
-        "Une facture certifiée · A certified invoice",
+        Text("A certified invoice"),
         _invoice,
         right="look",
         path=(CODE,),
     ),
     *_routes(
         "/reports/x",
-        "Rapport X · X report",
+        Text("X report"),
         _x,
         right="report",
         query=RANGE,
-        french="Avec `from` ou `to` : X périodique.",
-        english="With `from` or `to`: a periodic X.",
+        more=Text("With `from` or `to`: a periodic X."),
     ),
-    *_routes("/reports/z/{z:str}", "Rapport Z · Z report", _z, right="report", path=(Z_NUMBER,)),
-    *_routes("/reports/a", "Rapport A, totaux · A report, totals", _a, right="report", query=RANGE),
+    *_routes("/reports/z/{z:str}", Text("Z report"), _z, right="report", path=(Z_NUMBER,)),
+    *_routes("/reports/a", Text("A report, totals"), _a, right="report", query=RANGE),
     *_routes(
         "/reports/articles",
-        "Rapport A, articles · A report, articles",
+        Text("A report, articles"),
         _articles,
         right="report",
         query=RANGE,
         problems=(TooManyRequests,),
-        french="C'est le rapport A de la loi : par article, depuis le précédent.",
-        english="This is the A report of the law: by article, since the one before.",
+        more=Text("This is the A report of the law: by article, since the one before."),
     ),
 )
