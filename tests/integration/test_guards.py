@@ -69,6 +69,21 @@ async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path)
         assert [record.number for record in await shop.store.ledger.unfinished(shop.worker.book)] == ["A"]
 
 
+async def test_somebody_else_s_invoice_during_an_outage_is_counted(tmp_path: Path) -> None:
+    """A line that comes back with more than was known before: while this process has met the machine, that is no attention."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.port.pump()
+        await shop.until(lambda: not shop.worker.connected, "the outage")
+        shop.session.machine.certify_foreign(total=500)
+        await shop.connected()
+        assert not shop.worker.attention
+        await shop.certify("B")
+        assert (await shop.close_period()).value.unexplained == 1
+
+
 async def test_a_key_in_use_is_refused_to_another_request_at_once(tmp_path: Path) -> None:
     """While the first request of a key is on the line, one with another body is told so; it does not wait for the end of the first."""
     async with MemoryShop(tmp_path / "ledger") as shop:

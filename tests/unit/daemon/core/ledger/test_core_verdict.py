@@ -3,7 +3,7 @@
 import pytest
 from support.core_samples import credit_body, record
 
-from daemon.core.ledger.verdict import Disputed, NotCertified, behind, judge
+from daemon.core.ledger.verdict import Disputed, NotCertified, behind, judge, vanished
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
@@ -102,6 +102,13 @@ def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
 def test_counters_that_went_down_mean_another_machine(seen):
     """FiscalCounters never go down on one machine (protocol 3)."""
     assert "went down" in behind(KNOWN, "FV-0", seen)
+
+
+@pytest.mark.parametrize("seen", [state(14, 10, 0, None), state(14, 0, 2, None), state(14, 0, 0), state(14, 10, 2)])
+def test_an_empty_ledger_lacks_what_its_machine_has_certified(seen):
+    """A last invoice, sales or credit notes: each of them says so alone; daily reports of the machine's own do not."""
+    assert "this ledger is empty" in vanished(seen)
+    assert vanished(state(14, 0, 0, None)) == ""
 
 
 def test_machines_are_compared_up_to_the_dash():
