@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ledgers.ledger import MINUTE, START, Till, invoice, opened, query
+from support.ledgers.ledger import MINUTE, START, ZONE, Till, invoice, opened, query
 
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import Tally
@@ -23,6 +23,7 @@ from daemon.core.ledger.tally import add, contribution, subtract
 from daemon.core.report.fiscal_reports import a_report, x_report
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.totals import day_end
 
 HOUR = 60 * MINUTE
 
@@ -185,6 +186,22 @@ async def test_the_order_decides_what_a_z_holds_not_the_clock(tmp_path: Path) ->
         second = await till.close()
     assert (closure.certs_count, closure.total_ttc) == (1, 100)
     assert (second.certs_count, second.total_ttc) == (1, 7)
+
+
+async def test_a_day_that_ends_where_a_checkpoint_is_has_that_one(tmp_path: Path) -> None:
+    """Every 64 records and at the end of each local day, one and not two where both meet; a day that has just begun has none."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        till.at = day_end(START, ZONE) - HOUR
+        assert till.at == START + HOUR * 17 + 800_000
+        for count in (64, 2, 1):
+            for _ in range(count):
+                till.at -= MINUTE - 1
+                await till.sell()
+            await store.ledger.aggregate(till.book)
+            till.at += 24 * HOUR
+    assert query(tmp_path / "ledger.sqlite3", "SELECT seq FROM checkpoint ORDER BY seq") == [(64,), (66,)]
+    assert verify(tmp_path / "ledger.sqlite3").clean
 
 
 async def test_the_last_fvc_is_the_machine_s_also_without_a_sale_of_ours(tmp_path: Path) -> None:

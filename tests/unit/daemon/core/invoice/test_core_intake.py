@@ -46,6 +46,7 @@ def test_empty_texts_take_the_configuration():
 def test_the_operator_may_be_a_number(given, kept):
     """Decision 1."""
     assert read(body(operatorId=given)).operator_id == kept
+    assert faults(body(operatorId=Decimal("1.5"))) == ["operatorId"]
 
 
 def test_every_fault_is_told_at_once():

@@ -129,3 +129,15 @@ async def test_a_queue_that_nobody_was_in_is_empty():
     """A daemon that certified nothing can stop."""
     async with asyncio.timeout(60):
         await MachineQueue().drained()
+
+
+async def test_a_queue_is_empty_when_the_last_has_left():
+    """A stop waits for the one at the machine and for those who wait."""
+    queue = MachineQueue()
+    entries = [queue.join(), queue.join()]
+    empty = asyncio.ensure_future(queue.drained())
+    for entry in entries:
+        await asyncio.sleep(0)
+        assert not empty.done()
+        entry.leave()
+    await empty
