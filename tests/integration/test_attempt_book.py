@@ -69,7 +69,7 @@ async def test_a_credit_note_finds_its_original_in_its_own_epoch(tmp_path: Path)
         await shop.connected()
         await shop.certify("D", 4000)
         await shop.certify("K-1", 4000, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-1")
-        with pytest.raises(CreditExceedsOriginal):
+        with pytest.raises(CreditExceedsOriginal, match="4001"):
             await shop.certify("K-2", 1, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-1")
         with pytest.raises(CreditExceedsOriginal):
             await shop.certify("K-3", 1001, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1-1")
