@@ -13,6 +13,7 @@ from bridge.frame import Nak, Request, encode
 from bridge.link import LAST_SEQ
 from daemon.core.clock import machine_millis
 from daemon.language import Text
+from daemon.language.stored import stored
 from daemon.probe.finding import Finding, confirmed, contradicted, judged, not_tried
 from daemon.probe.line import Answer, ProbeLine
 from daemon.probe.meeting import SPEEDS
@@ -46,6 +47,7 @@ _HOUR, _DRIFT = 3600, 120
 _OPEN = (2, 3)
 """Byte and bit of the status that say: an invoice is open (B)."""
 _TOLD = Text("mcfd reads it as it is; send us the file")
+_EMPTY = Text("empty")
 
 
 async def look(line: ProbeLine, first: Answer) -> AsyncGenerator[Finding, None]:
@@ -85,7 +87,7 @@ def _echo(first: Answer) -> Finding:
         not first.is_echoed,
         "echo",
         Text("the line does not send back what is sent"),
-        "echo" if first.is_echoed else "no echo",
+        Text("an echo") if first.is_echoed else Text("no echo"),
         Text("mcfd takes no echo for an answer; it can be switched off at the adapter"),
     )
 
@@ -100,7 +102,7 @@ async def _seq_range(line: ProbeLine) -> Finding:
         all(seq in taken for seq in _HIGH_SEQ if seq <= LAST_SEQ),
         "seq",
         Text("SEQ from 20h to 7Fh is taken and sent back"),
-        "taken: " + " ".join(f"{seq:02X}h" for seq in taken),
+        Text("taken: {which}", which=" ".join(f"{seq:02X}h" for seq in taken)),
         Text("this machine cannot be used with mcfd as it is: send us the file"),
     )
 
@@ -110,7 +112,7 @@ async def _nak(line: ProbeLine) -> Finding:
     frame = bytearray(encode(Request(line.next_seq(), STATE, b"")))
     frame[-2] ^= 1
     answer = await line.send(bytes(frame))
-    came = "NAK" if answer.naks else "an answer" if answer.reply else "silence"
+    came = "NAK" if answer.naks else Text("an answer") if answer.reply else Text("silence")
     return judged(
         isinstance(answer.heard[-1].event, Nak) if answer.heard else False,
         "nak",
@@ -134,7 +136,7 @@ async def _repeat(line: ProbeLine) -> Finding:
         again.reply == once.reply,
         "repeat",
         expected,
-        "the same answer" if again.reply == once.reply else "another answer",
+        Text("the same answer") if again.reply == once.reply else Text("another answer"),
         Text("DO NOT USE: a lost answer to 38h could certify twice. Send us the file; until then tries = 1"),
         tries=1,
     )
@@ -151,7 +153,11 @@ async def _times(line: ProbeLine) -> Finding:
         longest < _REPLY_TIMEOUT,
         "reply_time",
         Text("the first byte of an answer within 500 ms"),
-        f"C1h {statistics.median(times) * 1000:.1f} ms, the longest {longest * 1000:.0f} ms",
+        Text(
+            "C1h {usual} ms, the longest {longest} ms",
+            usual=f"{statistics.median(times) * 1000:.1f}",
+            longest=round(longest * 1000),
+        ),
         Text("reply_timeout = {seconds} in its [[machine]]", seconds=wanted),
         reply_timeout=wanted,
     )
@@ -164,7 +170,7 @@ def _pauses(line: ProbeLine) -> Finding:
         longest < _PAUSE,
         "reply_gap",
         Text("an answer comes in one piece"),
-        f"the longest pause in one: {longest * 1000:.0f} ms",
+        Text("the longest pause in one: {longest} ms", longest=round(longest * 1000)),
         Text("reply_gap = {seconds} in its [machine.habits]", seconds=wanted),
         habits__reply_gap=wanted,
     )
@@ -180,14 +186,14 @@ def _state(state: State) -> list[Finding]:
             state.read is not None,
             "state",
             Text("mcfd understands the state of the machine (C1h)"),
-            state.trouble or "understood",
+            stored(state.trouble) if state.trouble else Text("understood"),
             Text("this machine cannot be used with mcfd as it is: send us the file"),
         ),
         judged(
             len(fields) in (STATE_FIELDS, STATE_WITHOUT_LAST),
             "state.fields",
             Text("C1h has 27 fields, or 22 without the last invoice"),
-            f"{len(fields)} fields",
+            Text("{count} fields", count=len(fields)),
             _TOLD,
         ),
         _form("state.nim", Text("the NIM with its activation counter, as EL02000015-1"), fields, 0, _nim_form),
@@ -220,7 +226,7 @@ def _form(
     """What is about the taxpayer is not shown, only its shape."""
     text = fields[at] if at < len(fields) else ""
     came = text if shown else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
-    return judged(is_so(text), check, expected, came or "empty", _TOLD)
+    return judged(is_so(text), check, expected, came or _EMPTY, _TOLD)
 
 
 def last_invoice(state: State) -> list[Finding]:
@@ -231,12 +237,12 @@ def last_invoice(state: State) -> list[Finding]:
     time_, kind, code, number, total = (*fields[6:11], *[""] * 5)[:5]
     return [
         judged(bool(_TIME.fullmatch(time_) and number), "state.last", expected, f"{time_} {kind} {number!r}", _TOLD),
-        judged(kind in TYPES, "state.type", Text("its type is one of FV FT EV ET FA EA"), kind or "empty", _TOLD),
+        judged(kind in TYPES, "state.type", Text("its type is one of FV FT EV ET FA EA"), kind or _EMPTY, _TOLD),
         judged(
             bool(_CODE.fullmatch(code)),
             "state.code",
             Text("its code has 24 letters and digits, without dashes"),
-            code or "empty",
+            code or _EMPTY,
             Text("mcfd takes dashes away; without a code a certification cannot be taken over after a power cut"),
         ),
         judged(
@@ -257,7 +263,7 @@ def _rates(state: State) -> Finding:
         forms <= {"whole", "point"},
         "state.rates",
         Text("VAT rates of the groups A to P as 18.00"),
-        told or "none",
+        told or Text("none"),
         _TOLD,
     )
 
@@ -270,9 +276,9 @@ def _clock(state: State) -> Finding:
         return not_tried("clock", expected, Text("the time cannot be read"))
     off = round(millis / 1000 - time.time())
     hours = round(off / _HOUR)
-    came = f"{off:+d} s to this box"
+    came = Text("{seconds} s to this box", seconds=f"{off:+d}")
     if hours and abs(off - hours * _HOUR) < _DRIFT and abs(hours) <= 14:  # noqa: PLR2004  as far as time zones go
-        came += f" (UTC{hours:+d}?)"
+        came = Text("{seconds} s to this box ({zone}?)", seconds=f"{off:+d}", zone=f"UTC{hours:+d}")
     return judged(
         abs(off) < _DRIFT,
         "clock",
@@ -289,7 +295,7 @@ def _invoice_open(first: Answer) -> Finding:
         not is_open,
         "invoice_open",
         Text("no invoice is open"),
-        f"status {first.status.hex(' ')}",
+        Text("status {bytes}", bytes=first.status.hex(" ")),
         Text("the probe leaves it alone; mcfd cancels it when it starts"),
     )
 
@@ -298,7 +304,7 @@ def _mode(state: State) -> Finding:
     expected = Text("whether the machine is in test mode is seen by its last code")
     if state.is_test is None:
         return not_tried("mode", expected, Text("no code of a last invoice"))
-    return confirmed("mode", expected, "test mode" if state.is_test else "a real machine")
+    return confirmed("mode", expected, Text("test mode") if state.is_test else Text("a real machine"))
 
 
 # -- C2h, 2Bh -------------------------------------------------------------------------------------------------------------
@@ -313,7 +319,11 @@ async def _server(line: ProbeLine) -> Finding:
         )
     trouble = trouble_with(ReadServerLink(), answer)
     return judged(
-        not trouble and len(answer.text.split(",")) in (4, 5), "server", expected, trouble or answer.text, _TOLD
+        not trouble and len(answer.text.split(",")) in (4, 5),
+        "server",
+        expected,
+        stored(trouble) if trouble else answer.text,
+        _TOLD,
     )
 
 
@@ -324,7 +334,12 @@ async def _taxpayer(line: ProbeLine) -> Finding:
     refused = sum(answer.refusal is not None for answer in answers)
     pages = sorted({code_page(answer.reply.data) for answer in answers if answer.reply})
     trouble = next(filter(None, (trouble_with(ReadTaxpayer(at), answer) for at, answer in enumerate(answers))), "")
-    came = f"{prefixed} of 6 with I0… before it, {refused} refused, {'/'.join(pages)}"
+    came = Text(
+        "{prefixed} of 6 with I0… before it, {refused} refused, {pages}",
+        prefixed=prefixed,
+        refused=refused,
+        pages="/".join(pages),
+    )
     if "8 bit" in pages:
         return contradicted(
             "taxpayer",

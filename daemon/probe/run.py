@@ -84,7 +84,7 @@ async def _gather(findings: AsyncGenerator[Finding, None], tell: Callable[[Findi
 
 def _tell(result: Result, ifu: Sequence[str], on_finding: Callable[[Finding], None], finding: Finding) -> None:
     """A table is sent on: whose machine it is stays here."""
-    for number in filter(None, ifu):
+    for number in (number for number in ifu if number and number in finding.came):
         finding = msgspec.structs.replace(finding, came=finding.came.replace(number, "x" * len(number)))
     result.findings.append(finding)
     on_finding(finding)

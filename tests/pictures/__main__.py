@@ -13,7 +13,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from pictures import headquarters
+from pictures import first_start, headquarters
 from support.browser import Person, View, chromium, create_user
 from support.ledgers.year import SHOPPING, sell_until, write_year
 from support.shop import NIM, Shop, invoice, wait_for
@@ -63,6 +63,7 @@ def open_shop(shop: Shop) -> int:
     create_user(shop, "awa", "technician")
     made = shop.mcfd("keys", "create", "--nim", NIM, "--label", "caisse 1", check=True)
     shop.use_key(made.stdout.strip())
+    shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
     return counters.fvc
 
 
@@ -93,7 +94,7 @@ def shoot(person: Person, folder: Path, name: str, screens: dict[str, str] = SCR
         page = person.go(path)
         if screen == "box":
             page.wait_for_selector(".finding", timeout=60_000)
-        page.screenshot(path=str(folder / f"{screen}-{name}.png"), full_page=True)
+        first_start.take(page, folder, screen, name)
     person.context.close()
 
 
@@ -128,6 +129,10 @@ def main() -> None:
         for name, view in views(everything):
             person = Person(browser, shop, view)
             shoot(person, folder, name, {"attention": "/ui/attention", "today-attention": "/ui/"})
+        if everything:
+            (Path(place) / "empty").mkdir()
+            first_start.shoot(browser, Path(place) / "empty", folder, views(everything))
+            first_start.shoot_once(browser, shop, folder, views(everything))
         headquarters.shoot(browser, Path(place) / "hq", folder, everything)
 
 

@@ -57,7 +57,7 @@ ALL_VIEWS = (
     pytest.param(ENGLISH_DESKTOP, id="en-desktop"),
 )
 BOTH_VIEWS = (ALL_VIEWS[0], ALL_VIEWS[3])
-"""Each language and each size once: for what takes a box of its own."""
+"""Each language and each size once: for what is the same in every view but takes long, such as axe-core on every screen."""
 
 
 @contextmanager
@@ -162,6 +162,11 @@ class Person:
         expect(self.page.get_by_role("status").first).to_contain_text(
             self.view.say(english, **values), timeout=PATIENCE_MS
         )
+
+    def can_use_it(self) -> None:
+        """`usable`, which takes half a second, in one view of each language and of each size."""
+        if self.view in (FRENCH_PHONE, ENGLISH_DESKTOP):
+            usable(self.page)
 
     def text(self, testid: str) -> str:
         return self.page.get_by_test_id(testid).first.inner_text()

@@ -84,11 +84,12 @@ FIELDS = {
     "machines": Text("Machines"),
 }
 """What a field is called on the screen."""
+NAMED = Text("{name}: {found}")
 
 
 def _detail(error: Exception | None, language: Language) -> str:
     """In the person's language as far as it was written as a text; no path of the box is in it."""
     if isinstance(error, errors.InvalidRequest):
-        told = [f"{tell(FIELDS.get(e.field, e.field), language)}: {tell(e.message, language)}" for e in error.errors]
+        told = [NAMED(name=FIELDS.get(e.field, e.field), found=e.message).told(language) for e in error.errors]
         return errors.without_paths("; ".join(told), language)
     return errors.without_paths(str(tell(error, language)), language)

@@ -3,67 +3,35 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import BOTH_VIEWS, PASSWORD, PATIENCE_MS, Person, View, usable
-from support.shop import BIN, NIM, Machine, Shop, invoice, wait_for
-
-
-class EmptyBox(Shop):
-    """`mcfd setup --page` runs instead of a daemon, and becomes it; the configuration is the one that the page wrote."""
-
-    link = ""
-
-    def _write_config(self) -> None:
-        """Nobody but the page."""
-
-    def set_up_in_page(self) -> None:
-        for machine in self.machines:
-            machine.start()
-        where = ("--config", str(self.config_file), "--ledger", str(self.ledger), "--http-port", str(self.port))
-        ports = [word for machine in self.machines for word in ("--port", str(machine.link))]
-        with self.log_file.open("wb") as log:
-            self._process = subprocess.Popen(
-                [str(BIN / "mcfd"), "setup", "--page", *where, *ports],
-                stdout=log,
-                stderr=log,
-                env={**self.environ, "LC_ALL": "en_US.UTF-8"},
-            )
-        self.link = wait_for(self._shown, "the link", 60)
-
-    def _shown(self) -> str:
-        found = re.search(r"http://\S+code=\S+", self.log_file.read_text())
-        return found.group() if found and self._answers_at_all() else ""
-
-    def _answers_at_all(self) -> bool:
-        try:
-            return self.http.get("/ui/setup/code").status_code == 200
-        except httpx.HTTPError:
-            return False
+from support.browser import ALL_VIEWS, PASSWORD, PATIENCE_MS, Person, View
+from support.empty_box import EmptyBox
+from support.shop import NIM, invoice, wait_for
 
 
 @pytest.fixture
 def empty_box(tmp_path: Path) -> Iterator[EmptyBox]:
-    with EmptyBox(tmp_path, machines=(Machine(tmp_path),)) as box:
+    with EmptyBox(tmp_path) as box:
         box.set_up_in_page()
         yield box
 
 
-@pytest.mark.parametrize("view", BOTH_VIEWS)
+@pytest.mark.parametrize("view", ALL_VIEWS)
 def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_box: EmptyBox, view: View) -> None:
     """The code, the machine that was found, a close look at it, the key, the daemon, a test invoice; a wrong password first is
     told in the person's language and loses nothing. The key that was shown certifies, and every step passes axe-core."""
     tech = Person(browser, empty_box, view)
-    page = tech.page
+    page = tech.go("/ui/setup/code")
+    tech.can_use_it()
     page.goto(empty_box.link)
     expect(page.get_by_text(NIM, exact=True)).to_be_visible(timeout=PATIENCE_MS)
     assert "code=" not in page.url
-    usable(tech.page)
+    tech.can_use_it()
     page.get_by_text(view.say("It is not in the list?")).click()
     page.fill("[name=place]", "tcp://127.0.0.1:9")
     tech.press("Look again")
@@ -80,12 +48,12 @@ def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_b
     page.fill("[name=password]", PASSWORD)
     tech.press("Set up")
     key = tech.text("new-key").strip()
-    usable(tech.page)
+    tech.can_use_it()
     tech.press("I have noted it: start mcfd")
     page.wait_for_url("**/ui/welcome", timeout=60_000)
     tech.complaints.clear()  # and the moment when the one server was gone and the other not yet there
     expect(page.locator("h1")).to_have_text(view.say("Welcome"))
-    usable(tech.page)
+    tech.can_use_it()
     tech.press("Certify a test invoice")
     expect(page.get_by_text("TESTFACT", exact=False).first).to_be_visible(timeout=PATIENCE_MS)
     assert tech.complaints == []
@@ -98,9 +66,15 @@ def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_b
 
 def test_who_has_not_the_code_sets_nothing_up(empty_box: EmptyBox) -> None:
     """Without the code every step leads to the question for it; five wrong ones a minute are all that are taken; another site's form
-    is refused; nothing was written."""
+    is refused; nothing was written. Who has it sees the machines without a script too; nothing comes from elsewhere."""
     origin = {"Origin": f"http://127.0.0.1:{empty_box.port}"}
     with httpx.Client(base_url=origin["Origin"], timeout=60) as client:
+        assert client.get(empty_box.link).headers["location"] == "/ui/setup"
+        read = client.get("/ui/setup?look=1")
+        assert NIM in read.text
+        assert "script-src 'self'" in read.headers["content-security-policy"]
+        assert "unsafe" not in read.headers["content-security-policy"]
+        client.cookies.clear()
         for path in (
             "/ui/setup",
             "/ui/setup/machines",

@@ -229,8 +229,12 @@ def test_nobody_sees_anything_without_a_session(client: httpx.Client) -> None:
 def test_the_policy_allows_no_inline_script(client: httpx.Client) -> None:
     """CSP of `'self'`, without `unsafe-*`, on every screen."""
     log_in(client, "technician")
-    for path in ("/ui/login", "/ui/", "/ui/journal", "/ui/box"):
-        policy = client.get(path).headers["content-security-policy"]
+    origin = {"Origin": str(client.base_url).rstrip("/")}
+    screens = ("/ui/login", "/ui/", "/ui/journal", "/ui/cash", "/ui/box", "/ui/box/backup/x/restore")
+    made = client.post("/ui/box/key", data={"label": "policy", "role": "reader"}, headers=origin)
+    assert "new-key" in made.text
+    for answer in (*map(client.get, screens), made):
+        policy = answer.headers["content-security-policy"]
         assert "script-src 'self'" in policy
         assert "unsafe" not in policy
 

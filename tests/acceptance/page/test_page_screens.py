@@ -84,7 +84,7 @@ def test_a_certification_arrives_by_itself(person: People, shop: Shop, view: Vie
     expect(awa.page.get_by_test_id("sales-count")).to_have_text(str(before + 1), timeout=PATIENCE_MS)
 
 
-@in_both_views
+@in_every_view
 def test_a_machine_that_is_unplugged_is_seen(person: People, shop: Shop, view: View) -> None:
     """And plugged in again; the screen says so by itself."""
     awa = person("seller", view)
@@ -174,7 +174,7 @@ def test_search_and_a_duplicate(person: People, shop: Shop, view: View) -> None:
     expect(awa.go("/ui/journal?q=nobody-has-this").get_by_text(view.say("Nothing found."))).to_be_visible()
 
 
-@in_both_views
+@in_every_view
 def test_cash_is_noted_and_shown(person: People, shop: Shop, view: View) -> None:
     """A double click is one movement; an amount that is no whole number is refused, and nothing that was typed is lost; the drawer of today
     and the list have it, with who noted it."""
@@ -201,7 +201,7 @@ def test_cash_is_noted_and_shown(person: People, shop: Shop, view: View) -> None
     assert re.sub(r"\D", "", shown) == str(abs(drawer["expected"]))
 
 
-@in_both_views
+@in_every_view
 def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     """The key is shown once and works, strict as it was asked for; revoked in the page it works no more, at once."""
     label = named(view, "till")
@@ -212,6 +212,7 @@ def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     tech.page.locator("[name=strict]").check()
     tech.press("Make a key")
     key = {"Authorization": f"Bearer {tech.text('new-key').strip()}"}
+    tech.can_use_it()
     assert shop.http.get("/v1/me", headers=key).json()["label"] == label
     refused = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(label, colour="blue"), headers=key)
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "colour")
@@ -223,7 +224,7 @@ def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     assert shop.http.get("/v1/me", headers=key).status_code == 401
 
 
-@in_both_views
+@in_every_view
 def test_a_backup_is_made_and_downloaded(person: People, shop: Shop, view: View) -> None:
     """Long work that may be left: the screen says when it is done, the copy is a ledger, and the audit log has who asked for it, once."""
     before = backups_of(shop)

@@ -1,0 +1,40 @@
+"""A box that knows nothing yet: `mcfd setup --page` runs instead of a daemon, and becomes it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+from support.shop import Machine, Shop, start_program, wait_for
+
+
+class EmptyBox(Shop):
+    """With one machine. The configuration is the one that the page writes; `link` is what the box shows, with the code in it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, machines=(Machine(folder),))
+        self.link = ""
+
+    def _write_config(self) -> None:
+        """Nobody but the page."""
+
+    def set_up_in_page(self) -> None:
+        for machine in self.machines:
+            machine.start()
+        where = ("--config", str(self.config_file), "--ledger", str(self.ledger), "--http-port", str(self.port))
+        ports = [word for machine in self.machines for word in ("--port", str(machine.link))]
+        environ = {**self.environ, "LC_ALL": "en_US.UTF-8"}
+        self.log_file.touch()
+        self._process = start_program("mcfd", ["setup", "--page", *where, *ports], self.log_file, environ)
+        self.link = wait_for(self._shown, "the link", 60)
+
+    def _shown(self) -> str:
+        found = re.search(r"http://\S+code=\S+", self.log_file.read_text())
+        return found.group() if found and self._answers_at_all() else ""
+
+    def _answers_at_all(self) -> bool:
+        try:
+            return self.http.get("/ui/setup/code").status_code == 200
+        except httpx.HTTPError:
+            return False
