@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncGenerator
-from importlib.metadata import version
 from pathlib import Path
 
-from daemon.doctor.box import check_box_clock, check_disk
-from daemon.doctor.certificate import check_certificate
-from daemon.doctor.configuration import check_secrets
 from daemon.doctor.finding import Finding, fail, ok
-from daemon.doctor.ledger import check_ledger
-from daemon.doctor.line import check_line
-from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
-from daemon.doctor.service import ask, check_service
 from daemon.language import tr
-from daemon.settings import Settings, SettingsError, check_files, load
+from daemon.settings import SettingsError, check_files, load
 
 
 async def examine(config: Path | None) -> AsyncGenerator[Finding, None]:
-    """Each as soon as it is found. Reads only; the line of a machine is left to the daemon when that runs."""
+    """Each as soon as it is found, and the first before the others are loaded. Reads only; the line of a machine is left to the daemon when that runs."""
     try:
         settings = load(config)
         check_files(settings)
@@ -31,29 +21,12 @@ async def examine(config: Path | None) -> AsyncGenerator[Finding, None]:
             error,
             tr("correct that line, then mcfd config check; no configuration yet: sudo mcfd setup"),
         )
+        from daemon.doctor.box import check_box_clock  # noqa: PLC0415  as below
+
         yield check_box_clock()
         return
     yield ok("configuration", tr("{file} can be read", file=settings.file))
-    for finding in check_secrets(settings):
-        yield finding
-    async for finding in _examine(settings):
-        yield finding
+    from daemon.doctor.checks import check_all  # noqa: PLC0415  what is found first is told first
 
-
-async def _examine(settings: Settings) -> AsyncGenerator[Finding, None]:
-    now = time.time_ns() // 1_000_000
-    service = await asyncio.to_thread(ask, settings.server)
-    yield check_service(service, version("mcfd"))
-    yield check_box_clock()
-    yield check_disk(settings)
-    lines = await asyncio.gather(*(check_line(settings, machine, service, now) for machine in settings.machine))
-    others = [*(finding for line in lines for finding in line), *await check_ledger(settings, now)]
-    for finding in (
-        *others,
-        check_certificate(settings),
-        *check_isf(settings),
-        *check_company(settings),
-        *check_logo(settings),
-        *await check_printer(settings),
-    ):
+    async for finding in check_all(settings):
         yield finding

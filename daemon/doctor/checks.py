@@ -1,0 +1,39 @@
+"""What is looked at once the configuration can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from importlib.metadata import version
+
+from daemon.doctor.box import check_box_clock, check_disk
+from daemon.doctor.certificate import check_certificate
+from daemon.doctor.configuration import check_secrets
+from daemon.doctor.finding import Finding
+from daemon.doctor.ledger import check_ledger
+from daemon.doctor.line import check_line
+from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
+from daemon.doctor.service import ask, check_service
+from daemon.settings import Settings
+
+
+async def check_all(settings: Settings) -> AsyncGenerator[Finding, None]:
+    for finding in check_secrets(settings):
+        yield finding
+    now = time.time_ns() // 1_000_000
+    service = await asyncio.to_thread(ask, settings.server)
+    yield check_service(service, version("mcfd"))
+    yield check_box_clock()
+    yield check_disk(settings)
+    lines = await asyncio.gather(*(check_line(settings, machine, service, now) for machine in settings.machine))
+    others = [*(finding for line in lines for finding in line), *await check_ledger(settings, now)]
+    for finding in (
+        *others,
+        check_certificate(settings),
+        *check_isf(settings),
+        *check_company(settings),
+        *check_logo(settings),
+        *await check_printer(settings),
+    ):
+        yield finding
