@@ -148,9 +148,8 @@ def _close_late(opened: asyncio.Future[serial.SerialBase]) -> None:
 
 
 def _open_rfc2217(place: str, baudrate: int) -> serial.SerialBase:
-    device = serial.serial_for_url(
-        f"{place}?ign_set_control", baudrate
-    )  # a server without DTR and RTS says nothing to them
+    # A server without DTR and RTS says nothing to them.
+    device = serial.serial_for_url(f"{place}?ign_set_control", baudrate)
     _set_up(device._socket)  # noqa: SLF001  # pyserial has no other way to it, and a polite close is no way to give up
     return device
 

@@ -62,9 +62,8 @@ def retold(sentence: str, language: Language, nested: int = 0) -> str:
             }
             return catalogue(language).gettext(template.message).format(**values)
     before, colon, rest = sentence.partition(": ")
-    if (
-        colon and (told := retold(rest, language, nested + 1)) != rest
-    ):  # a field or a name in front of a sentence of ours
+    # A field or a name in front of a sentence of ours.
+    if colon and (told := retold(rest, language, nested + 1)) != rest:
         name = catalogue(language).gettext(before)
         return (
             f"{name}{colon}{told}"

@@ -197,9 +197,8 @@ class Ledger(CashDrawer):
 
         closure = await self._write(job)
         if water is not None:
-            with contextlib.suppress(
-                StorageError
-            ):  # it is reserved, which says the same as long as this ledger is here
+            # It is reserved, which says the same as long as this ledger is here.
+            with contextlib.suppress(StorageError):
                 await asyncio.to_thread(water.give, name, closure.z_number)
         return closure
 

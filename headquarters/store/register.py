@@ -96,9 +96,8 @@ class Register:
 
     def ring(self) -> Ring:
         with self._database.read() as connection:
-            revision = revision_of(
-                connection
-            )  # first: keys that are newer than it are looked at again, older ones never
+            # First: keys that are newer than it are looked at again, older ones never.
+            revision = revision_of(connection)
             keys = connection.execute(_streamed(tables.box_key)).mappings()
             return Ring(revision, (BoxKey(**row) for row in keys))
 

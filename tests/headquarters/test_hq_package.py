@@ -84,9 +84,8 @@ def test_installed_beside_debians_postgresql(debian_with_postgresql):
     the start. The hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
     tree, box = debian_with_postgresql, PaperBox()
     tree.install(built_headquarters())
-    assert (
-        tree.run("systemctl", "is-active", UNIT, check=False).stdout.strip() == "inactive"
-    )  # there is no configuration yet
+    # There is no configuration yet.
+    assert tree.run("systemctl", "is-active", UNIT, check=False).stdout.strip() == "inactive"
     tree.run("runuser", "-u", "postgres", "--", "createuser", "mcfd-hq")
     tree.run("runuser", "-u", "postgres", "--", "createdb", "--owner", "mcfd-hq", "mcfd-hq")
     [url] = re.findall(r'`(url = "postgresql://[^`]*)`', (TREE / "docs/headquarters.md").read_text())

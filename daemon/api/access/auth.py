@@ -38,9 +38,8 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     nim = scope["path_params"].get("nim")
     if nim is not None and not is_named(nim, key.nim):
         raise NimNotInScope
-    doc = request.route_handler.opt.get(
-        "doc"
-    )  # none for OPTIONS, which the router itself answers and which tells nothing
+    # None for OPTIONS, which the router itself answers and which tells nothing.
+    doc = request.route_handler.opt.get("doc")
     if doc is not None and not may(key.role, doc.right):
         raise RoleNotAllowed(key.role, doc.right)
     deps.uses[key.id] = deps.clock()

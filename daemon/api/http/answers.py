@@ -49,9 +49,8 @@ class Answer(Reply):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  the shape of ASGI
         await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         whole = len(self.body)
-        for at in range(
-            0, whole, PIECE
-        ):  # a large one waits for its reader piece by piece, and not in a buffer for each
+        # A large one waits for its reader piece by piece, and not in a buffer for each.
+        for at in range(0, whole, PIECE):
             more = at + PIECE < whole
             await send({"type": "http.response.body", "body": self.body[at : at + PIECE], "more_body": more})
         if not whole:

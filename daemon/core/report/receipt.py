@@ -94,9 +94,8 @@ def receipt(record: Record, language: Language = "en") -> Receipt:
         specific_tax=record.invoice.specific_tax,
         psvb=_withholding(record.invoice.psvb),
         warnings=adjustments(record.invoice.warnings, language),
-        certified_at=millis_text(
-            record.chained_at or record.ended_at
-        ),  # as it was told, also after a repair of the time
+        # As it was told, also after a repair of the time.
+        certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
     )
 

@@ -17,6 +17,5 @@ async def articles_report(worker: MachineWorker, start: int, end: int) -> Articl
     articles = Articles()
     async for part in read_in_slices(worker, Page(start, end, state="certified")):
         articles.add(record for record, _ in part if record.seq <= last_seq)
-    return await asyncio.to_thread(
-        articles.report, worker.book, start, end
-    )  # sorting thousands is no business of the loop's
+    # Sorting thousands is no business of the loop's.
+    return await asyncio.to_thread(articles.report, worker.book, start, end)

@@ -71,9 +71,8 @@ def test_a_till_that_trusts_the_authority(shop: Shop, tmp_path: Path) -> None:
         shop.start()
         receipt = json.loads(curl(shop, ca, "caisse.lan").stdout)
         assert receipt["nim"] == NIM
-        assert (
-            shop.http.get("/ui/authority.pem").content == ca.read_bytes()
-        )  # as the page's QR code leads a phone there
+        # As the page's QR code leads a phone there.
+        assert shop.http.get("/ui/authority.pem").content == ca.read_bytes()
         assert curl(shop, None, "caisse.lan").returncode == 60  # a peer that cannot be verified
         assert curl(shop, ca, "other.lan").returncode == 60
         before = in_use(shop)

@@ -82,9 +82,8 @@ async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: T
     await till.certify(invoice("F-1"), KEY, BODY)
     await till.close()
     newest = (await store.events.span()).newest
-    tamper(
-        path, "UPDATE book SET last_at = last_at + ?", 60 * day
-    )  # the shop goes on: retention goes by the book's time
+    # The shop goes on: retention goes by the book's time.
+    tamper(path, "UPDATE book SET last_at = last_at + ?", 60 * day)
     await store.retention.prune(till.at + 6 * day)
     assert len(await store.events.after(till.book, 0)) == 2
     await store.retention.prune(till.at + 29 * day)

@@ -138,9 +138,8 @@ def test_a_box_without_configuration_is_set_up_in_its_browser(shop: Shop) -> Non
     assert shop.box.run("stat", "-c", "%U", f"/proc/{process}").stdout == "mcfd\n"
     assert shop.box.run("stat", "-c", "%U %a", LINK).stdout == "mcfd 600\n"
     sockets = [line.split() for line in shop.box.run("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout.splitlines()]
-    assert [each[1] for each in sockets if each[1].endswith(":2120") and each[3] == "0A"] == [
-        "0100007F:2120"
-    ]  # 127.0.0.1:8480
+    # 127.0.0.1:8480.
+    assert [each[1] for each in sockets if each[1].endswith(":2120") and each[3] == "0A"] == ["0100007F:2120"]
     link = shop.box.run("cat", LINK).stdout.strip()
     assert link in shop.box.run("mcfd", "setup", "--page").stdout
     shop.plug_in()

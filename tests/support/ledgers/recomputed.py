@@ -35,10 +35,11 @@ def report(records):
             continue
         kind, request, sign = record["invoiceType"], record["request"], -1 if record["invoiceType"] in CREDIT else 1
         types.setdefault(kind, Counter()).update(n=1, ttc=record["totalTtc"])
+        # HT: the machine's sums of unrounded prices.
         told, ttc_prices = (
             record["receipt"],
             request["priceMode"] == "TTC",
-        )  # HT: the machine's sums of unrounded prices
+        )
         taxes = [(t["group"], t["ht"], t["tva"], t["ttc"]) for t in told["taxDetails"]]
         for group, ht, tva, ttc in vat(request["items"]) if ttc_prices else taxes:
             pairs.setdefault((kind, group), Counter()).update(ht=ht, tva=tva, ttc=ttc)

@@ -120,9 +120,8 @@ async def test_a_stream_cannot_go_on_before_what_is_kept(store: Store, till: Til
     """Events of more than a week ago are gone: whoever comes back from before hears of it, and then all that is kept."""
     for _ in range(3):
         await till.sell()
-    tamper(
-        path, "UPDATE book SET last_at = last_at + ?", 2 * WEEK
-    )  # the shop goes on: retention goes by the book's time
+    # The shop goes on: retention goes by the book's time.
+    tamper(path, "UPDATE book SET last_at = last_at + ?", 2 * WEEK)
     await store.retention.prune(till.at + WEEK + 1)
     span = await store.events.span()
     assert await starting_point(store.events, SeenEvent(0, 1)) == Start(span.oldest - 1, 0, "expired")
