@@ -16,7 +16,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import read_gaps
 from daemon.store.sqlite.connection import Connection
-from daemon.store.sqlite.queries import OUTBOX, load
+from daemon.store.sqlite.queries import OUTBOX, load, read_as
 from daemon.store.sqlite.writer import Writer
 from daemon.store.tables import audit
 from daemon.store.tables.events import UPSTREAM
@@ -44,7 +44,7 @@ class Outbox:
     async def waiting_events(self, book: Book, limit: int) -> Sequence[WaitingEvent]:
         values = (self._destination, book.id, limit)
         return await self._reads.run(
-            lambda connection: [WaitingEvent(*row) for row in connection.execute(_SQL["waiting_events"], values)]
+            lambda connection: list(read_as(WaitingEvent, connection.execute(_SQL["waiting_events"], values)))
         )
 
     async def mark_sent(self, outgoing_id: int, *, at: int) -> None:

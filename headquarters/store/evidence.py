@@ -64,14 +64,18 @@ class Evidence:
         table = tables.refused.c
         query = select(table.day, table.via, table.reason, table.count).where(table.day >= since)
         with self._database.read() as connection:
-            return [Counted(*row) for row in connection.execute(query.order_by(table.day.desc(), table.reason))]
+            return [
+                Counted(**row) for row in connection.execute(query.order_by(table.day.desc(), table.reason)).mappings()
+            ]
 
     def samples(self, limit: int = 50) -> list[Sample]:
         """Newest first."""
         table = tables.evidence.c
         query = select(table.id, table.at, table.via, table.reason, table.nim, table.detail)
         with self._database.read() as connection:
-            return [Sample(*row) for row in connection.execute(query.order_by(table.id.desc()).limit(limit))]
+            return [
+                Sample(**row) for row in connection.execute(query.order_by(table.id.desc()).limit(limit)).mappings()
+            ]
 
     def content(self, id_: int) -> bytes | None:
         with self._database.read() as connection:

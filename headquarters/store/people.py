@@ -76,7 +76,7 @@ class People:
         table = tables.person.c
         with self._database.read() as connection:
             query = select(table.name, table.role, table.disabled).order_by(table.name)
-            return [Person(*row) for row in connection.execute(query)]
+            return [Person(**row) for row in connection.execute(query).mappings()]
 
     def begin(self, name: str, now: int) -> str:
         """A session; its token, of which only the hash is kept."""
@@ -104,7 +104,7 @@ class People:
             with self._database.write() as connection:
                 used = update(tables.session).where(table.hash == hashed(token)).values(used_at=now)
                 connection.execute(used)
-        return Person(*found[:3])
+        return Person(found.name, found.role, found.disabled)
 
     def end(self, token: str) -> None:
         with self._database.write() as connection:
@@ -130,7 +130,7 @@ class People:
         table = tables.api_key.c
         with self._database.read() as connection:
             query = select(table.id, table.role, table.label, table.revoked_at).order_by(table.added_at)
-            return [ApiKey(*row) for row in connection.execute(query)]
+            return [ApiKey(**row) for row in connection.execute(query).mappings()]
 
     def revoke_key(self, id_: str, now: int) -> bool:
         table = tables.api_key.c

@@ -9,13 +9,12 @@ forgotten.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashMove, Gap, Placed
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.book_start import BookStart, read_start, write_start
 from daemon.store.tables.book.books import all_books, book_state
 from daemon.store.tables.book.codec import read_tally
@@ -96,15 +95,11 @@ class _Walk:
         (entries_left,) = connection.execute(_SQL["entries_left"], (book.id, start.entry_id)).fetchone()
         self._left = totals.seq - start.seq + state.z_number - start.z_number + entries_left
         self._records = connection.execute(_SQL["oldest_records"], (book.id, start.seq, totals.seq, BATCH))
-        self._closures = self._links(connection, book)
+        links = connection.execute(_SQL["oldest_closures"], (book.id, start.z_number, BATCH))
+        self._closures = read_as(_Link, links)
         self._closure = next(self._closures, None)
-        found = connection.execute(_SQL["oldest_entries"], (book.id, start.entry_id, BATCH))
-        self._entries = (Placed(*row) for row in found)
+        self._entries = read_as(Placed, connection.execute(_SQL["oldest_entries"], (book.id, start.entry_id, BATCH)))
         self._entry = next(self._entries, None)
-
-    def _links(self, connection: sqlite3.Connection, book: Book) -> Iterator[_Link | None]:
-        for row in connection.execute(_SQL["oldest_closures"], (book.id, self._start.z_number, BATCH)):
-            yield _Link(*row)
 
     def run(self) -> int:
         """How many things are behind the start that were before it."""

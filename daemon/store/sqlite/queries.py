@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections.abc import Callable, Iterator
 from importlib import resources
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
@@ -20,3 +25,10 @@ def load(module: str, **parts: str) -> dict[str, str]:
     for part, columns in parts.items():
         blocks = {name: body.replace("{" + part + "}", columns) for name, body in blocks.items()}
     return blocks
+
+
+def read_as(kind: Callable[..., T], found: sqlite3.Cursor) -> Iterator[T]:
+    """Each row as `kind`, whose fields are called as the columns: their order says nothing, so a field more can shift no figure."""
+    names = [name for name, *_ in found.description]
+    for row in found:
+        yield kind(**dict(zip(names, row, strict=True)))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from daemon.core.events import CERTIFIED, CLOSURE, Event, EventSpan
 from daemon.core.ledger.book import Book
-from daemon.store.sqlite.queries import OUTBOX, load
+from daemon.store.sqlite.queries import OUTBOX, load, read_as
 from daemon.store.tables.lineage import read_lineage
 
 _SQL = load(__name__)
@@ -48,13 +48,12 @@ class EventWriter:
 
 
 def events_after(connection: sqlite3.Connection, book: Book, event_id: int, limit: int) -> list[Event]:
-    return [Event(*row) for row in connection.execute(_SQL["after"], (event_id, book.id, limit))]
+    return list(read_as(Event, connection.execute(_SQL["after"], (event_id, book.id, limit))))
 
 
 def find_event(connection: sqlite3.Connection, book: Book, event_id: int) -> Event | None:
     """None when it is not this book's, or was let go of (`housekeeping`)."""
-    row = connection.execute(_SQL["by_id"], (event_id, book.id)).fetchone()
-    return None if row is None else Event(*row)
+    return next(read_as(Event, connection.execute(_SQL["by_id"], (event_id, book.id))), None)
 
 
 def last_told(connection: sqlite3.Connection, book: Book, type_: str) -> int:

@@ -18,7 +18,7 @@ WHERE outbox.destination = ? AND outbox.book_id = (SELECT id FROM book WHERE nim
 ORDER BY outbox.id LIMIT ?;
 
 -- name: waiting_events
-SELECT id, book_id, type, ref_id, created_at, tries, sent_at FROM outbox
+SELECT id, book_id, type, ref_id, created_at AS at, tries, sent_at AS last_sent FROM outbox
 WHERE destination = ? AND book_id = ? AND state = 'waiting' ORDER BY id LIMIT ?;
 
 -- name: backlog

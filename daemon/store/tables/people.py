@@ -10,7 +10,7 @@ from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.people import Person, Session
 from daemon.core.roles import Role
 from daemon.language import Text
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables import audit
 
 _SQL = load(__name__)
@@ -47,7 +47,7 @@ def _change(connection: sqlite3.Connection, block: str, values: tuple[str | int,
 
 def list_people(connection: sqlite3.Connection) -> list[Person]:
     """By name."""
-    return [Person(*row) for row in connection.execute(_SQL["list"])]
+    return list(read_as(Person, connection.execute(_SQL["list"])))
 
 
 def find_person(connection: sqlite3.Connection, name: str) -> tuple[Person, str] | None:
@@ -68,8 +68,7 @@ def open_session(
 
 def find_session(connection: sqlite3.Connection, digest: bytes) -> Session | None:
     """None when it was ended, or its person disabled."""
-    row = connection.execute(_SQL["session"], (digest,)).fetchone()
-    return None if row is None else Session(*row)
+    return next(read_as(Session, connection.execute(_SQL["session"], (digest,))), None)
 
 
 def end_session(connection: sqlite3.Connection, digest: bytes, *, at: int, by: Actor) -> None:

@@ -3,7 +3,7 @@ INSERT INTO person (name, role, password, created_at) VALUES (?, ?, ?, ?);
 
 -- name: list
 SELECT id, name, role, created_at, disabled_at,
-       coalesce((SELECT max(used_at) FROM session WHERE person_id = person.id), 0) FROM person ORDER BY name;
+       coalesce((SELECT max(used_at) FROM session WHERE person_id = person.id), 0) AS seen_at FROM person ORDER BY name;
 
 -- name: by_name
 SELECT id, name, role, created_at, disabled_at, 0, password FROM person WHERE name = ?;
@@ -24,7 +24,7 @@ DELETE FROM session WHERE person_id = (SELECT id FROM person WHERE name = ?);
 INSERT INTO session (hash, person_id, opened_at, used_at, address) VALUES (?, ?, ?, ?, ?);
 
 -- name: session
-SELECT person.id, person.name, person.role, session.opened_at, session.used_at
+SELECT person.id AS person_id, person.name AS name, person.role AS role, session.opened_at AS opened_at, session.used_at AS used_at
   FROM session JOIN person ON person.id = session.person_id WHERE session.hash = ? AND person.disabled_at = 0;
 
 -- name: touch

@@ -12,7 +12,7 @@ from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.language import Text
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.codec import counters_of, rates_text, read_rates, tally_bytes
 
 _SQL = load(__name__)
@@ -40,7 +40,7 @@ def new_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:
 
 
 def all_books(connection: sqlite3.Connection) -> list[Book]:
-    return [Book(*row) for row in connection.execute(_SQL["all"])]
+    return list(read_as(Book, connection.execute(_SQL["all"])))
 
 
 def book_state(connection: sqlite3.Connection, book: Book) -> BookState:

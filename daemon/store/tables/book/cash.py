@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.book_start import read_start
 from daemon.store.tables.book.entries import COLUMNS
 
@@ -26,19 +26,19 @@ def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int
 
 def cash_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> CashTotal:
     """What was moved in `start <= t < end` (ms)."""
-    return CashTotal(*connection.execute(_SQL["between"], (book.id, start, end)).fetchone())
+    return next(read_as(CashTotal, connection.execute(_SQL["between"], (book.id, start, end))))
 
 
 def cash_moves(
     connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
 ) -> list[Placed]:
     """Oldest first; go on with `after` = the id of the last one."""
-    return [Placed(*row) for row in connection.execute(_SQL["list"], (book.id, start, end, after, limit))]
+    return list(read_as(Placed, connection.execute(_SQL["list"], (book.id, start, end, after, limit))))
 
 
 def newest_moves(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Placed]:
     """Newest first."""
-    return [Placed(*row) for row in connection.execute(_SQL["newest"], (book.id, start, end, limit))]
+    return list(read_as(Placed, connection.execute(_SQL["newest"], (book.id, start, end, limit))))
 
 
 def periods_of_moves(connection: sqlite3.Connection, book: Book, moves: Sequence[Placed]) -> list[int]:

@@ -11,8 +11,8 @@ WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND a
   AND after_z >= coalesce((SELECT z_number FROM closure WHERE book_id = ?1 AND +created_at <= ?2 ORDER BY z_number DESC LIMIT 1), 0);
 
 -- name: between
-SELECT coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'deposit'), 0),
-       coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'withdrawal'), 0)
+SELECT coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'deposit'), 0) AS deposits,
+       coalesce(sum(json_extract(CAST(body AS TEXT), '$.amount')) FILTER (WHERE json_extract(CAST(body AS TEXT), '$.kind') = 'withdrawal'), 0) AS withdrawals
 FROM entry
 WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') = 'cash' AND at >= ?2 AND at < ?3;
 

@@ -11,11 +11,11 @@ import msgspec
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Entry, Placed, entry_bytes
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.book_start import read_start
 from daemon.store.tables.book.books import Head, advance, book_state, read_head
 
-COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0)"
+COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0) AS chained_at"
 _SQL = load(__name__, columns=COLUMNS)
 _LAST = sys.maxsize
 
@@ -39,12 +39,11 @@ def place(connection: sqlite3.Connection, book: Book, entry: Entry, at: int) -> 
 
 def entries(connection: sqlite3.Connection, book: Book) -> list[Placed]:
     """In the order of the chain."""
-    return [Placed(*row) for row in connection.execute(_SQL["all"], (book.id,))]
+    return list(read_as(Placed, connection.execute(_SQL["all"], (book.id,))))
 
 
 def last_entry(connection: sqlite3.Connection, book: Book) -> Placed | None:
-    row = connection.execute(_SQL["last"], (book.id,)).fetchone()
-    return None if row is None else Placed(*row)
+    return next(read_as(Placed, connection.execute(_SQL["last"], (book.id,))), None)
 
 
 def link_after(

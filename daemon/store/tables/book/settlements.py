@@ -19,7 +19,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.verdict import Evidence, went_down
 from daemon.core.machine.nim import present_nim
 from daemon.core.machine.state import Certified, LastInvoice, MachineState
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book import attempts, books
 from daemon.store.tables.book.codec import invoice_bytes, pack
 from daemon.store.tables.book.epochs import begin_epoch
@@ -87,7 +87,7 @@ def read_evidence(connection: sqlite3.Connection, book: Book) -> Evidence | None
 
 
 def settlements(connection: sqlite3.Connection, book: Book) -> list[Settlement]:
-    return [Settlement(*row) for row in connection.execute(_SQL["list"], (book.id,))]
+    return list(read_as(Settlement, connection.execute(_SQL["list"], (book.id,))))
 
 
 def _evidence_name(book: Book) -> str:

@@ -6,7 +6,7 @@ VALUES (?, ?, ?, ?, (SELECT attention FROM book WHERE id = ?), ?);
 SELECT reason FROM certification WHERE book_id = ? AND seq IS NULL AND state = 'disputed' ORDER BY id LIMIT 1;
 
 -- name: list
-SELECT id, at, decision, coalesce(attempt_id, 0), attention, reason FROM settlement WHERE book_id = ? ORDER BY id;
+SELECT id, at, decision, coalesce(attempt_id, 0) AS attempt_id, attention, reason FROM settlement WHERE book_id = ? ORDER BY id;
 
 -- name: adopt
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc, payload, epoch)
