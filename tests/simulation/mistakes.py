@@ -51,21 +51,21 @@ MISTAKES = (
         "        pass\n",
     ),
     Mistake(
-        940,
+        530,
         "a stop forgets what is in doubt (fault 1)",
         "daemon.usecases.worker.attempts",
         '        """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            _tell(live)\n',
         "        for live in list(self._live.values()):\n            _tell(live)\n        self._live.clear()\n",
     ),
     Mistake(
-        5,
+        30,
         "recover takes what this process is at (fault 2)",
         RECOVER,
         "if not worker.attempts.is_ours(record)\n",
         "if record\n",
     ),
     Mistake(
-        765,
+        28,
         "any time is credible (fault 3)",
         "daemon.core.credible_time",
         "    return max(MADE, clocks.book - SLACK) <= at <= latest(clocks)\n",
@@ -135,7 +135,7 @@ MISTAKES = (
         "    if last is not None:\n        return Certified(last.code, last.time, state.ifu, state.counters)\n    moved",
     ),
     Mistake(
-        33,
+        0,
         "a refusal of 38h is believed",
         ATTEMPT,
         '    refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""\n',
@@ -165,7 +165,7 @@ MISTAKES = (
         "        except StorageError as error:\n            record = await worker.ledger.record(worker.book, job.id)\n            break\n            log.error",
     ),
     Mistake(
-        562,
+        195,
         "an outcome that could not be stored in time is dropped",
         ATTEMPT,
         '        job.worker.spawn(_store(job, invoice, certified, unexplained), "store outcome")\n',
@@ -200,7 +200,7 @@ MISTAKES = (
         "            return await task\n",
     ),
     Mistake(
-        0,
+        6,
         "a place at the machine is never given back after an error",
         "daemon.usecases.worker.machine_queue",
         "    ) -> None:\n        self.leave()\n",
@@ -257,14 +257,14 @@ MISTAKES = (
         "        for at, (_, future) in enumerate(batch):\n            if not future.cancelled():\n                future.set_result(at + 1) if isinstance(error, StorageError) else future.set_exception(error)\n",
     ),
     Mistake(
-        3,
+        2,
         "a commit is not synced",
         "daemon.store.sqlite.connection",
         "        connection.execute(pragma).fetchall()\n",
         "        connection.execute(pragma.replace('FULL', 'NORMAL')).fetchall()\n",
     ),
     Mistake(
-        3,
+        2,
         "the numbers that were given are not synced",
         "daemon.store.sqlite.high_water",
         "            os.fsync(descriptor)\n        finally:\n            os.close(descriptor)\n        part",
