@@ -82,6 +82,11 @@ class Operator:
         return {}
 
     @carry_out.register
+    def _(self, _order: control_orders.LeaveOpen) -> Answer:
+        self._machine.leave_open()
+        return {}
+
+    @carry_out.register
     def _(self, order: control_orders.Silence) -> Answer:
         self._session.silence(self._now(), _FOREVER if order.seconds is None else order.seconds)
         return {}

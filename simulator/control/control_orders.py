@@ -43,6 +43,10 @@ class LoseInvoice(_Order, tag="lose-invoice"):
     pass
 
 
+class LeaveOpen(_Order, tag="leave-open"):
+    """Another program begins an invoice, and goes away."""
+
+
 class Silence(_Order, tag="silence"):
     """`seconds` null: until speak."""
 
@@ -160,6 +164,7 @@ Order = (
     | Reboot
     | ForeignInvoice
     | LoseInvoice
+    | LeaveOpen
     | Silence
     | Speak
     | AddFault

@@ -98,6 +98,10 @@ class Machine:
     def lose_invoice(self) -> None:
         self._state.forget()
 
+    def leave_open(self) -> None:
+        """Somebody else begins an invoice, and goes away."""
+        self.execute(commands.OPEN, f"1,AUTRE,{self.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
+
     def certify_foreign(self, *, number: str = "", invoice_type: str = "FV", total: int = 1000) -> LastInvoice:
         """Somebody else uses the machine: an open invoice is gone, the counters move, the last invoice is theirs."""
         now = self._tick()

@@ -173,9 +173,8 @@ async def test_an_invoice_that_somebody_left_open_is_cancelled_once(tmp_path: Pa
     """C0h is refused because an invoice is open: it is cancelled, ours is entered, and the till hears nothing of it."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        machine = shop.session.machine
-        machine.execute(0xC0, f"1,Caisse 1,{machine.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
-        assert machine.stage is Stage.OPEN
+        shop.session.machine.leave_open()
+        assert shop.session.machine.stage is Stage.OPEN
         assert (await shop.certify("A")).value.code == shop.on_machine[0].code
 
 

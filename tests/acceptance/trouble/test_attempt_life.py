@@ -216,9 +216,14 @@ def test_9_a_last_invoice_of_an_unknown_type_can_be_adopted(lane: Lane) -> None:
 
 
 def test_10_what_else_a_shop_met(lane: Lane) -> None:
-    """One day: the machine rounds another way, so a payment is adjusted, and the till is told. A kill with two tills waiting leaves one incomplete sale,
+    """One day: another program leaves an invoice open, and our sale is certified all the same. The machine rounds another way, so a payment is adjusted, and the till is told. A kill with two tills waiting leaves one incomplete sale,
     not three. Another program's last invoice has a comma and no code, and sales go on. And the ledger's file is lost: an operator is asked, while
     nothing is certified; `not-certified` is no answer to that; after `adopt` the shop goes on, and no Z number comes twice."""
+    lane.machine.order("leave-open")
+    sold(lane, "F-0")
+    assert lane.shop.events("machine.left_open")
+    assert numbers(lane) == ["F-0"]
+
     lane.machine.order("options", vat="down")
     item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
     sale = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
@@ -235,7 +240,7 @@ def test_10_what_else_a_shop_met(lane: Lane) -> None:
             assert till.exception()
     lane.machine.order("resume")
     lane.start()
-    assert lane.shop.x_with(1)["incomplete"] == 1
+    assert lane.shop.x_with(2)["incomplete"] == 1
 
     lane.machine.order("options", numbers="comma", no_codes=True)
     lane.machine.order("foreign-invoice", total=700)

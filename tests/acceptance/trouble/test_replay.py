@@ -25,7 +25,7 @@ class Player(Machine):
 
 
 def sales() -> list[dict[str, Any]]:
-    """The acceptance flow: every type, several groups, a customer, comments, a specific tax, a refusal."""
+    """The acceptance flow: every type, several groups, a customer, comments, a specific tax."""
     company = {"clientType": "PM", "ifu": "00012345B", "name": "OUEDRAOGO & Fils", "address": "Secteur 4"}
     taxed = {"name": "Boisson", "taxGroup": "B", "unitPrice": 1050, "quantity": 2, "amountTtc": 2218}
     return [
@@ -34,7 +34,7 @@ def sales() -> list[dict[str, Any]]:
         invoice("F-3", 7000, invoiceType="EV", comments=[{"label": "A", "text": "Livré"}]),
         invoice(
             "F-4",
-            items=[{**taxed, "specificTaxRate": 50, "specificTaxAmount": 100}],
+            items=[{**taxed, "specificTax": 100, "specificTaxRate": 50}],
             payments=[{"method": "E", "amount": 2218}],
         ),
         invoice("F-5", 900, invoiceType="FT"),

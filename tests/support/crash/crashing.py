@@ -23,6 +23,9 @@ from typing import Any
 from support.nursery import Child, Nursery
 
 
+DAY = 0.5
+
+
 def launch(
     nursery: Nursery,
     arguments: list[str],
@@ -77,8 +80,11 @@ def arm_commits(orders: Path) -> None:
 
 
 def shift_clock(seconds: float, orders: Path) -> None:
-    """`time.time_ns` as the daemon sees it, with nobody to vouch for it; the monotonic clock stays what it is."""
-    from daemon.app.upkeep import box_clock  # noqa: PLC0415
+    """`time.time_ns` as the daemon sees it, with nobody to vouch for it; the monotonic clock stays what it is. What is done once a day is done
+    every `DAY` seconds."""
+    from daemon.app.upkeep import box_clock, housekeeping  # noqa: PLC0415
+
+    housekeeping.keep_tidy.__defaults__ = (DAY, DAY)
 
     async def nobody() -> bool:
         return False

@@ -206,6 +206,8 @@ def test_orders(tmp_path):
         assert serial.ask(0x27, 0xC0, "1,Awa,00084440Y,FV,TTC,1,F-1") is not None
         control.order("lose-invoice")
         assert serial.ask(0x28, 0x38, "C").data == b"E:No invoice open"
+        control.order("leave-open")
+        assert serial.ask(0x29, 0x38, "C").data == b"OK"
         control.order("reboot", seconds=0, nim="EL09000009-1")
         assert serial.ask(0x28, 0xC1).data.startswith(b"EL09000009,")
         assert [entry["number"] for entry in control.order("snapshot", since=1)["log"]] == []
