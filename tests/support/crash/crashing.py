@@ -22,7 +22,6 @@ from typing import Any
 
 from support.nursery import Child, Nursery
 
-
 DAY = 0.5
 
 
