@@ -15,7 +15,7 @@ COMPUTED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Mo
 LARGEST = 100
 """Numbers beyond that are limits of formats and times; one more or less is nothing that a test has to know."""
 UNSEEN = ("log", "_log", "self._log", "notify")
-"""What is only told to people who read logs: leaving it out is no mistake of the kind meant here."""
+"""What is only told to people who read logs: leaving it out, or another number in it, is no mistake of the kind meant here."""
 MOMENT = re.compile(r"\.time\(\)|monotonic\(\)|\bdeadline\b")
 """One side of a comparison of two moments of a running clock, which are never equal: with or without `=` is the same."""
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -89,6 +89,10 @@ class _Places(ast.NodeVisitor):
         if isinstance(node.op, ast.Not):
             self._note(node, f"({self._text(node.operand)})", "not left out")
         self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if not self._text(node).startswith(UNSEEN):
+            self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, bool):
