@@ -103,6 +103,13 @@ def test_what_is_not_our_json_is_refused(raw: bytes) -> None:
         parse(raw)
 
 
+def test_the_key_that_occurs_twice_is_named() -> None:
+    """Not one that stands before it, and of a long one no more than its beginning."""
+    for key in ("b", "b" * 100):
+        with pytest.raises(InvalidJson, match=f"key '{key[:40]}' occurs twice"):
+            parse(f'{{"a": 1, "{key}": 2, "c": 3, "{key}": 4}}'.encode())
+
+
 @pytest.mark.parametrize("pair", ["[]", "{}"])
 def test_deep_nesting_is_refused(pair: str) -> None:
     """At any depth beyond the limit, whether or not Python's own recursion limit is met."""
