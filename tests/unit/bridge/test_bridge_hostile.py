@@ -13,6 +13,8 @@ from support.line.scripted_line import IDLE, NAK, SYN, Journal
 from bridge.frame import Decoder, Garbage, Request
 from bridge.link import Link, Timers
 
+pytestmark = pytest.mark.quick_timers
+
 COMMANDS = 60
 TIMERS = Timers(first_byte=0.015, byte_gap=0.015, syn_gap=0.015, quiet=0.005, overall=5.0)
 SEEDS = [11, 12, 13]

@@ -16,6 +16,8 @@ from bridge.machine import Machine, handshake
 from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLink
 from bridge.replies.subtotal import Subtotal
 
+pytestmark = pytest.mark.quick_timers
+
 STATE = b"EL02000015-1,00084440Y,20260731093000,13,7,2,0,18.00,10,0,0,0,0,0,0,0,0,0,0,0,0,0"
 CODE = "TESTFACT0123456789ABCDEF"
 CLOSED = f"8,14,FV,20260731093001,EL02000015-1,00084440Y,{CODE},F1".encode()

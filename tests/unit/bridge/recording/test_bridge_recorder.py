@@ -15,6 +15,8 @@ from bridge.machine import Machine
 from bridge.recording.recorder import MOST_EVENTS, Recorder
 from bridge.recording.recording import NOTE, RECEIVED, SENT, Event, header, read, written
 
+pytestmark = pytest.mark.quick_timers
+
 EVENTS = st.builds(Event, st.integers(0, 2**53), st.sampled_from((SENT, RECEIVED)), st.binary(max_size=40))
 NOTES = st.builds(Event, st.integers(0, 2**53), st.just(NOTE), st.text(st.characters(codec="utf-8")).map(str.encode))
 

@@ -23,6 +23,8 @@ from simulator.line.session import Session
 from simulator.machine.machine import Machine as SimulatedMachine
 from simulator.machine.options import Options
 
+pytestmark = pytest.mark.quick_timers
+
 NIM, OTHER = "EL02000015-1", "EL02000044-1"
 
 TABLE = [

@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from support.line.states import chatty_line, silent_line
 from support.line.terminal import Terminal
 
@@ -11,6 +12,8 @@ from bridge.link import Timers
 from daemon.core.machine.state import ServerLink
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
+
+pytestmark = pytest.mark.quick_timers
 
 STATE = b"EL02000015-1,00084440Y,20260115100000,7,5,2,,,,,," + b",".join([b"18.00"] * 16)
 READS = {0xC1, 0xC2, 0x2B}

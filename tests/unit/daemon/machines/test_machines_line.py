@@ -22,6 +22,8 @@ from simulator.line.session import Session
 from simulator.machine.machine import Machine
 from simulator.machine.options import Options
 
+pytestmark = pytest.mark.quick_timers
+
 NIM, OTHER = "EL02000015-1", "EL02000044-1"
 TIMERS = Timers(first_byte=0.05, first_byte_close=0.05, quiet=0.01)
 

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from support.memory_shop import MemoryShop
 
 from daemon.usecases.reports.inspect import info
+
+pytestmark = pytest.mark.quick_timers
 
 
 async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_all_the_same(tmp_path: Path) -> None:
