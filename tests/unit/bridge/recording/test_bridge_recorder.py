@@ -58,6 +58,18 @@ def test_a_file_that_is_no_recording_is_told() -> None:
     assert read("hello\n").problems[0].line == 1
 
 
+def test_whoever_writes_it_down_is_told_of_the_first_event_and_of_each_odd_one() -> None:
+    """Something to take once; something odd is urgent, whatever is waiting already."""
+    told: list[bool] = []
+    notes = Recorder(told.append)
+    for _ in range(2):
+        notes.sent(b"x")
+        notes.received(b"y")
+        notes.odd("why")
+        notes.take()
+    assert told == [False, True] * 2
+
+
 async def test_what_moved_is_noted_in_order_with_the_reason_of_each_retry() -> None:
     """Both directions as they came, in pieces, and between them why the frame went out again."""
     notes, journal = recorder(), Journal()
