@@ -9,12 +9,12 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final
-
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
-from jinja2.meta import find_referenced_templates
+from typing import TYPE_CHECKING, Any, Final
 
 from pagekit import charts, formats
+
+if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
+    from jinja2 import Environment
 
 SLICE: Final = 0.0003
 """Seconds of the loop that a screen takes at a time; a certification comes back to it a dozen times."""
@@ -52,6 +52,8 @@ _compiled: Final[set[str]] = set()
 
 def compile_template(name: str) -> None:
     """It and whatever it extends, includes or imports."""
+    from jinja2.meta import find_referenced_templates  # noqa: PLC0415  see above
+
     made = environment()
     made.get_template(name)
     assert made.loader is not None  # noqa: S101  given below
@@ -65,6 +67,14 @@ def compile_template(name: str) -> None:
 @cache
 def environment() -> Environment:
     """Templates do not change while a daemon runs."""
+    from jinja2 import (  # noqa: PLC0415  see above
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+        select_autoescape,
+    )
+
     loader = ChoiceLoader([PackageLoader("daemon.api.page"), PackageLoader("pagekit")])
     made = Environment(
         loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True, auto_reload=False

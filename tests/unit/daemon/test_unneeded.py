@@ -25,7 +25,7 @@ from daemon.settings import Settings, Storage
 from daemon.usecases.worker.machine_worker import MachineWorkers
 Certificate(Settings(storage=Storage(path=Path("x")))).freshen_at_start()
 create_api(ApiDeps(workers=MachineWorkers([]), keyring=None, timezone="UTC", clock=lambda: 0))
-others = {"rich", "pydantic", "cryptography", "yaml", "attr", "attrs", "annotated_types", "greenlet"}
+others = {"rich", "pydantic", "cryptography", "yaml", "attr", "attrs", "annotated_types", "greenlet", "jinja2"}
 print(*sorted(others & {name.partition(".")[0] for name in sys.modules}))
 """
 
@@ -41,6 +41,7 @@ def test_what_is_hidden_is_not_found_and_comes_back() -> None:
 
 
 def test_a_daemon_without_tls_starts_without_them() -> None:
-    """12 MB of a box's memory: tracebacks in colour, another program's models, certificates that nobody makes. PyYAML Litestar cannot be without."""
+    """12 MB of a box's memory: tracebacks in colour, another program's models, certificates that nobody makes, screens that nobody looks at.
+    PyYAML Litestar cannot be without."""
     done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.split() == ["yaml"], done.stderr
