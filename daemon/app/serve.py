@@ -57,8 +57,8 @@ STOP_GRACE = 10.0
 ANSWER_GRACE = 1.0
 """And then for the answers, which say what became of it."""
 BYTES_PER_MB = 1024 * 1024
-GC_THRESHOLD = 20_000
-"""Objects more than at the last look; Python's own 700 is for small programs."""
+GC_THRESHOLD = 2_000
+"""Objects more than at the last look, which then takes a millisecond; of ten times as many, ten or more, on the loop."""
 SWITCH_INTERVAL = 0.0005
 """Seconds that the loop waits at the most for a thread that draws a QR code, compiles a screen or reads rows; Python's own are 5 ms, at
 each of a certification's dozen wakings."""
