@@ -5,7 +5,7 @@ to 16 hex digits: what they are compared with is held in full by whoever receive
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -18,6 +18,8 @@ CONTENT_TYPE = "application/json"
 EVERY_SECONDS = 300
 MOST_BYTES = 500
 HEAD_DIGITS = 16
+Head = Annotated[str, msgspec.Meta(pattern=rf"^([0-9a-f]{{{HEAD_DIGITS}}})?\Z")]
+"""It becomes the key of a finding, and a database need not take every text for one."""
 
 
 class Presence(Shape, frozen=True, omit_defaults=True):
@@ -38,10 +40,10 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     mode: Mode = "live"
     z: Count = 0
     """The last closure, and its chain head."""
-    z_head: Text = ""
+    z_head: Head = ""
     seq: Count = 0
     """The last entry of the book, and the head of the chain there."""
-    head: Text = ""
+    head: Head = ""
     counters: tuple[Count, Count, Count] | None = None
     """tc, fvc, frc, as the ledger knows them."""
     certified: Text = ""

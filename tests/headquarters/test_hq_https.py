@@ -289,7 +289,7 @@ def test_presence_shows_trouble_and_its_end(hq, box):
     assert [kind for kind, *_ in found(hq, box)] == ["fork"]
 
 
-@pytest.mark.parametrize("change", [{"nim": "EL00000001-1"}, {"at": "never"}])
+@pytest.mark.parametrize("change", [{"nim": "EL00000001-1"}, {"at": "never"}, {"z_head": "\0"}, {"head": "abc"}])
 def test_presence_refused(hq, box, change):
     """A presence of somebody else, or none at all."""
     presence = msgspec.structs.replace(box.presence(), **change)
