@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from datetime import tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 from msgspec import UNSET
@@ -23,6 +23,7 @@ from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads
 from headquarters.store.closures import Outcome, StaleRing
 from headquarters.store.database import StoreError
+from headquarters.store.evidence import Refusal
 from headquarters.store.presences import Word
 from headquarters.store.register import Ring
 from headquarters.store.store import Store
@@ -59,6 +60,7 @@ class Reception:
         self._ring = Ring(-1, ())
         self._closures: Gatherer[Looked, Outcome] = Gatherer(self._take_looked)
         self._words: Gatherer[Said, list[Wanted]] = Gatherer(self._take_said, PRESENCE_EVERY)
+        self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
         """Since the start, by outcome or reason; for the metrics."""
         self.is_behind = False
@@ -67,7 +69,8 @@ class Reception:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(gatherer.run(), name="gather") for gatherer in (self._closures, self._words)]
+        gatherers: tuple[Gatherer[Any, Any], ...] = (self._closures, self._words, self._refusals)
+        tasks = [loop.create_task(gatherer.run(), name="gather") for gatherer in gatherers]
         try:
             yield
         finally:
@@ -82,7 +85,7 @@ class Reception:
             except Refused as refused:
                 if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
-                await self._refuse([(message, refused)])
+                await self._refusals.add((message, refused))
                 raise
             try:
                 outcome = await self._closures.add((received, ring.revision))
@@ -118,8 +121,10 @@ class Reception:
                 batch = await self.look(batch.messages)
                 continue
             results = [one if isinstance(one, Refused) else next(taken) for one in batch.looked]
-            refused = zip(batch.messages, results, strict=True)
-            await self._refuse([(message, one) for message, one in refused if isinstance(one, Refused)])
+            pairs = zip(batch.messages, results, strict=True)
+            refusals = [(message, one) for message, one in pairs if isinstance(one, Refused)]
+            if refusals:
+                await self._refuse(refusals)
             self.counted.update(r.value for r in results if isinstance(r, Outcome))
             return results
         raise StoreError(TOO_FAST)
@@ -150,7 +155,7 @@ class Reception:
             except Refused as refused:
                 if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
-                await self._refuse([(message, refused)])
+                await self._refusals.add((message, refused))
                 raise
         raise StoreError(TOO_FAST)
 
@@ -203,12 +208,12 @@ class Reception:
             revision=min(revision for _, revision in batch),
         )
 
-    async def _refuse(self, refused: Sequence[tuple[Message, Refused]]) -> None:
-        now = time.time_ns() // 1_000_000
-        for message, why in refused:
+    async def _refuse(self, refusals: Sequence[Refusal]) -> Sequence[Refusal]:
+        for message, why in refusals:
             self.counted[why.reason] += 1
             log.warning("refused", via=message.via, reason=why.reason, nim=why.nim[:32], detail=str(why)[:200])
-            await self._threads.run(self._store.evidence.refuse, message, why, now)
+        await self._threads.run(self._store.evidence.refuse, refusals, time.time_ns() // 1_000_000)
+        return refusals
 
 
 def _looked(message: Message, ring: Ring, now: float, zone: tzinfo) -> Received | Refused:

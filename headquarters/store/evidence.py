@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -11,13 +14,14 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from headquarters.core.reception import Message, Reason, Received, Refused, day_of
+from headquarters.core.reception import Message, Reason, Received, Refused, Via, day_of
 from headquarters.store import tables
 from headquarters.store.database import Database
 
 SAMPLES = 200
 """Kept of each reason; the newest. Forks are all kept."""
 SAMPLE_BYTES = 8192
+Refusal = tuple[Message, Refused]
 
 
 class Sample(NamedTuple):
@@ -45,19 +49,25 @@ class Counted(msgspec.Struct, frozen=True):
 def keep_fork(connection: Connection, received: Received, now: int) -> None:
     detail = f"Z {received.held.z}, id {received.held.id}"
     _sample(connection, received.message, Refused("fork", detail, received.data.nim), now)
-    _count(connection, "fork", received.message, now)
+    _count(connection, "fork", received.message.via, now)
 
 
 class Evidence:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def refuse(self, message: Message, refused: Refused, now: int) -> None:
-        """Counts it, and keeps the beginning of it among the samples of its reason."""
+    def refuse(self, refusals: Sequence[Refusal], now: int) -> None:
+        """Counts each, and keeps the beginning of it among the samples of its reason."""
+        # In one order, so that two instances wait for each other in turn.
+        counted = Counter((refused.reason, message.via) for message, refused in refusals)
+        samples = {_digest(refused.reason, message): (message, refused) for message, refused in refusals}
         with self._database.write() as connection:
-            _count(connection, refused.reason, message, now)
-            _sample(connection, message, refused, now)
-            _prune(connection, refused.reason)
+            for (reason, via), count in sorted(counted.items()):
+                _count(connection, reason, via, now, count)
+            for _, (message, refused) in sorted(samples.items(), key=itemgetter(0)):
+                _sample(connection, message, refused, now)
+            for reason in sorted({reason for reason, _ in counted}):
+                _prune(connection, reason)
 
     def counted(self, since: str) -> list[Counted]:
         """From that day (YYYY-MM-DD, UTC) on."""
@@ -82,12 +92,12 @@ class Evidence:
             return connection.scalar(select(tables.evidence.c.body).where(tables.evidence.c.id == id_))
 
 
-def _count(connection: Connection, reason: Reason, message: Message, now: int) -> None:
+def _count(connection: Connection, reason: Reason, via: Via, now: int, count: int = 1) -> None:
     insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
     table = tables.refused
-    row = {"day": day_of(now, UTC), "via": message.via, "reason": reason, "count": 1}
+    row = {"day": day_of(now, UTC), "via": via, "reason": reason, "count": count}
     more = insert(table).on_conflict_do_update(
-        index_elements=["day", "via", "reason"], set_={"count": table.c.count + 1}
+        index_elements=["day", "via", "reason"], set_={"count": table.c.count + count}
     )
     connection.execute(more, row)
 
@@ -104,9 +114,13 @@ def _sample(connection: Connection, message: Message, refused: Refused, now: int
         "detail": str(refused)[:500].replace("\0", ""),
         "headers": msgspec.json.encode({name: text[:500] for name, text in message.headers.items()}).decode(),
         "body": whole,
-        "digest": hashlib.sha256(reason.encode() + message.body).hexdigest(),
+        "digest": _digest(reason, message),
     }
     connection.execute(insert(tables.evidence).on_conflict_do_nothing(), row)
+
+
+def _digest(reason: Reason, message: Message) -> str:
+    return hashlib.sha256(reason.encode() + message.body).hexdigest()
 
 
 def _prune(connection: Connection, reason: Reason) -> None:
