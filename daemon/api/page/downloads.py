@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any
 
 from litestar import get
@@ -11,7 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
 from daemon.api.page.deps import Copy, PageDeps
-from daemon.api.page.visit import AnyRequest, enter, fault_page
+from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page
 from daemon.core.errors import NotFound
 from daemon.core.roles import Right
 
@@ -19,6 +19,18 @@ from daemon.core.roles import Right
 def as_file(name: str) -> tuple[bytes, bytes]:
     """The header that says so."""
     return b"content-disposition", f'attachment; filename="{name}"'.encode()
+
+
+def streamed(visit: Visit, pieces: AsyncGenerator[bytes, None], kind: bytes, name: str) -> Stream:
+    """A file as it is read, for as long as its person is logged in; TooManyRequests beyond as many as a key may have."""
+    return Stream(
+        pieces,
+        media_type=kind,
+        headers=(as_file(name),),
+        place=visit.deps.exports.take(f"page {visit.session.person_id}"),
+        stopping=visit.deps.stopping,
+        is_welcome=visit.is_logged_in,
+    )
 
 
 def kept_files(
@@ -39,16 +51,8 @@ def kept_files(
             name = str(request.path_params["name"])
             if name not in {file.name for file in kept(visit.page)}:
                 raise NotFound(absent)  # noqa: TRY301  shown as a page, as all else
-            place = visit.deps.exports.take(f"page {visit.session.person_id}")
         except Exception as error:  # noqa: BLE001  every error of a screen is a page
             return await fault_page(request, error)
-        return Stream(
-            read(visit.page, name),
-            media_type=kind(name),
-            headers=(as_file(name),),
-            place=place,
-            stopping=visit.deps.stopping,
-            is_welcome=visit.is_logged_in,
-        )
+        return streamed(visit, read(visit.page, name), kind(name), name)
 
     return download

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from datetime import date
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import msgspec
 
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.days import day_of
-from daemon.api.page.downloads import as_file, kept_files
+from daemon.api.page.downloads import as_file, kept_files, streamed
 from daemon.api.page.jobs import Job
 from daemon.api.page.screens.closures import range_of_a
 from daemon.api.page.visit import Visit, html, redirect, screen, shown
@@ -21,11 +21,19 @@ from daemon.core.report.fiscal_reports import AReport
 from daemon.core.report.journal_csv import Cell, csv_lines
 from daemon.core.report.journal_excel import MARK, excel_lines
 from daemon.usecases.reports import report
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", "jsonl": b"application/x-ndjson"}
 YEARS: Final = range(2020, 2100)
 FORMS: Final = ("csv", "jsonl")
 EVER: Final = 1 << 53
+BATCH: Final = 100
+"""Closures that are held at once."""
+CLOSURE_COLUMNS: Final = (
+    *("zNumber", "periodStart", "periodEnd", "createdAt", "certsCount", "totalTtc"),
+    *("tc", "fvc", "frc", "hash"),
+)
+Lines = Callable[[Iterable[tuple[Cell, ...]]], str]
 
 
 @screen("/ui/files", "report")
@@ -77,9 +85,9 @@ download = kept_files(
 async def totals(visit: Visit) -> Reply:
     first, last = range_of_a(visit)
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
-    found = await report.a_report(visit.worker, start, end)
-    name = f"a-{visit.worker.book.nim}-{first}-{last}"
-    return _file(visit, name, found, _rows_of_a(found))
+    form, found = _form(visit), await report.a_report(visit.worker, start, end)
+    body = _begun(_csv(visit), _rows_of_a(found)) if form == "csv" else msgspec.json.encode(found)
+    return Answer(body, media_type=TYPES[form], headers=(as_file(f"a-{visit.worker.book.nim}-{first}-{last}.{form}"),))
 
 
 @screen("/ui/files/closures/{form:str}", "report")
@@ -88,9 +96,27 @@ async def closures(visit: Visit) -> Reply:
     first, last = (day_of(visit.query.get(side, "")) for side in ("from", "to"))
     start = visit.day_bounds(first)[0] if first else 0
     end = visit.day_bounds(last)[1] if last else EVER
-    found = await visit.worker.ledger.closures(visit.worker.book, start=start, end=end, limit=None)
-    whole = [msgspec.Raw(closure.body) for closure in found]
-    return _file(visit, f"closures-{visit.worker.book.nim}", whole, _rows_of_closures(found))
+    form = _form(visit)
+    pieces = closure_pieces(visit.worker, start, end, _csv(visit) if form == "csv" else None)
+    return streamed(visit, pieces, TYPES[form], f"closures-{visit.worker.book.nim}.{form}")
+
+
+async def closure_pieces(
+    worker: MachineWorker, start: int, end: int, as_csv: Lines | None
+) -> AsyncGenerator[bytes, None]:
+    """Those of `start <= t < end` (ms), oldest first, as CSV or else as one JSON array; ten years of them are not held at once."""
+    after, between = 0, b"["
+    if as_csv:
+        yield _begun(as_csv, [CLOSURE_COLUMNS])
+    while found := await worker.ledger.closures(worker.book, start=start, end=end, after=after, limit=BATCH):
+        after = found[-1].z_number
+        if as_csv:
+            yield as_csv(map(_row_of_closure, found)).encode()
+        else:
+            yield between + b",".join(closure.body for closure in found)
+            between = b","
+    if not as_csv:
+        yield b"]" if after else b"[]"
 
 
 def _rows_of_a(found: AReport) -> Iterable[tuple[Cell, ...]]:
@@ -104,24 +130,29 @@ def _rows_of_a(found: AReport) -> Iterable[tuple[Cell, ...]]:
         yield ("type", kind.invoice_type, kind.count, None, None, kind.total_ttc)
 
 
-def _rows_of_closures(found: Iterable[Closure]) -> Iterable[tuple[Cell, ...]]:
-    yield ("zNumber", "periodStart", "periodEnd", "createdAt", "certsCount", "totalTtc", "tc", "fvc", "frc", "hash")
-    for closure in found:
-        times = (closure.period_start, closure.period_end, closure.created_at)
-        counters = (closure.counters.tc, closure.counters.fvc, closure.counters.frc)
-        numbers = (closure.certs_count, closure.total_ttc)
-        yield (closure.z_number, *map(millis_text, times), *numbers, *counters, closure.hash.hex())
+def _row_of_closure(closure: Closure) -> tuple[Cell, ...]:
+    times = (closure.period_start, closure.period_end, closure.created_at)
+    counters = (closure.counters.tc, closure.counters.fvc, closure.counters.frc)
+    numbers = (closure.certs_count, closure.total_ttc)
+    return (closure.z_number, *map(millis_text, times), *numbers, *counters, closure.hash.hex())
 
 
-def _file(visit: Visit, name: str, whole: object, rows: Iterable[tuple[Cell, ...]]) -> Reply:
+def _form(visit: Visit) -> str:
+    """That of the path."""
     form = str(visit.request.path_params["form"])
-    if form == "json":
-        body = msgspec.json.encode(whole)
-    elif form == "csv":
-        body = (MARK + excel_lines(rows) if visit.language == "fr" else csv_lines(rows)).encode()
-    else:
+    if form not in ("csv", "json"):
         raise NotFound("there is no such file")
-    return Answer(body, media_type=TYPES[form], headers=(as_file(f"{name}.{form}"),))
+    return form
+
+
+def _csv(visit: Visit) -> Lines:
+    """As a spreadsheet of that language reads it."""
+    return excel_lines if visit.language == "fr" else csv_lines
+
+
+def _begun(lines: Lines, rows: Iterable[tuple[Cell, ...]]) -> bytes:
+    """From its first byte on, by which a French spreadsheet knows UTF-8."""
+    return ((MARK if lines is excel_lines else "") + lines(rows)).encode()
 
 
 HANDLERS = (files, jobs, begin, download, totals, closures)
