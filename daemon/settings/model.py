@@ -44,7 +44,8 @@ Timeout = Annotated[float, msgspec.Meta(gt=0, le=600)]
 RecordingSize = Annotated[int, msgspec.Meta(ge=0, le=1024)]
 NameBytes = Annotated[int, msgspec.Meta(ge=0, le=200)]
 Tries = Annotated[int, msgspec.Meta(ge=1, le=10)]
-RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
+TlsCa = Annotated[Path | None, key("Certificates (PEM) to trust instead of the system's own.", reload=True)]
+RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400), key("Seconds between two tries at the most.", reload=True)]
 EventType = Literal[
     "cert.issued",
     "mcf.connected",
@@ -253,11 +254,11 @@ class Upstream(Section, frozen=True):
         ),
     ] = None
     credentials_file: Annotated[Path | None, key("nats: the credentials file (`.creds`).", reload=True)] = None
-    tls_ca: Annotated[Path | None, key("Certificates (PEM) to trust instead of the system's own.", reload=True)] = None
+    tls_ca: TlsCa = None
     subject_prefix: Annotated[
         Subject, key("nats: first word of the subject `<prefix>.<NIM>.closure`.", reload=True)
     ] = "mcf"
-    retry_max: Annotated[RetryMax, key("Seconds between two tries at the most.", reload=True)] = 300.0
+    retry_max: RetryMax = 300.0
     allow_plain_http: Annotated[bool, key("https: let `url` be plain `http://` beyond loopback.", reload=True)] = False
     include_sandbox: Annotated[bool, key("Send closures of the sandbox too.", reload=True)] = False
     receipt: Annotated[
@@ -284,8 +285,8 @@ class Webhook(Section, frozen=True):
     events: Annotated[
         tuple[EventType, ...], key("The types of events to send; left out, all of them.", reload=True)
     ] = ()
-    tls_ca: Annotated[Path | None, key("Certificates (PEM) to trust instead of the system's own.", reload=True)] = None
-    retry_max: Annotated[RetryMax, key("Seconds between two tries at the most.", reload=True)] = 300.0
+    tls_ca: TlsCa = None
+    retry_max: RetryMax = 300.0
     allow_plain_http: Annotated[bool, key("Let `url` be plain `http://` beyond loopback.", reload=True)] = False
     include_sandbox: Annotated[bool, key("Send what happens in the sandbox too.", reload=True)] = False
     receipt: Annotated[
