@@ -13,7 +13,7 @@ import pytest
 
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import closures, codec, entries
+from daemon.store.tables.book import books, cash, closures, codec, entries
 
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
@@ -57,6 +57,27 @@ def test_every_block_is_one_statement_of_the_schema(block: str) -> None:
         plan = connection.execute(f"EXPLAIN QUERY PLAN {block}", values_for(block)).fetchall()
     scans = [detail for *_, detail in plan if re.match(r"SCAN (certification|checkpoint|closure)\b", detail)]
     assert not scans, scans
+
+
+def steps_of_cash(closed: int) -> int:
+    """How many steps SQLite takes for the cash of the open period of a book with so many closures, a millisecond apart."""
+    with migrated() as connection:
+        book = books.open_book(connection, "EL02000001-1", "live")
+        rows = ((z, book.id, z, f"report {z}", z) for z in range(1, closed + 1))
+        connection.executemany(
+            "INSERT INTO closure (id, book_id, z_number, report_id, created_at, period_start, period_end, certs_count, total_ttc, tc,"
+            " fvc, frc, unexplained, first_seq, last_seq, hash, body) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, x'', x'')",
+            rows,
+        )
+        steps = Counter[str]()
+        connection.set_progress_handler(lambda: steps.update(["step"]), 1)
+        cash.cash_of_period(connection, book, closed)
+        return steps["step"]
+
+
+def test_the_cash_of_a_period_costs_the_same_after_many_closures() -> None:
+    """X is answered on the loop's own thread: what it asks of the ledger does not grow with the closures of years."""
+    assert 0 < steps_of_cash(300) == steps_of_cash(3)
 
 
 def test_no_name_stands_twice() -> None:
