@@ -132,6 +132,18 @@ async def test_two_credit_notes_of_one_invoice_while_the_disk_refuses(tmp_path: 
         assert len(shop.on_machine) == 2
 
 
+async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(tmp_path: Path) -> None:
+    """Neither a sale nor a rebate on no single invoice is warned about an original; a credit note of an unknown one is."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale = (await shop.certify("A", 1000)).value
+        credit = {"credit": True, "invoiceType": "FA"}
+        rebate = (await shop.certify("K-1", 500, creditNoteRef="RRR", **credit)).value
+        unknown = (await shop.certify("K-2", 500, creditNoteRef="EL02000099-1-1", **credit)).value
+        told = [[warning.code for warning in record.invoice.warnings] for record in (sale, rebate, unknown)]
+        assert told == [[], [], ["ORIGINAL_NOT_CHECKED"]]
+
+
 async def test_a_sale_is_told_how_long_it_took(tmp_path: Path) -> None:
     """In milliseconds, from its arrival until it was about to be stored: no more than the till waited."""
     async with MemoryShop(tmp_path / "ledger") as shop:
