@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -85,3 +86,15 @@ async def test_nobody_and_somebody_else(tmp_path: Path) -> None:
     found = await look(tmp_path / "missing")
     assert isinstance(found, Silence)
     assert (found.why, found.busy) == ("missing", False)
+
+
+async def test_a_device_server_that_hangs_up_is_busy() -> None:
+    """It takes one connection at a time: another program has it, and no machine is missing."""
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        found = await look(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert isinstance(found, Silence)
+    assert (found.why, "another program" in found.reason) == ("busy", True)

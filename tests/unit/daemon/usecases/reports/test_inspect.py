@@ -1,11 +1,13 @@
 """What a machine says of itself is told as far as it says it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.usecases.reports.inspect import info
+from daemon.core.errors import MachineOffline
+from daemon.usecases.reports.inspect import cancel_pending, info
 
 pytestmark = pytest.mark.quick_timers
 
@@ -21,3 +23,15 @@ async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_a
         assert shown.tax_server.last_error
         assert shop.worker.server_link is not None
         assert shop.worker.server_link.state == "DIS"
+
+
+async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
+    """Whoever wants an open invoice cancelled is told so at once, and nothing waits for the machine's return."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.unplug(asyncio.get_running_loop().time(), 3600)
+        shop.port.pump()
+        await shop.until(lambda: not shop.worker.connected, "the outage")
+        with pytest.raises(MachineOffline):
+            await cancel_pending(shop.worker, shop.call({}))
+        assert not shop.worker.waiting
