@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import MachineOffline
+from daemon.core.errors import MachineOffline, StorageFull
+from daemon.store.ledger import Ledger
 from daemon.usecases.reports.inspect import cancel_pending, info
 
 pytestmark = pytest.mark.quick_timers
@@ -35,3 +36,16 @@ async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
         with pytest.raises(MachineOffline):
             await cancel_pending(shop.worker, shop.call({}))
         assert not shop.worker.waiting
+
+
+async def test_a_machine_is_freed_whatever_the_disk_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a live machine nothing has to be written down for it."""
+
+    async def full(*_: object) -> None:
+        raise StorageFull("no room")
+
+    monkeypatch.setattr(Ledger, "check_free_space", full)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        freed = await cancel_pending(shop.worker, shop.call({}))
+        assert freed.value == b'{"wasPending":false,"message":"no invoice was open"}'
