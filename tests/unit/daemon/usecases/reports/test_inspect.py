@@ -9,6 +9,7 @@ from support.memory_shop import MemoryShop
 from daemon.core.errors import MachineOffline, StorageFull
 from daemon.store.ledger import Ledger
 from daemon.usecases.reports.inspect import cancel_pending, info
+from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
 
@@ -28,13 +29,14 @@ async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_a
 
 async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
     """Whoever wants an open invoice cancelled is told so at once, and nothing waits for the machine's return."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
+    async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=3600.0)) as shop:
         await shop.connected()
         shop.session.unplug(asyncio.get_running_loop().time(), 3600)
         shop.port.pump()
         await shop.until(lambda: not shop.worker.connected, "the outage")
         with pytest.raises(MachineOffline):
-            await cancel_pending(shop.worker, shop.call({}))
+            async with asyncio.timeout(60):
+                await cancel_pending(shop.worker, shop.call({}))
         assert not shop.worker.waiting
 
 
