@@ -44,6 +44,7 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     found = read(text)
     assert [event.data for event in found.events] == [b"A", b"D", b"\x01A"]
     assert [problem.line for problem in found.problems] == [3, 4, 6, 7, 8]
+    assert found.problems[2].what == "a line has a time, one of > < #, and what moved"
 
 
 def test_a_time_that_was_moved_is_told() -> None:
