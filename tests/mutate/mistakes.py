@@ -94,6 +94,10 @@ class _Places(ast.NodeVisitor):
         if not self._text(node).startswith(UNSEEN):
             self.generic_visit(node)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of `zip`: a check of its own, of what cannot be
+            self.generic_visit(node)
+
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, bool):
             self._note(node, str(not node.value), f"{node.value} → {not node.value}")
