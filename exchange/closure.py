@@ -219,10 +219,12 @@ _Stored = msgspec.defstruct(
 
 def _check_body(data: Closure) -> None:
     """Each figure beside the body is the one in it: nobody reads the one and proves the other."""
-    stored = decoded(data.body, _Stored, "data.body")
-    for field, found, told in zip(_FIELDS, _values(stored), _values(data), strict=True):
-        if found is not msgspec.UNSET and found != told:
-            raise BadEvent(f"data.{field}", "is not what the body says")
+    told = _values(data)
+    stored = _values(decoded(data.body, _Stored, "data.body"))
+    found = tuple(beside if inside is msgspec.UNSET else inside for inside, beside in zip(stored, told, strict=True))
+    if found != told:
+        wrong = next(field for field, inside, beside in zip(_FIELDS, found, told, strict=True) if inside != beside)
+        raise BadEvent(f"data.{wrong}", "is not what the body says")
 
 
 def link_of(data: Closure) -> Link:

@@ -36,10 +36,16 @@ class Gatherer(Generic[T, R]):
         while True:
             batch = [await self._waiting.get()]
             await asyncio.sleep(max(0.0, earliest - clock()))
-            earliest = clock() + self._every
             while len(batch) < AT_ONCE and not self._waiting.empty():
                 batch.append(self._waiting.get_nowait())
+            earliest = clock() + self._pause(len(batch))
             await self._settle(batch)
+
+    def _pause(self, taken: int) -> float:
+        """Seconds until the next: many are not held up by their number, and one alone not by others who do not come."""
+        if taken == AT_ONCE:
+            return 0.0
+        return self._every if taken > 1 else self._every / 8
 
     async def _settle(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
         try:

@@ -130,6 +130,8 @@ class JetStreamIntake:
                     await self._heal(client, jetstream)
         finally:
             await ended(keeping)
+            with contextlib.suppress(*TROUBLE, asyncio.CancelledError):
+                keeping.result()  # told already, or less than what has ended this
 
     async def _keep(self, messages: Sequence[Msg], looked: Batch) -> None:
         """Kept, then acknowledged."""

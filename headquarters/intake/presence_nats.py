@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 AT_ONCE = 200
 AGAIN_SECONDS = 5.0
-LOOK_EVERY_SECONDS = 2.0
-"""Nobody waits for an answer to a word in the stream: those of two seconds come together."""
+LOOK_EVERY_SECONDS = 4.0
+"""Nobody waits for an answer to a word in the stream: those of some seconds come together."""
 AT_THE_SAME_TIME = 1000
 READING_AGAIN = 8
 """Boxes whose part of the stream is read at the same time."""

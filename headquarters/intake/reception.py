@@ -34,7 +34,7 @@ QUIET_MILLIS = 10_000
 """A book that got a closure that short ago is being sent: nothing is asked of it."""
 BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may take away."""
-PRESENCE_EVERY = 2.0
+PRESENCE_EVERY = 4.0
 """Seconds between two transactions with the presences of boxes: one for each box would be most of the work."""
 Result = Outcome | Refused
 Looked = tuple[Received, int]

@@ -108,7 +108,9 @@ async def come_again_sooner(client) -> None:
 async def publish(client, nim: str, headers: dict[str, str], body: bytes) -> None:
     """As the daemon does: the closure's id is the message's."""
     message_id = headers.get("webhook-id") or uuid.uuid4().hex
-    await client.jetstream().publish(f"mcf.{nim}.closure", body, headers={**headers, "Nats-Msg-Id": message_id})
+    await client.jetstream(timeout=60).publish(
+        f"mcf.{nim}.closure", body, headers={**headers, "Nats-Msg-Id": message_id}
+    )
 
 
 @pytest.fixture
