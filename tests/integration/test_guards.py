@@ -145,10 +145,12 @@ async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(tmp_path: P
 
 
 async def test_a_sale_is_told_how_long_it_took(tmp_path: Path) -> None:
-    """In milliseconds, from its arrival until it was about to be stored: no more than the till waited."""
+    """In milliseconds, from its arrival until it was about to be stored: no more than the till waited, and at the
+    machine no more than that."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         began = asyncio.get_running_loop().time()
         record = (await shop.certify("A")).value
         waited = asyncio.get_running_loop().time() - began
         assert 0 < record.duration_ms <= 1000 * waited + 1
+        assert 0 <= record.line_ms <= record.duration_ms + 1

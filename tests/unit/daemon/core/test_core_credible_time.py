@@ -53,7 +53,7 @@ def test_a_box_with_a_wrong_clock_takes_the_machines(wrong: int) -> None:
 
 
 def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
-    """Time stands still; where a clock is too far ahead, an operator is asked, in a sentence that names both."""
+    """Time stands still; where a clock is too far ahead, an operator is asked, in a sentence that names each that is."""
     for box, machine in product((0, NOON + 10 * YEAR), (0, NOON - YEAR, NOON + 10 * YEAR)):
         seen = clocks(box, machine)
         told = tell(seen)
@@ -61,6 +61,7 @@ def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
         asks = question(seen, told)
         assert bool(asks) == (max(box, machine) > NOON)
         assert not asks or "mcfd time accept" in asks
+        assert ("the box says" in asks, "the machine says" in asks) == (box > NOON, machine > NOON)
 
 
 def test_a_synchronised_box_is_believed_after_any_absence() -> None:

@@ -42,6 +42,8 @@ def told(request, **options):
         ((), "custmer", "custmer", "customer"),
         ((), "InvoiceNumber", "InvoiceNumber", "invoiceNumber"),
         ((), "remarque", "remarque", ""),
+        ((), "z" * 40, "z" * 40, ""),
+        ((), "z" * 41, "z" * 40 + "…", ""),
         (("customer",), "type", "customer.type", "customer.clientType"),
         (("items", 1), "prix", "items[1].prix", ""),
         (("items", 1), "qty", "items[1].qty", "items[1].quantity"),
