@@ -7,6 +7,8 @@ import pytest
 from support.memory_shop import MemoryShop
 from support.shop import NIM
 
+from bridge.machine import Machine
+from bridge.replies.answers import Closed
 from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
@@ -146,6 +148,22 @@ async def test_fc_of_38h_that_did_not_move_is_not_believed(tmp_path: Path, monke
         record = (await shop.certify("F-2")).value
         assert record.counters is not None
         assert record.counters.fvc == 2
+
+
+async def test_an_answer_to_an_earlier_38h_is_not_this_one_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes seconds late, after a restart, and its SEQ is the same by chance: C1h tells the code of our invoice, and that is told."""
+    told: list[Closed] = []
+    real = Machine.close_invoice
+
+    async def close_invoice(machine: Machine, total: int, *, credit: bool) -> Closed:
+        told.append(await real(machine, total, credit=credit))
+        return told[0]
+
+    monkeypatch.setattr(Machine, "close_invoice", close_invoice)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        records = [(await shop.certify(number)).value for number in ("F-1", "F-2", "F-3")]
+        assert [record.code for record in records] == [entry.code for entry in shop.on_machine]
 
 
 async def test_somebody_elses_invoice_seen_by_the_heartbeat_is_known_from_then_on(tmp_path: Path) -> None:
