@@ -47,14 +47,12 @@ def stamp(at: int) -> str | None:
 
 
 def tell_progress(done: int, of: int = 0) -> None:
-
     import msgspec
 
     click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
 
 
 def print_json(value: object) -> None:
-
     import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

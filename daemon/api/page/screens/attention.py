@@ -31,14 +31,13 @@ SHORTEST_REASON = 4
 async def attention(visit: Visit) -> Reply:
     waiting = [worker for worker in visit.deps.workers.all() if worker.attention]
     cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in waiting]
-    done = visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else ""
     return await shown(
         visit,
         "attention.html",
         cases=cases,
         meanings=MEANINGS,
         obstacles=OBSTACLES,
-        done=done,
+        done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
         plain=in_plain_words,
         retold=retold,
     )

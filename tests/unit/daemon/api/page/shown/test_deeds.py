@@ -10,16 +10,10 @@ from daemon.language import Speaker
 LABELS = {"3": "Caisse 1"}
 
 
-@pytest.mark.parametrize(
-    ("actor", "told"),
-    [
-        ("user:awa", "awa"),
-        ("key:3", "Caisse 1"),
-        ("key:4", "clé 4"),
-        ("shell:root", "root (terminal)"),
-        ("mcfd", "mcfd"),
-    ],
-)
+WHO = {"user:awa": "awa", "key:3": "Caisse 1", "key:4": "clé 4", "shell:root": "root (terminal)", "mcfd": "mcfd"}
+
+
+@pytest.mark.parametrize(("actor", "told"), WHO.items())
 def test_who_did_it(actor: str, told: str) -> None:
     """A person by name, a till by that of its key, a command on the box, or the daemon itself."""
     assert who(actor, LABELS, Speaker("fr")) == told
