@@ -35,7 +35,6 @@ from daemon.api.routes import (
     reports,
     tickets,
 )
-from daemon.api.short_way import BASE, ShortWay
 from daemon.unneeded import without
 
 MACHINE_ROUTES = (
@@ -104,7 +103,7 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     with without("pydantic", "attr", "attrs"):  # of other programs in the same environment
         app = Litestar(
             route_handlers=[
-                WholeRouter(BASE.replace("nim", "nim:str"), route_handlers=list(MACHINE_ROUTES), before_request=admit),
+                WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
                 WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
                 WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
                 *([OwnRouter("/", route_handlers=list(PAGE_ROUTES))] if page else []),
@@ -115,6 +114,5 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
         )
     app.state["openapi"] = cache(partial(document, app, deps.version))  # who asks for it pays for it
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
-    routes = ShortWay(app.asgi_router, admit, certify.HANDLERS)
-    app.asgi_handler = OuterMiddleware(routes, deps.allowed_hosts, deps.cross_origin)
+    app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin)
     return app
