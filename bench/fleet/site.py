@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -13,6 +14,8 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import msgspec
+import nats.errors
+import nats.js.errors
 import psycopg
 from support.hq.paper_box import PaperBox
 from support.hq.postgresql import Cluster
@@ -115,17 +118,26 @@ class FleetSite:
 
     async def kill_leader(self) -> None:
         """The server that leads the stream CLOSURES; it is back a second later."""
-        client = await connected(self)
-        try:
-            leader = (await client.jetstream().stream_info("CLOSURES")).cluster
-        finally:
-            await client.close()
-        name = leader.leader if leader else self.servers[0].name
+        name = await self._leader()
         server = next(server for server in self.servers if server.name == name)
         server.kill()
         await asyncio.sleep(1)
         server.start()
         await server.wait(60)
+
+    async def _leader(self) -> str:
+        """While the cluster chooses one, nobody answers."""
+        client = await connected(self)
+        try:
+            for _ in range(12):
+                with contextlib.suppress(nats.errors.Error, nats.js.errors.Error):
+                    cluster = (await client.jetstream(timeout=5).stream_info("CLOSURES")).cluster
+                    if cluster is None or cluster.leader:
+                        return cluster.leader if cluster else self.servers[0].name
+                await asyncio.sleep(0.5)
+        finally:
+            await client.close()
+        raise AssertionError("the stream has no leader")
 
     def kill_postgresql(self) -> None:
         self.postgresql.kill()
