@@ -298,10 +298,13 @@ def test_presence_refused(hq, box, change):
 
 def test_who_may_ask(hq):
     """No key and a wrong one: 401; a reader may not solve."""
-    assert httpx.get(f"{hq.base}/v1/closures", trust_env=False).status_code == 401
+    assert httpx.get(f"{hq.base}/v1/closures", trust_env=False, timeout=60).status_code == 401
     assert hq.get("/v1/findings", "hq_wrong").status_code == 401
     headers = {"Authorization": f"Bearer {hq.reader}"}
-    assert httpx.post(f"{hq.base}/v1/findings/1/solve", headers=headers, json={}, trust_env=False).status_code == 403
+    assert (
+        httpx.post(f"{hq.base}/v1/findings/1/solve", headers=headers, json={}, trust_env=False, timeout=60).status_code
+        == 403
+    )
     assert hq.get("/v1/closures?from=yesterday", hq.reader).status_code == 422
 
 

@@ -150,7 +150,7 @@ def test_the_network_in_clear_when_it_is_meant(tmp_path: Path) -> None:
     with Shop(tmp_path, config={"server": server}) as shop:
         shop.start()
         assert shop.certify(invoice("N-1")).status_code == httpx.codes.OK
-        assert httpx.get(f"http://127.0.0.9:{shop.port}/health/ready").status_code == httpx.codes.OK
+        assert httpx.get(f"http://127.0.0.9:{shop.port}/health/ready", timeout=60).status_code == httpx.codes.OK
 
 
 def authorization(shop: Shop) -> str:

@@ -124,7 +124,7 @@ def junk():
 
 
 def post(port, headers, body):
-    with httpx.Client(trust_env=False) as client:
+    with httpx.Client(trust_env=False, timeout=60) as client:
         return client.post(f"http://127.0.0.1:{port}/closures", headers=headers, content=body)
 
 

@@ -36,12 +36,12 @@ async def web(tmp_path):
 
 
 async def presences(web):
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         return (await client.get(web.url)).json()
 
 
 async def want(web, *answers):
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         await client.post(web.url.replace("/closures", "/_wanted"), json=answers)
 
 

@@ -101,7 +101,7 @@ class HttpHeadquarters:
 
     async def script(self, *steps: dict) -> None:
         """What it does with the next requests, one step each (receiver.py)."""
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             answer = await client.post(self.url.replace("/closures", "/_next"), json=steps)
             assert answer.status_code == 204
 
