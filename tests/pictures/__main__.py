@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import tempfile
 import time
 from contextlib import ExitStack
@@ -116,6 +117,7 @@ def main() -> None:
     everything = parser.parse_args().all
     folder = ROOT / ("build/pictures" if everything else "docs/pictures")
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ.pop("PYTHONPATH", None)  # of this process alone: the programs would take tests/headquarters for theirs
     with tempfile.TemporaryDirectory() as place, Shop(Path(place)) as shop, ExitStack() as stack:
         sold = open_shop(shop)
         sell(shop)

@@ -69,12 +69,16 @@ def shoot_once(browser: Browser, shop: Shop, folder: Path, views: Views) -> None
 
 def in_each_size(page: Page, folder: Path, screen: str, views: Views) -> None:
     """What cannot be asked for twice, in the one language that it is in."""
-    for name, (language, size, scheme) in views:
-        if language == views[0][1].language:
-            page.set_viewport_size({"width": size["width"], "height": size["height"]})
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for name, view in views:
+        if view.language == views[0][1].language:
+            seen_as(page, view)
             take(page, folder, screen, name)
-    page.set_viewport_size(views[0][1].size)  # type: ignore[arg-type]
+    seen_as(page, views[0][1])
+
+
+def seen_as(page: Page, view: View) -> None:
+    page.set_viewport_size({"width": view.size["width"], "height": view.size["height"]})
+    page.emulate_media(color_scheme="dark" if view.scheme == "dark" else "light")
 
 
 def take(page: Page, folder: Path, screen: str, name: str) -> None:

@@ -38,7 +38,9 @@ def who(actor: str, labels: Mapping[str, str], say: Speaker) -> str:
 
 
 def whom(subject: str, labels: Mapping[str, str], say: Speaker) -> str:
-    """What it was done to: `key 4`, `user awa`, `EL02000015-1 live`, or a name of its own."""
+    """What it was done to: `key 4`, `user awa`, `EL02000015-1 live`, a file (its name alone), or a name of its own."""
+    if subject.startswith("/"):
+        return subject.rpartition("/")[2]
     first, _, last = subject.rpartition(" ")
     if first == "key":
         return _till(last, labels, say)

@@ -27,10 +27,10 @@ def test_who_did_it(actor: str, told: str) -> None:
         ("key 9", "clé 9"),
         ("EL02000015-1 live", "EL02000015-1"),
         ("EL02000015-1 test", "EL02000015-1 (essai)"),
-        ("/var/backups/my copy.sqlite3", "/var/backups/my copy.sqlite3"),
+        ("/var/backups/my copy.sqlite3", "my copy.sqlite3"),
         ("mcfd.toml", "mcfd.toml"),
     ],
 )
 def test_what_it_was_done_to(subject: str, told: str) -> None:
-    """The sandbox is marked; what is none of ours stays as it is."""
+    """The sandbox is marked, a file is its name; what is none of ours stays as it is."""
     assert whom(subject, LABELS, Speaker("fr")) == told
