@@ -91,11 +91,11 @@ class _Places(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        if not self._text(node).startswith(UNSEEN):
-            self.generic_visit(node)
-
-    def visit_keyword(self, node: ast.keyword) -> None:
-        if node.arg != "strict":  # of `zip`: a check of its own, of what cannot be
+        """Of `zip` without its `strict`, which is a check of its own, of what cannot be."""
+        if isinstance(node.func, ast.Name) and node.func.id == "zip":
+            for argument in node.args:
+                self.visit(argument)
+        elif not self._text(node).startswith(UNSEEN):
             self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:

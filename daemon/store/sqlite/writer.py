@@ -197,8 +197,9 @@ class Writer:
 
     def _checkpointed(self, _: None, error: Exception | None) -> None:
         self._busy = False
-        if isinstance(error, StorageError):
+        if error is not None:
             _log().warning("ledger.checkpoint_failed", cause=str(error))
+        if isinstance(error, StorageError):
             self.on_fault(error)
         self._go_on()
 

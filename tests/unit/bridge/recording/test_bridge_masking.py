@@ -61,6 +61,16 @@ def test_what_the_till_sends_of_people_is_gone(name, address, ifu, phone) -> Non
     assert frames[1].data.endswith(b",FV,TTC,1,F-12")
 
 
+@given(name=NAMES)
+@settings(max_examples=20)
+def test_an_operator_named_in_a_later_reply_is_gone(name) -> None:
+    """What a till sent of people is known wherever the machine says it again."""
+    opening = OpenInvoice("FV", "F-12", "00000000A", "TTC", "1", "7", name).encode()
+    refusal = f"E:operator {name} is unknown".encode()
+    found = masked([Event(1, SENT, encode(Request(0x21, 0xC0, opening))), reply(0xC0, refusal)])
+    assert not told(found[-1].data, name)
+
+
 @given(data=st.data(), name=NAMES, ifu=IFUS, page=st.sampled_from(PAGES))
 @settings(max_examples=60)
 def test_what_the_machine_says_of_people_is_gone(data, name, ifu, page) -> None:
