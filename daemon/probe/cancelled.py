@@ -28,6 +28,13 @@ _ROUNDED = {
     (15_254, 228_814): "with cents",
 }
 """By the VAT in 1000 and in 15000 at 18 %: 152.54 and 2288.14."""
+_ROUNDINGS = {
+    "half up": Text("half up"),
+    "up": Text("up"),
+    "down": Text("down"),
+    "with cents": Text("with cents"),
+    "unknown": Text("unknown"),
+}
 _ON_GROUP = {"half up": 6_100, "up": 6_200, "down": 6_100, "with cents": 6_102}
 """In 400: 61.02."""
 
@@ -41,7 +48,7 @@ async def walk_in(sale: Sale) -> Finding:
     bare = await sale.send(CUSTOMER)
     if bare.refusal is None:
         await sale.cancel()
-        return confirmed("walk_in", expected, bare.text or "empty")
+        return confirmed("walk_in", expected, bare.text or Text("empty"))
     sale.walk_in = b"CC,,,,,,"
     full = await sale.send(CUSTOMER, sale.walk_in)
     return contradicted(
@@ -95,13 +102,20 @@ async def cancelling(sale: Sale) -> Finding:
             await sale.send(cmd, data)
         said.append((await sale.cancel()).refusal is None)
     after = (await read_state(sale.line)).facts
-    names = ("nothing open: refused", "after C0h", "after 31h", "after 33h", "after 35h")
-    came = ", ".join(f"{name}: {'yes' if yes else 'NO'}" for name, yes in zip(names, said, strict=True))
+    nothing, opened, item, subtotal, paid = (Text("yes") if yes else Text("NO") for yes in said)
+    came = Text(
+        "refused where none is open: {nothing}; cancelled after C0h: {opened}, 31h: {item}, 33h: {subtotal}, 35h: {paid}",
+        nothing=nothing,
+        opened=opened,
+        item=item,
+        subtotal=subtotal,
+        paid=paid,
+    )
     return judged(
         all(said) and before == after,
         "cancel",
         Text("38h C cancels an open invoice at each step, is refused when none is open, and moves no counter"),
-        came if before == after else f"{came}; the counters moved",
+        came if before == after else Text("{came}; the counters moved", came=came),
         Text("an invoice that cannot be cancelled blocks the next one; send us the file"),
     )
 
@@ -123,7 +137,7 @@ async def names(sale: Sale) -> Finding:
         taken == LONGEST_NAME,
         "name",
         Text("an item's name may be as long as the frame allows (170 bytes)"),
-        f"the longest taken: {taken} bytes",
+        Text("the longest taken: {taken} bytes", taken=taken),
         Text("name_bytes = {bytes} in its [machine.habits]: longer ones are cut", bytes=taken),
         habits__name_bytes=taken,
     )
@@ -172,7 +186,11 @@ async def groups(sale: Sale) -> Finding:
         not refused and subtotal.refusal is None,
         "groups",
         Text("all sixteen groups on one invoice, and their subtotal in one answer"),
-        f"refused: {' '.join(refused) or 'none'}; 33h: {subtotal.refusal or f'{len(subtotal.text)} bytes'}",
+        Text(
+            "refused: {which}; 33h: {subtotal}",
+            which=" ".join(refused) or Text("none"),
+            subtotal=subtotal.refusal or Text("{count} bytes", count=len(subtotal.text)),
+        ),
         Text("an invoice with those groups is refused with the machine's words"),
     )
 
@@ -219,14 +237,20 @@ async def vat(sale: Sale) -> list[Finding]:
             rounding == "half up",
             "vat_rounding",
             _ROUNDING,
-            f"{rounding}: {francs_of(one)} in 1000, {francs_of(more)} in {AMOUNT}",
+            Text(
+                "{rounding}: {one} in 1000, {more} in {amount}",
+                rounding=_ROUNDINGS[rounding],
+                one=francs_of(one),
+                more=francs_of(more),
+                amount=AMOUNT,
+            ),
             Text("mcfd takes the machine's VAT as it is, within a franc"),
         ),
         judged(
             four == _ON_GROUP.get(rounding),
             "vat_per_line",
             _PER_LINE,
-            f"{francs_of(four)} in 4 × 100",
+            Text("{vat} in 4 × 100", vat=francs_of(four)),
             Text("mcfd takes the machine's VAT as it is, within a franc for each line"),
         ),
     ]
@@ -256,7 +280,7 @@ async def specific_tax_ht(sale: Sale) -> Finding:
         total == _HT_WITH_TAX,
         "specific_tax_ht",
         expected,
-        item.refusal or f"{total} for 2100 + 100",
+        item.refusal or Text("{total} for 2100 + 100", total=total),
         Text('specific_tax_ht = "folded" in its [machine.habits]'),
         habits__specific_tax_ht="folded",
     )

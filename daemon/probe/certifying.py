@@ -97,7 +97,11 @@ def _subtotal(answer: Answer) -> Iterator[Finding]:
         len(fields) == _FIELDS_33H and {number_form(field) for field in fields} == {"whole"},
         "subtotal",
         Text("33h answers 34 whole numbers: total, totals and VAT of the groups, specific tax"),
-        f"{len(fields)} fields, {', '.join(sorted({number_form(field) for field in fields}))}",
+        Text(
+            "{count} fields, {forms}",
+            count=len(fields),
+            forms=", ".join(sorted({number_form(field) for field in fields})),
+        ),
         _TOLD,
     )
     found = read_subtotal(answer)
@@ -105,7 +109,9 @@ def _subtotal(answer: Answer) -> Iterator[Finding]:
         found is not None and sum(found.groups) == found.total,
         "group_totals",
         Text("the totals of the groups are with VAT"),
-        "cannot be read" if found is None else f"{francs_of(sum(found.groups))} of {francs_of(found.total)}",
+        Text("cannot be read")
+        if found is None
+        else Text("{groups} of {total}", groups=francs_of(sum(found.groups)), total=francs_of(found.total)),
         Text("mcfd sees by the total which of the two it is"),
     )
 
@@ -117,7 +123,7 @@ async def _payments(sale: Sale) -> Finding:
         part.text.startswith("D") and rest.text.startswith("R"),
         "payments",
         Text("35h answers D and what is due, then R and the change"),
-        f"10000 of 15000: {part.text}; 6000 more: {rest.text}",
+        Text("10000 of 15000: {part}; 6000 more: {rest}", part=part.text, rest=rest.text),
         Text("nothing depends on it: mcfd sends payments that add up"),
     )
 
@@ -129,7 +135,9 @@ def _certification(closed: Answer) -> Finding:
         len(fields) in _FIELDS_38H and not closed.text.startswith("R:"),
         "certification",
         Text("38h answers FC, TC, type, time, NIM, IFU, code, and maybe the number"),
-        f"{len(fields)} fields{', R: before them' if closed.text.startswith('R:') else ''}",
+        Text("{count} fields, R: before them", count=len(fields))
+        if closed.text.startswith("R:")
+        else Text("{count} fields", count=len(fields)),
         _TOLD,
     )
 
@@ -142,7 +150,7 @@ async def _asked_again(sale: Sale, closed: Answer) -> Finding:
         before is not None and before[1] == after,
         "close_again",
         Text("38h asked again with its own SEQ is answered the same, and certifies nothing"),
-        "the same answer" if before and before[0] else "another answer",
+        Text("the same answer") if before and before[0] else Text("another answer"),
         Text("DO NOT USE: a lost answer to 38h could certify twice. Send us the file; until then tries = 1"),
         tries=1,
     )
@@ -217,7 +225,7 @@ def _told_of_types(done: Sequence[Certified]) -> Iterator[Finding]:
         all(each.fields[0] == str(each.counter) for each in ended),
         "fc",
         Text("FC of 38h is FVC for sales, FRC for credit notes"),
-        "; ".join(f"{each.kind}: {each.fields[0]} for {each.counter}" for each in ended) or "none certified",
+        "; ".join(f"{each.kind}: {each.fields[0]} for {each.counter}" for each in ended) or Text("none certified"),
         Text("mcfd takes the counters from C1h where FC is another"),
     )
     yield judged(
@@ -233,7 +241,8 @@ def _told_of_types(done: Sequence[Certified]) -> Iterator[Finding]:
         not others,
         "last_number",
         Text("C1h tells the number of the invoice just certified, as it was sent"),
-        "; ".join(f"{each.number!r}: {each.after.fields[9:10] if each.after else ''}" for each in others[:2]) or "yes",
+        "; ".join(f"{each.number!r}: {each.after.fields[9:10] if each.after else ''}" for each in others[:2])
+        or Text("yes"),
         Text("DO NOT USE: after a power cut nothing tells what was certified. Send us the file") if lost else _TOLD,
     )
 
@@ -270,6 +279,6 @@ async def _same_number(sale: Sale) -> Finding:
         refusal is not None,
         "same_number",
         Text("the number of the last invoice is refused once more"),
-        refusal or "certified",
+        refusal or Text("certified"),
         Text("nothing depends on it: mcfd refuses a number that it has certified by itself"),
     )
