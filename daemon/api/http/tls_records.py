@@ -2,17 +2,24 @@
 
 A wish for new keys (RFC 8446, 4.6.3) is 27 bytes, needs no API key and makes two keys and an answer; 50 000 of them a second, from one
 connection, took 60 % of a processor and 3.6 s of a sale. OpenSSL 3 counts none of them, and handles all that have arrived in one call. So it
-gets one record at a time here, and a connection with too many that brought no data is over.
+gets one record at a time here, and a connection with too many that brought no data is over. So is one whose records hold next to nothing: a
+byte in each, 85 000 of them a second on 250 connections, held a sale up for ten seconds.
 """
 
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
 BARREN: Final = 64
 """Records without data that a connection may send in its life; a handshake has five, and keys are renewed after gigabytes."""
+THIN: Final = 64
+"""Bytes of data; a record with fewer costs more than it brings."""
+THIN_AT_ONCE: Final = 64
+THIN_A_SECOND: Final = 20
+"""A till that writes its request line by line needs a dozen for a sale."""
 HEADER: Final = 5
 """Bytes: kind, version, and in the last two the length of what follows."""
 
@@ -36,6 +43,8 @@ class RecordReader(ssl.SSLObject):
         self._missing = 0
         self._barren = 0
         self._is_counted = False  # the record that was given last is among the barren ones
+        self._thin = 0.0
+        self._thin_at = 0.0
 
     def do_handshake(self) -> None:
         self._as_far_as_it_goes(super().do_handshake)
@@ -49,8 +58,11 @@ class RecordReader(ssl.SSLObject):
                 if not is_new:
                     raise
             else:
-                self._barren -= self._is_counted
-                self._is_counted = False
+                if self._is_counted:
+                    self._barren -= 1
+                    self._is_counted = False
+                    if _size(data) < THIN:
+                        self._count_thin()
                 return data
 
     def unwrap(self) -> None:
@@ -89,6 +101,18 @@ class RecordReader(ssl.SSLObject):
         self._is_counted = True
         if self._barren > BARREN:
             raise TooManyRecords(f"more than {BARREN} TLS records without data")
+
+    def _count_thin(self) -> None:
+        now = time.monotonic()
+        self._thin = max(0.0, self._thin - (now - self._thin_at) * THIN_A_SECOND) + 1
+        self._thin_at = now
+        if self._thin > THIN_AT_ONCE:
+            raise TooManyRecords(f"more than {THIN_AT_ONCE} TLS records with less than {THIN} bytes of data")
+
+
+def _size(read: bytes | int) -> int:
+    """Of what `SSLObject.read` gives: the data, or how much of it is in the caller's buffer."""
+    return read if isinstance(read, int) else len(read)
 
 
 class RecordContext(ssl.SSLContext):

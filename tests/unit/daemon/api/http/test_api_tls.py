@@ -136,3 +136,29 @@ async def test_records_that_hold_nothing_end_the_connection(
     await renewing(served, 100)
     assert usecases.calls == []
     assert (await served.post(json=INVOICE)).status_code == 200
+
+
+async def written(served: Served, pieces: list[bytes]) -> bytes:
+    """What comes back when each piece is a TLS record of its own, until the connection's end."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=context)
+    told = b""
+    with contextlib.suppress(ConnectionError):
+        for piece in pieces:
+            writer.write(piece)
+        async with asyncio.timeout(60):
+            while more := await reader.read(1 << 16):
+                told += more
+    writer.close()
+    return told
+
+
+async def test_records_that_hold_next_to_nothing_end_the_connection(serve: Serve, authority: Authority) -> None:
+    """A request in a hundred records of a byte each is not read to its end; one that is written line by line is answered."""
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    lines = [b"GET /v1/me HTTP/1.1\r\n", b"Host: localhost\r\n", f"Authorization: Bearer {LIVE_KEY}\r\n".encode()]
+    request = [*lines, *(b"X-%d: 1\r\n" % number for number in range(20)), b"Connection: close\r\n", b"\r\n"]
+    assert (await written(served, request)).startswith(b"HTTP/1.1 200")
+    assert not await written(served, [bytes([byte]) for byte in b"".join(request)])
