@@ -14,11 +14,11 @@ from pathlib import Path
 import uvicorn
 from litestar import Litestar
 
-from daemon.api.http.acceptor import Acceptor, refusal, refuse
 from daemon.api.http.admission import Admission, ConnectionLimits, Slot
 from daemon.api.http.connection import Connection, Recognise
 from daemon.api.http.cross_origin import CrossOrigin
-from daemon.api.http.tls_records import RecordContext
+from daemon.api.http.transport.acceptor import Acceptor, refusal, refuse
+from daemon.api.http.transport.tls_records import RecordContext
 
 BACKLOG = 512
 TLS_HANDSHAKE_SECONDS = 10.0

@@ -1,0 +1,1 @@
+"""What lies below HTTP: how a connection is taken, read and written."""
