@@ -127,7 +127,7 @@ _SAID = {
         Text("Unterminated string starting at"),
         Text("Invalid control character at"),
         Text("Invalid \\escape"),
-        Text("Invalid \\uXXXX escape"),
+        Text("Invalid \\uXXXX escape"),  # JSON's own notation, word for word
         Text("Extra data"),
     )
 }

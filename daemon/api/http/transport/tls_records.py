@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from daemon.api.http.admission import Bucket
+
 BARREN: Final = 64
 """Records without data that a connection may send in its life; a handshake has five, and keys are renewed after gigabytes."""
 THIN: Final = 64
 """Bytes of data; a record with fewer costs more than it brings."""
-THIN_AT_ONCE: Final = 64
-THIN_A_SECOND: Final = 20
-"""A till that writes its request line by line needs a dozen for a sale."""
+THIN_RECORDS: Final = (20.0, 64.0)
+"""A second, and at once after a pause; a till that writes its request line by line needs a dozen for a sale."""
 HEADER: Final = 5
 """Bytes: kind, version, and in the last two the length of what follows."""
 
@@ -43,8 +44,7 @@ class RecordReader(ssl.SSLObject):
         self._missing = 0
         self._barren = 0
         self._is_counted = False  # the record that was given last is among the barren ones
-        self._thin = 0.0
-        self._thin_at = 0.0
+        self._thin = Bucket(THIN_RECORDS)
 
     def do_handshake(self) -> None:
         self._as_far_as_it_goes(super().do_handshake)
@@ -104,10 +104,9 @@ class RecordReader(ssl.SSLObject):
 
     def _count_thin(self) -> None:
         now = time.monotonic()
-        self._thin = max(0.0, self._thin - (now - self._thin_at) * THIN_A_SECOND) + 1
-        self._thin_at = now
-        if self._thin > THIN_AT_ONCE:
-            raise TooManyRecords(f"more than {THIN_AT_ONCE} TLS records with less than {THIN} bytes of data")
+        self._thin.reserve(now)
+        if self._thin.wait(now):
+            raise TooManyRecords(f"too many TLS records with less than {THIN} bytes of data")
 
 
 def _size(read: bytes | int) -> int:

@@ -82,7 +82,7 @@ def test_status_bytes():
         "1,Awa,00084440Y,FX,TTC,1,F-1",
         "1,Awa,00084440Y,FA,TTC,1,F-1",
         "1,Awa,00084440Y,FV,COR,RRR,TTC,1,F-1",
-        "1,Awa,00084440Y,FA,XXX,RRR,TTC,1,F-1",
+        "1,Awa,00084440Y,FA,XXX,RRR,TTC,1,F-1",  # a nature that there is not
         "1,Awa,00084440Y,FA,COR,F-1,TTC,1,F-2",
         "1,Awa,00084440Y,FV,TTX,1,F-1",
         "1,Awa,00099999Z,FV,TTC,1,F-1",
