@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from support.shop import free_port
+from support.ports import free_port
 
 from siege import RESULTS
 from siege.__main__ import Times, attacked

@@ -25,6 +25,7 @@ from typing import Any, Protocol, Self
 
 import httpx
 from support.nursery import warm
+from support.ports import free_port
 
 from daemon.core.ledger.attempt import Mode
 from daemon.store.store import Store
@@ -379,10 +380,3 @@ class Shop:
 
 def _section(head: str, values: Mapping[str, Any]) -> str:
     return head + "\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + "\n"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from support.shop import NIM, free_port, invoice, wait_for
+from support.ports import free_port
+from support.shop import NIM, invoice, wait_for
 
 from daemon.core.keys import inspect
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from support.ports import free_port
 from support.receivers.hooks import HookedShop
 from support.shop import BIN, Shop, wait_for
 
@@ -46,9 +46,7 @@ def test_the_till_and_the_receiver(shop: HookedShop, tmp_path: Path) -> None:
     """The till certifies with the published client, and the receiver prints the event of it, verified."""
     secret = tmp_path / "erp.secret"
     secret.write_text("any text will do\n")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environ = {**os.environ, "SECRET": "any text will do", "PORT": str(port)}
     shop.hooks = f'\n[[webhook]]\nurl = "http://127.0.0.1:{port}/"\nsecret_file = "{secret}"\nretry_max = 1.0\n'
     heard = tmp_path / "heard"

@@ -136,6 +136,12 @@ def test_two_receivers_each_for_itself(shop: HookedShop, receiver: Receiver, tmp
         other.kill()
 
 
+def waiting(shop: Shop) -> list[float]:
+    """For each destination, how many events the ledger still has to deliver."""
+    lines = shop.http.get("/metrics").text.splitlines()
+    return [float(line.split()[-1]) for line in lines if line.startswith("mcfd_outbox_waiting{")]
+
+
 def reload(shop: Shop, ended: str = "reloaded") -> None:
     before = len(shop.events(ended))
     os.kill(shop.pid, signal.SIGHUP)
@@ -157,6 +163,7 @@ def test_a_reload_brings_and_takes_webhooks(shop: HookedShop, receiver: Receiver
     reload(shop, "reload.refused")
     code = certified(shop.certify(invoice(fresh())))["codeSecef"]
     assert sold(receiver, 2)[1:] == [code]
+    wait_for(lambda: waiting(shop) == [0], "the ledger to know that it arrived")
     receiver.kill()
     certified(shop.certify(invoice(fresh())))
     shop.config_file.write_text(without)

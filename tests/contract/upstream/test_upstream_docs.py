@@ -17,8 +17,9 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from support.ledgers.outbox import make_outgoing
+from support.ports import free_port
 from support.receivers.headquarters import NatsHeadquarters, started, until
-from support.receivers.nats_server import NIM, OTHER, SECOND, free_port
+from support.receivers.nats_server import NIM, OTHER, SECOND
 from support.receivers.vectors import closure, event_of, proven
 
 from daemon.core.delivery import Again, Delivered, Refused

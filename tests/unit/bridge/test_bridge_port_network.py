@@ -7,8 +7,9 @@ import socket
 import struct
 
 import pytest
-from support.line.network import Relay, free_port, ser2net
+from support.line.network import Relay, ser2net
 from support.line.states import raw_terminal
+from support.ports import free_port
 from support.shop import Machine
 
 from bridge import port_network
