@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from decimal import Decimal
+from functools import partial
+from itertools import islice
 
 from bench.shop.invoices import bodies
 from bench.shop.shops import line_seconds
@@ -16,8 +18,9 @@ from bridge.frame import Decoder, Reply, Request
 from bridge.link import Link
 from bridge.machine import Machine
 from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.machine.agreement import agree
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import FiscalCounters, Subtotal
 from daemon.machines.adapter import ConnectedMachine
 from simulator.line.memory_port import MemoryPort
 from simulator.line.session import Session
@@ -36,12 +39,13 @@ NAMES = {
 
 
 class Tap:
-    """A port that notes the length of every frame in both directions: (command, sent, received)."""
+    """A port that notes the length of every frame in both directions: (command, sent, received), and what was `written`."""
 
     def __init__(self, port: MemoryPort) -> None:
         self._port = port
         self._requests, self._replies = Decoder(), Decoder()
         self.frames: list[list[int]] = []
+        self.written: list[bytes] = []
 
     def attach(self, on_bytes: Callable[[bytes], None], on_lost: Callable[[Exception], None]) -> None:
         def tapped(data: bytes) -> None:
@@ -57,28 +61,40 @@ class Tap:
         request = self._requests.next_event()
         assert isinstance(request, Request)
         self.frames.append([request.cmd, len(data), 0])
+        self.written.append(data)
         self._port.write(data)
 
     def close(self) -> None:
         self._port.close()
 
 
-async def frames(items: int) -> list[list[int]]:
-    """Of one invoice of the bench with so many items, as (command, bytes out, bytes back)."""
+async def tapped(requests: Iterable[bytes]) -> AsyncIterator[Tap]:
+    """After each of these invoices, certified one after the other by the driver itself, what it alone moved."""
     tap = Tap(MemoryPort(Session(FiscalMachine(Options()))))
     link = Link(tap)
     machine = ConnectedMachine(Machine(link))
-    sale = read_invoice(
-        json.loads(next(bodies(items)), parse_float=Decimal),
-        defaults=Defaults("1", "Caisse 1", "1", "EL02000015-1"),
-        rates=DEFAULT_RATES,
-    )
     await machine.state()
-    tap.frames.clear()
-    await machine.enter(sale, "00084440Y", lambda subtotal: agree(sale, subtotal).payments)
-    await machine.certify(sale, sale.total_ttc, FiscalCounters(0, 0, 0))
+    for count, body in enumerate(requests):
+        sale = read_invoice(
+            json.loads(body, parse_float=Decimal),
+            defaults=Defaults("1", "Caisse 1", "1", "EL02000015-1"),
+            rates=DEFAULT_RATES,
+        )
+        tap.frames, tap.written = [], []
+        await machine.enter(sale, "00084440Y", partial(_payments, sale))
+        await machine.certify(sale, sale.total_ttc, FiscalCounters(count, count, 0))
+        yield tap
     link.close()
-    return tap.frames
+
+
+def _payments(sale: Invoice, subtotal: Subtotal) -> Sequence[Payment]:
+    return agree(sale, subtotal).payments
+
+
+async def frames(items: int) -> list[list[int]]:
+    """Of one invoice of the bench with so many items, as (command, bytes out, bytes back)."""
+    (moved,) = [tap.frames async for tap in tapped(islice(bodies(items), 1))]
+    return moved
 
 
 def main() -> None:

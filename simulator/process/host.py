@@ -26,9 +26,9 @@ _WAKING = 0.00004  # seconds; what to begin with
 class Host:
     """Runs until there is a byte on the descriptor `wakeup`.
 
-    The system wakes us late, we take a moment to hand bytes over, and the pseudo-terminal takes one to carry them. A line has none
-    of that: both are learnt, we get up so much earlier that the client sees a reply when its last byte would have
-    arrived, and a request counts from when it must have been written."""
+    The system wakes us late, and the pseudo-terminal takes a moment to carry bytes. A line has none of that. So we get up earlier and hand a
+    reply over when its last byte would have arrived, to the microsecond, and a request counts from when it must have been written:
+    earlier by what a waking has taken at least. What is longer than usual stays visible; a client never sees a reply before its time."""
 
     session: Session | Replay
     terminal: Terminal
@@ -37,8 +37,8 @@ class Host:
     wakeup: int
     control: Control | None = None
     _stopping: bool = field(default=False, init=False)
-    _waking: Lateness = field(default_factory=lambda: Lateness(_WAKING), init=False)
-    _handing: Lateness = field(default_factory=lambda: Lateness(_WAKING), init=False)
+    waking: Lateness = field(default_factory=lambda: Lateness(_WAKING), init=False)
+    ready: Lateness = field(default_factory=lambda: Lateness(_WAKING), init=False)
 
     def run(self) -> None:
         with contextlib.suppress(OSError):
@@ -62,10 +62,12 @@ class Host:
 
     def _perform(self, output: Output) -> None:
         if isinstance(output, Sent):
+            if self.line.is_paced:
+                self.ready.learn(time.monotonic() - output.at + self._lead)
+                while time.monotonic() < output.at - self.terminal.hop:
+                    pass
             if self.terminal.is_plugged:
                 self.terminal.write(output.data)
-                if self.line.is_paced:
-                    self._handing.learn(time.monotonic() - output.at + self._lead)
         elif isinstance(output, Paused):
             frame, when, direction = output.point
             self._tell({"event": "paused", "frame": frame, "when": when, "direction": direction})
@@ -85,9 +87,9 @@ class Host:
         ready, writable, _ = select.select([*ours, *clients], slow, [], timeout)
         now = time.monotonic()
         if not ready and timeout:
-            self._waking.learn(now - began - timeout)
+            self.waking.learn(now - began - timeout)
         if self.terminal.fileno() in ready:
-            self.line.enter(self.terminal.read(), now - self._waking.usual - self.terminal.hop)
+            self.line.enter(self.terminal.read(), now - self.waking.least - self.terminal.hop)
         if self.wakeup in ready:
             os.read(self.wakeup, 1)
             self._stopping = True
@@ -103,7 +105,7 @@ class Host:
 
     @property
     def _lead(self) -> float:
-        return self._handing.usual + self.terminal.hop
+        return self.ready.usual + self.terminal.hop
 
     def _tell(self, event: dict[str, object]) -> None:
         if self.control:
