@@ -14,6 +14,7 @@ import httpx
 
 from daemon.core.delivery import Again, Delivery
 from daemon.language import Text
+from daemon.upstream.bounded import BoundedTransport
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 from daemon.upstream.verdict import verdict
@@ -60,10 +61,9 @@ class HttpsReceiver:
         self._now = now
         self._beside = beside
         self._receipt = receipt
-        # No proxy or certificate from the environment: what is configured is what happens. The answer comes
-        # as it is, so that a few bytes cannot unpack to a few gigabytes.
+        # The answer comes as it is, so that a few bytes cannot unpack to a few gigabytes.
         self._client = httpx.AsyncClient(
-            verify=tls,
+            transport=BoundedTransport(tls),
             trust_env=False,
             follow_redirects=False,
             timeout=timeout,

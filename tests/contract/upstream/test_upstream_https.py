@@ -205,6 +205,16 @@ async def test_endless_answer(headquarters, deliver):
     assert await deliver() == Delivered()
 
 
+async def test_nothing_but_informational_answers(headquarters, deliver):
+    """A receiver that says `100 Continue` without end is left after 64 KiB of it, not when the time of a try is over; the next try is as
+    any other."""
+    await headquarters.script({"continues": True})
+    outcome = await deliver()
+    assert isinstance(outcome, Again)
+    assert "more than 64 KiB" in outcome.error
+    assert await deliver() == Delivered()
+
+
 async def test_each_try_is_signed_afresh(headquarters, deliver):
     """Two tries of one closure have one id and body, and each its own time and signature."""
     await headquarters.script({"status": 503})

@@ -5,7 +5,7 @@
 It prints `ready PORT`. `FILE` is a JSONL of every POST: what came, whether the signature held, what was answered; it
 survives a kill of the process, as a real database would. `POST /_next` with a JSON list scripts the answers to the
 next requests: `{"status": 503, "headers": {…}, "body": "…"}`, `{"delay": s}`, `{"cut": true}` (the event is kept and
-the connection closed without an answer), `{"endless": true}`, `{"receipt": true}` (id and hash of the event as the body), and any of them with `"nim"` for one machine only.
+the connection closed without an answer), `{"endless": true}`, `{"continues": true}` (1xx without end), `{"receipt": true}` (id and hash of the event as the body), and any of them with `"nim"` for one machine only.
 `POST …/presence` is verified, kept aside and answered with the next of the list that `POST /_wanted` brought; `GET` shows them.
 """
 
@@ -134,8 +134,12 @@ class Handler(BaseHTTPRequestHandler):
             return None
         if step.get("receipt"):
             step["body"] = json.dumps({"id": headers["webhook-id"], "sha256": hashlib.sha256(body).hexdigest()})
+        if step.get("continues"):
+            return self.run_on(b"HTTP/1.1 100 Continue\r\n\r\n" * 200)
         if step.get("endless"):
-            return self.run_on()
+            self.send_response(200)
+            self.end_headers()
+            return self.run_on(b"x" * 4096)
         return self.answer(status if new or not takes else 409, step.get("headers", {}), step.get("body", ""))
 
     def answer(self, status, headers=(), body=""):
@@ -148,13 +152,11 @@ class Handler(BaseHTTPRequestHandler):
         if status != 204:
             self.wfile.write(body.encode())
 
-    def run_on(self):
-        self.send_response(200)
-        self.end_headers()
+    def run_on(self, piece):
         self.close_connection = True
         try:
             while True:
-                self.wfile.write(b"x" * 4096)
+                self.wfile.write(piece)
         except OSError:
             return
 
