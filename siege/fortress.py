@@ -98,8 +98,10 @@ def put_first(fortress: Fortress) -> None:
     """On a box with other work: till, daemon and simulator run before it, as if they were alone; attackers do not (they get the usual rest)."""
     machines = [each.pid for each in fortress.shop.machines]
     for pid in (os.getpid(), fortress.shop.pid, *machines):
+        # Only attackers, which this process makes, get the usual rest: the daemon makes threads as it needs them.
+        only = os.SCHED_RESET_ON_FORK if pid == os.getpid() else 0
         for task in Path(f"/proc/{pid}/task").iterdir():
-            os.sched_setscheduler(int(task.name), os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+            os.sched_setscheduler(int(task.name), os.SCHED_RR | only, os.sched_param(1))
 
 
 def descriptors() -> int:
