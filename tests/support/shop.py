@@ -144,6 +144,10 @@ class Machine:
         assert self._process
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     def kill(self) -> None:
         """As pulled out: the port is gone, before another machine's gets its number."""
         self.link.unlink(missing_ok=True)
@@ -247,6 +251,11 @@ class Shop:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def pids(self) -> list[int]:
+        """The daemon's, and of the machines that are there."""
+        return [self.pid, *(machine.pid for machine in self.machines if machine.is_running)]
 
     @property
     def is_running(self) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.cli.command import CONFIG, Command
+from support.processor import within
 from support.shop import NIM, Shop, invoice
 from support.till import fresh, problem
 
@@ -69,10 +70,9 @@ def test_a_till_certifies_beside_25_stuck_sockets(shop: Shop) -> None:
             peer.sendall(HEAD.encode())
         for peer in peers[2 * STUCK :]:
             peer.sendall(f"{HEAD}{authorization(shop)}Content-Length: 5000\r\n\r\n{{".encode())
-        began = time.monotonic()
-        for _ in range(3):
-            assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
-        assert time.monotonic() - began < 3
+        with within(3, *shop.pids):
+            for _ in range(3):
+                assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
 
 
 def test_a_slow_header_meets_its_deadline(shop: Shop) -> None:

@@ -60,7 +60,7 @@ def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(
         )
         assert code == 0, output
         assert json.loads(output)["decision"] == "adopt"
-        wait_for(lambda: shop.certify(invoice("F-3"), key="3").status_code == 200, "service", patience=5)
+        wait_for(lambda: shop.certify(invoice("F-3"), key="3").status_code == 200, "service")
         duplicate = shop.certify(invoice("F-2"), key="2")
         assert (duplicate.status_code, duplicate.json()["code"]) == (409, "DUPLICATE_INVOICE")
         log = machine.certified()
@@ -87,7 +87,7 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
                 "machine", "settle", "--decision", decision, "--reason", "seen on the machine's journal"
             )
             assert settled.returncode == 0, settled.stderr
-        wait_for(lambda: shop.http.get("/health/ready").is_success, "service", patience=5)
+        wait_for(lambda: shop.http.get("/health/ready").is_success, "service")
         answer = shop.certify(invoice("F-1"), key="1")
         assert answer.status_code == 200, answer.text
         assert answer.json()["codeSecef"] == machine.certified()[-1]["code"]
@@ -115,7 +115,7 @@ def test_a_daemon_whose_ledger_was_deleted_asks_before_it_goes_on(tmp_path: Path
         assert "mcfd restore" in attention(shop)
         code, output = lane.mcfd("machine", "settle", "--decision", "adopt", "--reason", "the disk was lost", "--json")
         assert code == 0, output
-        wait_for(lambda: shop.http.get("/health/ready").is_success, "service", patience=5)
+        wait_for(lambda: shop.http.get("/health/ready").is_success, "service")
         book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
         number = shop.with_store(lambda store: store.ledger.find_number(book, "F-1"))
         assert number is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from support.processor import within
 
 from siege.attacks import ATTACKS
 from siege.fortress import Fortress, standing
@@ -12,7 +13,7 @@ from siege.till import Seen
 
 SECONDS = 0.4
 BOUND = 5.0
-"""Seconds for one certification on a busy machine; every attack took more than that, or ended in an error, before it was mended."""
+"""Seconds for one certification; every attack took more than that, or ended in an error, before it was mended."""
 
 AT_THE_EDGE = (
     *(
@@ -45,7 +46,8 @@ def test_a_till_goes_on(fortress: Fortress, attack: str) -> None:
     seen = Seen()
     (attacker,) = fortress.attack([attack], SECONDS)
     while attacker.poll() is None:
-        fortress.till.certify(seen)
+        with within(BOUND, *fortress.shop.pids):
+            fortress.till.certify(seen)
+    assert seen.times
     assert seen.errors == []
-    assert max(seen.times) < BOUND
     assert fortress.shop.is_running

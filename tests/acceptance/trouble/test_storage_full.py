@@ -14,6 +14,7 @@ import pytest
 from support.box.mounts import fill, read_only, small_disk
 from support.crash.lane import Lane
 from support.nursery import Nursery
+from support.processor import within
 from support.shop import invoice, wait_for
 
 GiveOut = Callable[[Lane], Callable[[], object]]
@@ -47,12 +48,13 @@ def nobody_asks_the_machine(lane: Lane) -> Iterator[None]:
 def noticed(lane: Lane) -> None:
     """The file system is asked once a second; what comes in between lives on the reserve."""
     numbers = iter(range(1000))
-    wait_for(lambda: lane.shop.certify(invoice(f"before-{next(numbers)}")).status_code == 507, "507", patience=5)
+    wait_for(lambda: lane.shop.certify(invoice(f"before-{next(numbers)}")).status_code == 507, "507")
 
 
 def well_again(lane: Lane, number: str) -> None:
     """Within 5 s, without a restart."""
-    wait_for(lambda: lane.shop.certify(invoice(number), key=number).status_code == 200, "service", patience=5)
+    with within(5, *lane.shop.pids):
+        wait_for(lambda: lane.shop.certify(invoice(number), key=number).status_code == 200, "service")
     lane.check()
 
 

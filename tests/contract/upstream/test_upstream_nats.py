@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats_sending import changed, compose_here, send, write_key
 from standardwebhooks import Webhook
 from support.ledgers.outbox import make_outgoing
+from support.processor import within
 from support.receivers.headquarters import until
 from support.receivers.nats_server import (
     CONFIG,
@@ -182,11 +183,10 @@ async def test_somebody_else_answers(tmp_path):
 
 async def test_not_permitted(nats):
     """A subject that the shop's user may not publish on: again, at once and in the server's own words."""
-    began = time.monotonic()
-    (outcome,) = await send(changed(nats.options, timeout=30.0), subject="other")
+    with within(15):
+        (outcome,) = await send(changed(nats.options, timeout=30.0), subject="other")
     assert isinstance(outcome, Again)
     assert "permissions violation" in outcome.error.lower()
-    assert time.monotonic() - began < 15
 
 
 async def test_one_lane_s_trouble_is_not_another_s(nats):
@@ -235,10 +235,9 @@ async def test_silent_server(key):
 
     waiting = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = waiting.sockets[0].getsockname()[1]
-    began = time.monotonic()
-    (outcome,) = await send(Options(url=f"nats://127.0.0.1:{port}", key_files=key, timeout=0.3))
+    with within(2):
+        (outcome,) = await send(Options(url=f"nats://127.0.0.1:{port}", key_files=key, timeout=0.3))
     assert isinstance(outcome, Again)
-    assert time.monotonic() - began < 2
     waiting.close()
 
 

@@ -93,6 +93,10 @@ class HttpHeadquarters:
             command += ["--cert", str(self._cert)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
@@ -129,6 +133,10 @@ class NatsHeadquarters:
     def options(self) -> Options:
         own = {"url": self.server.url, "credentials_file": self.site.shop, "tls_ca": self.site.authority.path}
         return Options(**(own | {"timeout": 2.0} | self._options))
+
+    @property
+    def pid(self) -> int:
+        return self.server.pid
 
     async def up(self) -> None:
         await self.server.up()

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, TEST_KEY, Ring, Serve, Served, UseCases
+from support.processor import within
 
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.peer import peer
@@ -124,7 +125,7 @@ async def test_a_wrong_key_is_answered_before_the_body(served: Served) -> None:
         writer.close()
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
         writer.write(head.encode())
-        async with asyncio.timeout(2):
+        with within(2):
             assert (await reader.readline()).split()[1] == expected
     writer.close()
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
+from support.processor import within
 from support.wire import BODY, BRIEF, LAST, REQUEST, WHOLE, connections, problem, statuses
 
 from daemon.api.http.admission import ConnectionLimits
@@ -36,27 +37,28 @@ async def test_headers_that_never_end_meet_their_deadline(serve: Serve, usecases
     """Silent after the first bytes, or one byte now and then: 408, closed, nothing asked."""
     served = await serve(limits=BRIEF)
     for drops, pause in ((b"", 0.0), (b"x" * 200, 0.05)):
-        raw, took = await drip(served, b"POST /v1/mcf/x HTTP/1.1\r\nX-Long: ", drops, pause)
+        with within(3):
+            raw, _ = await drip(served, b"POST /v1/mcf/x HTTP/1.1\r\nX-Long: ", drops, pause)
         assert problem(raw)["code"] == "REQUEST_TIMEOUT"
-        assert took < 3
     assert usecases.calls == []
 
 
 async def test_a_body_that_stalls_meets_its_deadline(serve: Serve, usecases: UseCases) -> None:
     """Half a body and then silence: 408, closed, and no use case was asked."""
     served = await serve(limits=BRIEF)
-    raw, took = await drip(served, REQUEST + b"Content-Length: 100\r\n\r\n{", b"", 0)
+    with within(3):
+        raw, _ = await drip(served, REQUEST + b"Content-Length: 100\r\n\r\n{", b"", 0)
     assert problem(raw)["code"] == "REQUEST_TIMEOUT"
-    assert took < 3
     assert usecases.calls == []
 
 
 async def test_a_body_that_drips_meets_its_deadline(serve: Serve, usecases: UseCases) -> None:
     """A byte now and then is progress, and still not for ever."""
     served = await serve(limits=BRIEF)
-    raw, took = await drip(served, REQUEST + b"Content-Length: 1000\r\n\r\n", b" " * 900, 0.1)
+    with within(4):
+        raw, took = await drip(served, REQUEST + b"Content-Length: 1000\r\n\r\n", b" " * 900, 0.1)
     assert problem(raw)["code"] == "REQUEST_TIMEOUT"
-    assert 0.5 < took < 4
+    assert took > 0.5
     assert usecases.calls == []
 
 
@@ -237,7 +239,7 @@ async def test_at_the_stop_answers_get_out_and_nothing_new_comes_in(serve: Serve
         writer.write(REQUEST + b"Content-Length: 1000\r\n\r\n{")
         await until(lambda: usecases.calls)
         stopping = asyncio.ensure_future(served.server.stop())
-        async with asyncio.timeout(2):
+        with within(2):
             assert await idle.read() == b""
             assert await half.read() == b""
         with pytest.raises(ConnectionRefusedError):
@@ -254,7 +256,7 @@ async def test_the_stop_does_not_wait_for_ever(serve: Serve, usecases: UseCases)
     usecases.gate = asyncio.Event()
     answer = asyncio.ensure_future(served.post(json=INVOICE))
     await until(lambda: usecases.calls)
-    async with asyncio.timeout(3):
+    with within(3):
         await served.server.stop()
         with pytest.raises(httpx.HTTPError):
             await answer

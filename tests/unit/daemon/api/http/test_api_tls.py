@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
+from support.processor import within
 from support.receivers.authority import Authority
 
 from daemon.api.http import server
@@ -66,7 +67,7 @@ async def test_a_handshake_that_never_ends_meets_its_deadline(
     served = await serve(config={"tls_cert": pem, "tls_key": pem})
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     assert (await served.post(json=INVOICE)).status_code == 200
-    async with asyncio.timeout(3):
+    with within(3):
         assert await reader.read() == b""
     writer.close()
 
@@ -81,7 +82,7 @@ async def test_deadlines_hold_under_tls_too(serve: Serve, authority: Authority) 
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=context)
     head = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n"
     writer.write(f"{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{".encode())
-    async with asyncio.timeout(3):
+    with within(3):
         assert b"REQUEST_TIMEOUT" in await reader.read()
     writer.close()
     await writer.wait_closed()

@@ -126,7 +126,7 @@ async def test_a_reader_that_does_not_read_is_cut(
         writer.write(REQUEST)
         places = deps["event_streams"]
         await until(lambda: places._taken)
-        await until(lambda: not places._taken, patience=10)
+        await until(lambda: not places._taken)
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await reader.readexactly(9_000_000)
     finally:
