@@ -22,8 +22,8 @@ ITEMS = 10
 
 
 def sixteen(ledger: Path, sales: int) -> Iterator[Row]:
-    """Every machine with tills enough to keep it busy; the journal of the first is the million."""
-    with running(MACHINES, *PACED, ledger=ledger, known=sales) as bench:
+    """Every machine with tills enough to keep it busy; the journal of the first is the million. Somebody else verifies it."""
+    with running(MACHINES, *PACED, ledger=ledger, known=sales, verified=False) as bench:
         alone = median(rates(bench, [number], ALONE_SECONDS, ITEMS)[number] for number in ALONE)
         with _reading(bench) as pages:
             together = rates(bench, range(MACHINES), SECONDS, ITEMS)

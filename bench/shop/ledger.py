@@ -12,12 +12,16 @@ import json
 import os
 import random
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,12 +33,15 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import FiscalCounters
+from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, read_tally, tally_bytes
 from daemon.store.tables.events import DEFAULT_LANES, EventWriter
 from simulator.machine.taxes import DEFAULT_RATES
+
+T = TypeVar("T")
 
 NIM = "EL02000001-1"
 IFU = "00084440Y"
@@ -44,10 +51,15 @@ OPENING = 7 * 3_600_000
 """The first invoice of a day, ms after midnight; the last one comes about 13 hours later."""
 GAP = 46_000
 TEMPLATES = 2000
+SCATTER = 2_654_435_761
+"""Knuth's multiplier: what is spread over 2**32."""
 ITEMS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 10)
-CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-PACKED = 250
-"""Invoices deflated in one go."""
+CODE_LETTERS = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789" * 8
+"""What each byte of dice stands for."""
+BLOCK = 1000
+"""Invoices that are written out in one go, in another process."""
+AHEAD = 4
+"""Blocks that are under way for each of those processes."""
 
 COLUMNS = (
     "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, "
@@ -55,79 +67,83 @@ COLUMNS = (
 )
 INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608  our own names
 
+Stored = tuple[bytes, bytes]
+"""An invoice as it is hashed, and as its row has it."""
+
 
 class Maker:
     """Adds to one book of a ledger, in the order of time. `start` in ms, a midnight in UTC."""
 
     def __init__(self, path: Path, *, start: int, name: str = NIM) -> None:
         self._path = path
-        self.resume()
+        self._connect()
         migrate(self.connection, migrations())
         self.book = books.open_book(self.connection, name, "live")
+        self.connection.execute("BEGIN")
         self.count = 0
         self._midnight = start
         self._of_day = 0
         self._dice = random.Random(f"ledger {name}")
-        self._invoices = _templates(self._dice)
+        self._sales = _templates(self._dice)
         self._teller = EventWriter(DEFAULT_LANES)
-        self._packer = ThreadPoolExecutor(1)
 
     def add(self, count: int, *, closing: bool = True) -> None:
         """So many certifications more; with `closing`, a Z at the end of each day."""
+        stored = _written_out([sale for sale, _ in self._sales], range(self.count + 1, self.count + count + 1))
         while count:
             today = min(count, PER_DAY - self._of_day) if closing else count
-            self._certify(today)
+            self._certify(islice(stored, today))
             count -= today
             if closing and self._of_day == PER_DAY:
                 self._close_day()
 
     def resume(self) -> None:
-        self.connection = open_file(self._path, "rwc")
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -400000", "temp_store = MEMORY"):
-            self.connection.execute(f"PRAGMA {pragma}").fetchall()
+        self._connect()
+        self.connection.execute("BEGIN")
 
     def pause(self) -> None:
-        """Lets go of the ledger, which is whole and durable then."""
+        """Lets go of the ledger, which is whole and durable then. One transaction until here: a code is random, so that each would make
+        another page of their index be written for every few of them."""
+        self.connection.execute("COMMIT")
         self.connection.close()
         descriptor = os.open(self._path, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
 
-    def _certify(self, count: int) -> None:
+    def _connect(self) -> None:
+        self.connection = open_file(self._path, "rwc")
+        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -400000", "temp_store = MEMORY"):
+            self.connection.execute(f"PRAGMA {pragma}").fetchall()
+
+    def _certify(self, invoices: Iterable[Stored]) -> None:
         connection, book = self.connection, self.book
-        connection.execute("BEGIN")
         head = books.read_head(connection, book.id)
         record = None
         rows = []
-        made = list(self._records(count))
-        # Half of the work, and zlib lets others run meanwhile.
-        packing = [self._packer.submit(_packed, made[at : at + PACKED]) for at in range(0, count, PACKED)]
-        for record, content in made:
+        for content, packed in invoices:
+            record, tally = self._next_record()
             hashed = chain.record_hash(head.hash, record, content)
             head = books.Head(record.seq, record.ended_at, hashed)
-            rows.append(row_of(book, record, hashed))
-        packed = (payload for each in packing for payload in each.result())
-        connection.executemany(INSERT, ((*row, payload) for row, payload in zip(rows, packed, strict=True)))
+            rows.append((*row_of(book, record, tally, hashed), packed))
+        connection.executemany(INSERT, rows)
         if record is not None and record.counters is not None:
             books.advance_certified(
                 connection, book.id, head, counters=record.counters, number=record.number, unexplained=0
             )
         totals.bring_in(connection, book, UTC)
-        connection.execute("COMMIT")
 
-    def _records(self, count: int) -> Iterator[tuple[Record, bytes]]:
-        for _ in range(count):
-            number = self.count + 1
-            template = self._dice.choice(self._invoices)
-            sale = msgspec.structs.replace(template, number=f"FV-{number:08d}")
-            begun = self._midnight + OPENING + self._of_day * GAP
-            yield record_of(number, sale, begun, "".join(self._dice.choices(CODE_LETTERS, k=24))), invoice_bytes(sale)
-            self.count = number
-            self._of_day += 1
+    def _next_record(self) -> tuple[Record, bytes]:
+        """And its tally as it is stored."""
+        number = self.count + 1
+        template, tally = _chosen(self._sales, number)
+        begun = self._midnight + OPENING + self._of_day * GAP
+        code = self._dice.randbytes(24).translate(CODE_LETTERS).decode()
+        self.count = number
+        self._of_day += 1
+        return record_of(number, _numbered(template, number), begun, code), tally
 
     def _close_day(self) -> None:
         connection, book = self.connection, self.book
-        connection.execute("BEGIN")
         closure = closures.close_period(
             connection,
             book,
@@ -138,7 +154,6 @@ class Maker:
             labels=PAYMENT_LABELS,
         )
         self._teller.write(connection, book, CLOSURE, closure.created_at, ref=closure.z_number)
-        connection.execute("COMMIT")
         self._midnight += DAY
         self._of_day = 0
 
@@ -166,11 +181,55 @@ def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
     )
 
 
-def _packed(records: Sequence[tuple[Record, bytes]]) -> list[bytes]:
-    return [pack(content) for _, content in records]
+def _chosen(templates: Sequence[T], number: int) -> T:
+    """The same for everybody who asks for that number; neighbours have nothing in common."""
+    return templates[number * SCATTER % 2**32 % len(templates)]
 
 
-def row_of(book: Book, record: Record, hashed: bytes) -> tuple[Any, ...]:
+def _numbered(template: Invoice, number: int) -> Invoice:
+    return msgspec.structs.replace(template, number=f"FV-{number:08d}")
+
+
+def _written_out(templates: Sequence[Invoice], numbers: range) -> Iterator[Stored]:
+    """The invoices of these numbers. That is half of the work: many are made in other processes, some blocks ahead."""
+    blocks = [numbers[at : at + BLOCK] for at in range(0, len(numbers), BLOCK)]
+    if len(blocks) <= AHEAD:
+        for block in blocks:
+            yield from _stored(templates, block)
+        return
+    writers = max(1, len(os.sched_getaffinity(0)) - 1)
+    with elsewhere(writers, _begin_to_write, (templates,)) as pool:
+        waiting = deque(pool.submit(_written_there, block) for block in blocks[: writers * AHEAD])
+        for block in blocks[writers * AHEAD :]:
+            yield from waiting.popleft().result()
+            waiting.append(pool.submit(_written_there, block))
+        for future in waiting:
+            yield from future.result()
+
+
+def elsewhere(processes: int, *begin: Any) -> Executor:
+    """As many more of this one, each with `begin`: a function and its arguments."""
+    return ProcessPoolExecutor(processes, get_context("fork"), *begin)
+
+
+def _stored(templates: Sequence[Invoice], numbers: Iterable[int]) -> list[Stored]:
+    contents = [invoice_bytes(_numbered(_chosen(templates, number), number)) for number in numbers]
+    return [(content, pack(content)) for content in contents]
+
+
+_templates_there: list[Invoice] = []
+"""In a process that writes invoices out."""
+
+
+def _begin_to_write(templates: Sequence[Invoice]) -> None:
+    _templates_there[:] = templates
+
+
+def _written_there(numbers: range) -> list[Stored]:
+    return _stored(_templates_there, numbers)
+
+
+def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any, ...]:
     """As `COLUMNS` has it, but for the payload at its end."""
     counters = record.counters or record.base
     return (
@@ -191,17 +250,19 @@ def row_of(book: Book, record: Record, hashed: bytes) -> tuple[Any, ...]:
         record.ifu,
         record.request_id,
         hashed,
-        tally_bytes(attempts.tally_of(record)),
+        tally,
         record.id,
     )
 
 
-def _templates(dice: random.Random) -> list[Invoice]:
+def _templates(dice: random.Random) -> list[tuple[Invoice, bytes]]:
+    """Sales without their number, and what each adds to the totals."""
     defaults = Defaults("1", "Caisse 1", "1", NIM)
     sent = (json.dumps(invoice(f"T-{number}", dice.choice(ITEMS), dice)) for number in range(TEMPLATES))
-    return [
+    sales = [
         read_invoice(json.loads(body, parse_float=Decimal), defaults=defaults, rates=DEFAULT_RATES) for body in sent
     ]
+    return [(sale, tally_bytes(attempts.tally_of(record_of(1, sale, 0, "")))) for sale in sales]
 
 
 def make(
@@ -214,6 +275,16 @@ def make(
         maker.add(min(step, count - maker.count), closing=closing)
         progress(maker.count)
     maker.pause()
+
+
+@contextmanager
+def verified_beside(path: Path) -> Iterator[None]:
+    """`mcfd verify` of that ledger, in a process beside whatever is done meanwhile."""
+    with elsewhere(1) as pool:
+        found = pool.submit(verify, path)
+        yield
+        if problems := found.result().problems:
+            raise RuntimeError(f"mcfd verify found something wrong:\n{problems}")
 
 
 def summed(connection: sqlite3.Connection, book: Book, first: int, last: int) -> dict[str, int]:

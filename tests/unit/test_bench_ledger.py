@@ -1,6 +1,7 @@
 """A ledger made in bulk is the one the daemon would have made, row by row."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC
 from pathlib import Path
@@ -110,6 +111,17 @@ def test_a_paused_maker_goes_on_where_it_was(tmp_path):
     for table in ("total", "checkpoint"):
         assert rows_of(tmp_path / "parts.sqlite3", table) == rows_of(whole, table)
     assert verify(tmp_path / "parts.sqlite3").clean
+
+
+def test_written_out_elsewhere_invoices_come_in_their_order(tmp_path, monkeypatch):
+    """Many are made in other processes, some blocks ahead: the ledger is the same, to the last short block."""
+    here = made(tmp_path / "here.sqlite3")
+    monkeypatch.setattr(ledger, "BLOCK", 7)
+    # Threads: the tests' own process must not be copied.
+    monkeypatch.setattr(ledger, "elsewhere", lambda count, *begin: ThreadPoolExecutor(count, "", *begin))
+    there = made(tmp_path / "there.sqlite3")
+    assert rows_of(here, "certification", ("hash",)) == rows_of(there, "certification", ("hash",))
+    assert verify(there).clean
 
 
 async def test_both_ways_to_a_report_agree(tmp_path):
