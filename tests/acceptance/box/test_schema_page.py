@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
+from support.browser import PATIENCE_MS, chromium
 from support.shop import Shop
-from support.tools import need
-
-CHROMIUM = next(filter(shutil.which, ("chromium", "chromium-browser", "google-chrome")), "chromium")
-PATIENCE_MS = 30_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    need(CHROMIUM)
-    sandbox = [] if os.geteuid() else ["--no-sandbox"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which(CHROMIUM), args=[*sandbox, "--disable-dev-shm-usage"]
-        )
-        yield browser
-        browser.close()
 
 
 class Watched:
@@ -43,11 +26,11 @@ class Watched:
         page.goto(f"http://127.0.0.1:{shop.port}/schema")
 
 
-@pytest.fixture
-def watched(browser: Browser, shop: Shop) -> Iterator[Watched]:
-    page = browser.new_page()
-    yield Watched(page, shop)
-    page.close()
+@pytest.fixture(scope="module")
+def watched(shop: Shop) -> Iterator[Watched]:
+    """One for all: to draw every operation takes a browser seconds, and what a test opens hides nothing of another's."""
+    with chromium() as browser:
+        yield Watched(browser.new_page(), shop)
 
 
 def operations(shop: Shop) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route, expect
 from support.browser import (
-    ALL_VIEWS,
     BOTH_VIEWS,
     ENGLISH_DESKTOP,
     FRENCH_PHONE,
@@ -37,7 +36,6 @@ SCREENS = (
     "/ui/welcome",
 )
 People = Callable[..., Person]
-in_every_view = pytest.mark.parametrize("view", ALL_VIEWS)
 in_both_views = pytest.mark.parametrize("view", BOTH_VIEWS)
 
 
@@ -56,7 +54,7 @@ def open_period(shop: Shop) -> dict[str, Any]:
     return shop.x_with(len(shop.machines[0].certified()) - closed)
 
 
-@in_every_view
+@in_both_views
 def test_log_in_and_out(person: People, view: View) -> None:
     """A wrong password says so and shows nothing; the right one opens today; logged out, nothing is shown any more."""
     awa = person(view=view)
@@ -71,7 +69,7 @@ def test_log_in_and_out(person: People, view: View) -> None:
     assert awa.page.url.endswith("/ui/login")
 
 
-@in_every_view
+@in_both_views
 def test_a_certification_arrives_by_itself(person: People, shop: Shop, view: View) -> None:
     """The number of sales and the list of the latest have it, without a reload (`make bench` has how soon)."""
     awa = person("reader", view)
@@ -84,7 +82,7 @@ def test_a_certification_arrives_by_itself(person: People, shop: Shop, view: Vie
     expect(awa.page.get_by_test_id("sales-count")).to_have_text(str(before + 1), timeout=PATIENCE_MS)
 
 
-@in_every_view
+@in_both_views
 def test_a_machine_that_is_unplugged_is_seen(person: People, shop: Shop, view: View) -> None:
     """And plugged in again; the screen says so by itself."""
     awa = person("seller", view)
@@ -98,7 +96,7 @@ def test_a_machine_that_is_unplugged_is_seen(person: People, shop: Shop, view: V
         expect(state).to_contain_text(view.say(words) if words else "")
 
 
-@in_every_view
+@in_both_views
 def test_x_shows_the_open_period(person: People, shop: Shop, view: View) -> None:
     """From today by one click, the figures of the API's X, and a page to print."""
     count = open_period(shop)["certs_count"]
@@ -111,7 +109,7 @@ def test_x_shows_the_open_period(person: People, shop: Shop, view: View) -> None
     expect(opened.value.locator("body")).to_contain_text("X")
 
 
-@in_every_view
+@in_both_views
 def test_a_double_click_makes_one_z(person: People, shop: Shop, view: View) -> None:
     """The confirmation shows what will be closed; pressed twice, and sent once more by hand, it closes one period."""
     before, count = zs(shop), open_period(shop)["certs_count"]
@@ -130,7 +128,7 @@ def test_a_double_click_makes_one_z(person: People, shop: Shop, view: View) -> N
     assert zs(shop) == [*before, int(number)]
 
 
-@in_every_view
+@in_both_views
 def test_an_answer_that_was_lost_makes_one_z(person: People, shop: Shop, view: View) -> None:
     """The line to the browser breaks after the box has closed and before it could say so; reloaded, which sends the form once more, it
     is the same Z, not a second one."""
@@ -157,7 +155,7 @@ def test_an_answer_that_was_lost_makes_one_z(person: People, shop: Shop, view: V
     awa.complaints.clear()  # Chromium notes the answer that did not come
 
 
-@in_every_view
+@in_both_views
 def test_search_and_a_duplicate(person: People, shop: Shop, view: View) -> None:
     """By number, by a part of one, by amount, by customer; the duplicate to print is marked as one."""
     number, price = named(view, "FIND"), 40_321 + view.size["width"] * (2 if view.language == "fr" else 1)
@@ -174,7 +172,7 @@ def test_search_and_a_duplicate(person: People, shop: Shop, view: View) -> None:
     expect(awa.go("/ui/journal?q=nobody-has-this").get_by_text(view.say("Nothing found."))).to_be_visible()
 
 
-@in_every_view
+@in_both_views
 def test_cash_is_noted_and_shown(person: People, shop: Shop, view: View) -> None:
     """A double click is one movement; an amount that is no whole number is refused, and nothing that was typed is lost; the drawer of today
     and the list have it, with who noted it."""
@@ -201,7 +199,7 @@ def test_cash_is_noted_and_shown(person: People, shop: Shop, view: View) -> None
     assert re.sub(r"\D", "", shown) == str(abs(drawer["expected"]))
 
 
-@in_every_view
+@in_both_views
 def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     """The key is shown once and works, strict as it was asked for; revoked in the page it works no more, at once."""
     label = named(view, "till")
@@ -212,7 +210,7 @@ def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     tech.page.locator("[name=strict]").check()
     tech.press("Make a key")
     key = {"Authorization": f"Bearer {tech.text('new-key').strip()}"}
-    tech.can_use_it()
+    usable(tech.page)
     assert shop.http.get("/v1/me", headers=key).json()["label"] == label
     refused = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(label, colour="blue"), headers=key)
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "colour")
@@ -224,7 +222,7 @@ def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     assert shop.http.get("/v1/me", headers=key).status_code == 401
 
 
-@in_every_view
+@in_both_views
 def test_a_backup_is_made_and_downloaded(person: People, shop: Shop, view: View) -> None:
     """Long work that may be left: the screen says when it is done, the copy is a ledger, and the audit log has who asked for it, once."""
     before = backups_of(shop)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import ALL_VIEWS, FRENCH_PHONE, Person, View, create_users, session_of, usable
+from support.browser import BOTH_VIEWS, FRENCH_PHONE, Person, View, create_users, session_of, usable
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, wait_for
 
@@ -55,7 +55,7 @@ def audited(shop: Shop, action: str) -> list[tuple[str, str]]:
     return [(entry.actor, entry.subject) for entry in entries if entry.action == action]
 
 
-@pytest.mark.parametrize("view", ALL_VIEWS)
+@pytest.mark.parametrize("view", BOTH_VIEWS)
 def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, shop: Shop, view: View) -> None:
     """What was found stands in plain words beside the ledger's own counters; without a reason nothing is decided, with one the shop
     certifies again, and ledger and audit log have who decided what."""
@@ -67,7 +67,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     tech.page.get_by_role("link", name=view.say("To decide")).click()
     expect(tech.page.locator("main")).to_contain_text("TC 0, FVC 0, FRC 0")
     expect(tech.page.locator(".problem")).to_contain_text(view.say(WENT_DOWN))
-    tech.can_use_it()
+    usable(tech.page)
     tech.page.locator("[value=adopt]").check()
     tech.press("Decide")
     assert "done=" not in tech.page.url  # the browser itself asks for the reason

@@ -1,8 +1,10 @@
 import gettext
+import runpy
 import subprocess
 import sys
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from babel.messages.mofile import write_mo
@@ -20,6 +22,17 @@ def check(folder):
         [sys.executable, SCRIPT, "check", folder], capture_output=True, text=True, check=False, timeout=60
     )
     return done.returncode, done.stderr
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+
+
+@pytest.fixture(scope="module")
+def code(texts):
+    """Every text in the code; to find them takes a second."""
+    return texts.found()
 
 
 def compiled(po, tmp_path):
@@ -65,16 +78,25 @@ ENTRY = 'msgid "Customer"\nmsgstr "Client"\n'
         ('msgid "Customer"\nmsgstr "Client :"\n', "a plain space before"),
     ],
 )
-def test_the_check_finds(tmp_path, instead, fault):
-    """Each way in which a catalogue can fall behind the code fails the check, and is named."""
+def test_the_check_finds(tmp_path, texts, code, instead, fault):
+    """Each way in which a catalogue can fall behind the code is named."""
+    assert any(fault in told for told in texts.faults(code, behind(tmp_path, instead)))
+
+
+def test_what_is_found_fails_the_check(tmp_path):
+    """`make check` says what is wrong, and does not pass."""
+    behind(tmp_path, "")
+    assert check(tmp_path) == (1, "fr: missing: 'Customer'\n")
+
+
+def behind(folder, instead):
+    """A catalogue with that in place of one entry."""
     text = PO.read_text()
     assert ENTRY in text
-    file = tmp_path / "fr/LC_MESSAGES/mcfd.po"
+    file = folder / "fr/LC_MESSAGES/mcfd.po"
     file.parent.mkdir(parents=True)
     file.write_text(text.replace(ENTRY, instead))
-    status, told = check(tmp_path)
-    assert status == 1
-    assert fault in told
+    return file
 
 
 def test_a_text_is_told_in_either_language():
