@@ -89,7 +89,8 @@ class FleetSite:
             rows["box_key"].append({"machine": machine} | key)
         store = Store(self.url)
         store.open()
-        store.register.from_copy(msgspec.json.decode(msgspec.json.encode({"revision": 1, "rows": rows}), type=Copy))
+        copy = msgspec.json.decode(msgspec.json.encode({"revision": 1, "rows": rows}), type=Copy)
+        store.register.from_copy(copy, now=1)
         store.close()
 
     def region(self, **task: Any) -> Popen[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,7 @@ class RegisterCopy:
     def heal(self) -> None:
         """At the start: a database that is new, or was put back, gets what it lacks."""
         copy = self._read()
-        if copy is not None and self._register.from_copy(copy):
+        if copy is not None and self._register.from_copy(copy, time.time_ns() // 1_000_000):
             log.warning("register.restored", path=str(self._path), revision=copy.revision)
 
     def write(self) -> None:

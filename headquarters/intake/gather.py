@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from headquarters.store.closures import StaleRing
 from headquarters.store.database import StoreError
+from headquarters.store.register import StaleRing
 
 AT_ONCE = 500
 

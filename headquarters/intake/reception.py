@@ -21,11 +21,11 @@ from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Received, Refused, receive, signer
 from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads
-from headquarters.store.closures import Outcome, StaleRing
+from headquarters.store.closures import Outcome
 from headquarters.store.database import StoreError
 from headquarters.store.evidence import Refusal
 from headquarters.store.presences import Word
-from headquarters.store.register import Ring
+from headquarters.store.register import Ring, StaleRing
 from headquarters.store.store import Store
 
 log = structlog.get_logger(__name__)
@@ -168,9 +168,9 @@ class Reception:
             raise Refused("malformed", str(error), message.nim or "") from None
         if message.nim is not None and message.nim != presence.nim:
             raise Refused("foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim)
-        signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
+        key = signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
         quiet = -1 if self.is_behind and message.via == "nats" else QUIET_MILLIS
-        wanted = await self._words.add((Word(presence, message.body, quiet), ring.revision))
+        wanted = await self._words.add((Word(presence, message.body, key.id, quiet), ring.revision))
         self.counted["presence"] += 1
         if not presence.wants_last_z:
             return Answer(replay=tuple(wanted))

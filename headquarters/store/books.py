@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select
 
 from headquarters.core import checks
 from headquarters.core.checks import Missing
@@ -16,7 +17,7 @@ from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]
 """A book: machine and mode."""
-KEPT = ("max_z", "held", "told_z", "last", "closed_at", "ledger")
+KEPT = ("max_z", "held", "told_z", "told_by", "last", "closed_at", "ledger")
 
 
 class Book(msgspec.Struct):
@@ -32,6 +33,8 @@ class Book(msgspec.Struct):
     """the last number that its box has named"""
     closed_at: int = 0
     ledger: str | None = None
+    told_by: str | None = None
+    """the key under which it was named last"""
     around: dict[int, Held] = {}
     was_whole: bool = True
     is_newly_followed: bool = False
@@ -83,7 +86,9 @@ def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
     query = select(tables.book).where(or_(*of_mode)).order_by(table.machine, table.mode).with_for_update()
     books = {}
     for row in connection.execute(query):
-        book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, {})
+        book = Book(
+            *(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, row.told_by), {}
+        )
         book.was_whole = book.is_whole
         if row.last is not None:
             book.around[row.max_z] = read_held(row.last)
@@ -104,7 +109,8 @@ def _follow(connection: Connection, book: Book, ledger: str | None) -> None:
     book.ledger = ledger
     query = select(func.count(table.z.distinct()), func.max(table.z)).where(of_book(book))
     book.held, last = connection.execute(query).one()
-    book.max_z, book.told_z, book.closed_at, book.around = last or 0, 0, 0, {}
+    book.max_z, book.closed_at, book.around = last or 0, 0, {}
+    book.told_z, book.told_by = 0, None
     book.was_whole, book.is_newly_followed = False, True  # whatever was missing before is looked at again
     if book.max_z:
         row = connection.execute(
@@ -130,6 +136,7 @@ def keep_books(connection: Connection, books: Sequence[Book], received_at: int |
             "max_z": book.max_z,
             "held": book.held,
             "told_z": book.told_z,
+            "told_by": book.told_by,
             "last": None if book.last is None else msgspec.msgpack.encode(book.last),
             "closed_at": book.closed_at,
             "received_at": received_at or 0,
@@ -146,6 +153,25 @@ def settle_gaps(connection: Connection, books: Sequence[Book], now: int) -> None
     changed = [book for book in books if not (book.was_whole and book.is_whole)]
     found = {book.key: checks.gaps([] if book.is_whole else missing_of(connection, book)) for book in changed}
     settle_passing(connection, ("gap",), found, now)
+
+
+def take_back(connection: Connection, machine: str, key_id: str, now: int) -> None:
+    """What that key alone has said of the machine is no longer believed: the last Z it has named, and its last word. Who is there says it
+    again within minutes. What was said before headquarters kept by whom goes with any key."""
+    table, word = tables.book.c, tables.presence.c
+    theirs = select(table.machine, table.mode).where(
+        table.machine == machine, table.told_z > 0, _said_by(table.told_by, key_id)
+    )
+    books = list(lock_books(connection, [(row.machine, row.mode) for row in connection.execute(theirs)]).values())
+    for book in books:
+        book.told_z, book.told_by = 0, None
+    keep_books(connection, books, None)
+    settle_gaps(connection, books, now)
+    connection.execute(delete(tables.presence).where(word.machine == machine, _said_by(word.key_id, key_id)))
+
+
+def _said_by(column: ColumnElement[Any], key_id: str) -> ColumnElement[bool]:
+    return or_(column.is_(None), column == key_id)
 
 
 def missing_of(connection: Connection, book: Book) -> list[Missing]:

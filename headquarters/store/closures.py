@@ -22,17 +22,13 @@ from headquarters.store.bulk import insert_all, insert_new, with_keys
 from headquarters.store.database import Database
 from headquarters.store.evidence import keep_fork
 from headquarters.store.findings import Found, keep_found
-from headquarters.store.register import revision_of
+from headquarters.store.register import hold_revision
 
 
 class Outcome(enum.Enum):
     STORED = "stored"
     KNOWN = "known"
     FORK = "fork"
-
-
-class StaleRing(Exception):
-    """Keys were added or revoked since these signatures were looked at: look again."""
 
 
 class Closures:
@@ -51,8 +47,7 @@ class Closures:
 
         `position` is how far this batch goes in which stream. `now` in milliseconds."""
         with self._database.write() as connection:
-            if revision is not None and revision_of(connection) != revision:
-                raise StaleRing
+            hold_revision(connection, revision)
             outcomes = _Taking(connection, batch, now).run() if batch else []
             if position is not None:
                 # Last: every instance writes this row, and whoever has written it holds up the others until the commit.

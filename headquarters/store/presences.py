@@ -16,10 +16,9 @@ from headquarters.core.presence_checks import facts_of
 from headquarters.store import tables
 from headquarters.store.books import Book, Key, keep_books, lock_books, missing_of, settle_gaps
 from headquarters.store.bulk import among, write_all
-from headquarters.store.closures import StaleRing
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing
-from headquarters.store.register import revision_of
+from headquarters.store.register import hold_revision
 
 TOLD_BY_PRESENCE: tuple[Kind, ...] = ("tax-server", "version", "clock")
 FORGETS_MILLIS = 3_600_000
@@ -38,6 +37,8 @@ class Word(msgspec.Struct, frozen=True):
 
     presence: Presence
     content: bytes
+    key_id: str
+    """of the key that has signed it"""
     quiet: int = 0
 
     @property
@@ -64,8 +65,7 @@ class Presences:
         """Each is kept when it is newer than the last of its box, with what it shows; and what has to be asked of each box. StaleRing as
         for closures."""
         with self._database.write() as connection:
-            if revision is not None and revision_of(connection) != revision:
-                raise StaleRing
+            hold_revision(connection, revision)
             books = lock_books(connection, sorted({word.book for word in words}))
             fresh = _newer(connection, words, now)
             _settle(connection, books, fresh, now, newest_version)
@@ -101,9 +101,7 @@ def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word
     comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer."""
     table = tables.presence.c
     machines = sorted({word.machine for word in words})
-    query = select(table.machine, table.at, table.received_at, table.body).where(
-        among(connection, table.machine, machines)
-    )
+    query = select(tables.presence).where(among(connection, table.machine, machines))
     held = {row.machine: row for row in connection.execute(query)}
 
     def is_newer(word: Word) -> bool:
@@ -113,24 +111,25 @@ def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word
     fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
     last = {word.machine: word for word in fresh}
     rows = [
-        {"machine": machine, "at": word.at, "received_at": now, "body": _kept(word, held.get(machine))}
+        {"machine": machine, "at": word.at, "received_at": now} | _kept(word, held.get(machine))
         for machine, word in sorted(last.items())
     ]
-    write_all(connection, tables.presence, rows, replaced=("at", "received_at", "body"))
+    write_all(connection, tables.presence, rows, replaced=("at", "received_at", "body", "key_id"))
     return list({word.book: word for word in fresh}.values())
 
 
-def _kept(word: Word, before: Any) -> bytes:
+def _kept(word: Word, before: Any) -> dict[str, str | bytes | None]:
     """While a box asks for its last Z number, what it said before it lost it is the only thing that knows."""
-    if before is None or not word.presence.wants_last_z:
-        return word.content
-    said: bytes = before.body
-    return said if msgspec.json.decode(said, type=Presence).z > word.presence.z else word.content
+    if before is not None and word.presence.wants_last_z:
+        said: bytes = before.body
+        if msgspec.json.decode(said, type=Presence).z > word.presence.z:
+            return {"body": said, "key_id": before.key_id}
+    return {"body": word.content, "key_id": word.key_id}
 
 
 def _settle(connection: Connection, books: dict[Key, Book], words: Sequence[Word], now: int, newest: str) -> None:
     """`words` has one of each book."""
-    told = [books[word.book] for word in words if _tell(books[word.book], word.presence)]
+    told = [books[word.book] for word in words if _tell(books[word.book], word)]
     keep_books(connection, sorted(told, key=lambda book: book.key), None)
     settle_gaps(connection, [books[word.book] for word in words], now)
     facts = {word.book: list(_facts(books[word.book], word, now, newest)) for word in words}
@@ -142,12 +141,14 @@ def _settle(connection: Connection, books: dict[Key, Book], words: Sequence[Word
                 keep_fact(connection, word.book, word.presence.nim, fact, now)
 
 
-def _tell(book: Book, presence: Presence) -> bool:
-    """Whether the book has changed: by what the box has closed, or by the ledger that it follows since the last look."""
-    before = book.told_z
+def _tell(book: Book, word: Word) -> bool:
+    """Whether the book has changed: by what the box has closed, or under which key, or by the ledger that it follows since the last look."""
+    before, presence = (book.told_z, book.told_by), word.presence
     if book.follows(presence.ledger):
-        book.told_z = max(before, presence.z if presence.waiting == 0 else min(presence.z, book.max_z))
-    return book.told_z != before or book.is_newly_followed
+        z = presence.z if presence.waiting == 0 else min(presence.z, book.max_z)
+        if z and z >= book.told_z:
+            book.told_z, book.told_by = z, word.key_id
+    return (book.told_z, book.told_by) != before or book.is_newly_followed
 
 
 def _facts(book: Book, word: Word, now: int, newest: str) -> Iterable[Fact]:

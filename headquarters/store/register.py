@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Table, delete, func, select, update
+from sqlalchemy import Connection, Select, Table, delete, exists, func, or_, select, update
 
 from exchange.closure import Id, Nim
 from exchange.keys import VerifyingKey, verifying_key
 from headquarters.core.held import machine_of
 from headquarters.store import tables
+from headquarters.store.books import take_back
 from headquarters.store.bulk import insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
 
@@ -24,6 +25,13 @@ OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
+
+
+_REVISION = select(tables.meta.c.value).where(tables.meta.c.name == "revision")
+
+
+class StaleRing(Exception):
+    """Keys were added or revoked since these signatures were looked at: look again."""
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,12 +137,15 @@ class Register:
         return key.id
 
     def revoke(self, machine: str, key_id: str, now: int) -> bool:
-        """From the next message on; False when there is no such key that is valid."""
+        """From the next message on, and what a box has said under it alone is taken back; False when there is no such key that is valid."""
         table = tables.box_key.c
         one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_(None))
         with self._database.write() as connection:
-            done = connection.execute(update(tables.box_key).where(*one).values(revoked_at=now)).rowcount == 1
+            # First: no word that this key has signed is on its way any more.
             count_up(connection)
+            done = connection.execute(update(tables.box_key).where(*one).values(revoked_at=now)).rowcount == 1
+            if done:
+                take_back(connection, machine, key_id, now)
             return done
 
     def accept_ledger(self, machine: str, ledger_id: str, who: str, now: int) -> bool:
@@ -212,7 +223,7 @@ class Register:
                 yield b"]"
             yield b"}}"
 
-    def from_copy(self, copy: Copy) -> bool:
+    def from_copy(self, copy: Copy, now: int) -> bool:
         """Takes it when it is newer than what the database has: the database was put back, or is a new one."""
         with self._database.write() as connection:
             if copy.revision <= revision_of(connection):
@@ -222,6 +233,8 @@ class Register:
                 for some in _parts(copy.rows.get(table.name, [])):
                     connection.execute(table.insert(), [msgspec.json.decode(row) for row in some])
             count_up(connection, copy.revision)
+            for machine, key_id in connection.execute(_revoked_that_spoke()).all():
+                take_back(connection, machine, key_id, now)
             return True
 
 
@@ -234,14 +247,31 @@ def _parts(rows: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
         yield rows[first : first + READ_AT_ONCE]
 
 
+def _revoked_that_spoke() -> Select[Any]:
+    """Keys under which something was said last, and which were revoked since."""
+    key, book, word = tables.box_key.c, tables.book.c, tables.presence.c
+    spoke = or_(
+        exists().where(book.machine == key.machine, book.told_by == key.key_id),
+        exists().where(word.machine == key.machine, word.key_id == key.key_id),
+    )
+    return select(key.machine, key.key_id).where(key.revoked_at.is_not(None), spoke)
+
+
+def hold_revision(connection: Connection, looked_with: int | None) -> None:
+    """StaleRing unless the keys are those of that revision, and none is added or revoked before this transaction ends."""
+    if looked_with is None:
+        return
+    held = connection.scalar(_REVISION.with_for_update(read=True))
+    if int(held or 0) != looked_with:
+        raise StaleRing
+
+
 def revision_of(connection: Connection) -> int:
-    found = connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == "revision"))
-    return int(found or 0)
+    return int(connection.scalar(_REVISION) or 0)
 
 
 def count_up(connection: Connection, to: int | None = None) -> None:
     """Also when nothing changed: the price is one more look at the keys."""
     insert_new(connection, tables.meta, [{"name": "revision", "value": "0"}])
-    lock = select(tables.meta.c.value).where(tables.meta.c.name == "revision").with_for_update()
-    value = to if to is not None else int(connection.scalar(lock) or 0) + 1
+    value = to if to is not None else int(connection.scalar(_REVISION.with_for_update()) or 0) + 1
     connection.execute(update(tables.meta).where(tables.meta.c.name == "revision").values(value=str(value)))

@@ -36,3 +36,7 @@ ledger = Table(
     Column("accepted_by", Text, nullable=False),
     PrimaryKeyConstraint("machine", "ledger_id"),
 )
+
+# 0003: the key that has said it last; NULL: said before that was kept
+book.append_column(Column("told_by", Text))
+presence.append_column(Column("key_id", Text))

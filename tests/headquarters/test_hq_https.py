@@ -227,6 +227,22 @@ def test_stolen_key(hq, box):
     assert held(hq, box)[0] == 1
 
 
+def test_a_stolen_key_that_only_spoke(hq, box):
+    """A Z that nobody has made, named in a presence, is missing until that key is revoked; what the box says under its own key stays."""
+    stolen = PrivateKey(os.urandom(32))
+    hq.cli("boxes", "add", box.nim, "--public-key", stolen.public)
+    hq.post("/closures", box.sent(box.close()))
+    box.close()
+    hq.post("/presence", box.sent_presence(box.presence()))
+    thief = PaperBox(box.nim, stolen)
+    hq.post("/presence", thief.sent_presence(thief.presence(ledger=box.ledger, z=1_000_000)))
+    assert found(hq, box) == [("gap", box.nim, "Z 2 to 1000000 are missing")]
+    hq.cli("boxes", "revoke", box.nim, stolen.id)
+    assert found(hq, box) == []
+    hq.post("/presence", box.sent_presence(box.presence()))
+    assert found(hq, box) == [("gap", box.nim, "Z 2 is missing")]
+
+
 def test_many_at_once(hq, box):
     """Forty closures of one shop on sixteen connections, each twice: all of them once, in order."""
     sent = [box.sent(box.close()) for _ in range(40)] * 2

@@ -7,12 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from support.hq.paper_box import DAY, PaperBox
-from support.hq.store import take
+from support.hq.store import said, take
 
 from exchange.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
 from headquarters.findings.watch import Pace, Watch
-from headquarters.store.presences import Word
 
 UTC = ZoneInfo("Africa/Ouagadougou")
 MINUTE = 60_000
@@ -78,7 +77,7 @@ def test_late_until_it_closes(store):
     watch.look(now + MINUTE)
     assert len(store.findings.listed()) == 2
     presence = box.presence(at=now)
-    store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=now + 2 * MINUTE)
+    store.presences.take([said(box, presence)], now=now + 2 * MINUTE)
     assert late() == []
     watch.look(now + 30 * MINUTE)
     assert late() == []

@@ -16,10 +16,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
-from support.hq.store import received
+from support.hq.store import received, said
 from support.tools import need
 
-from headquarters.store.presences import Word
 from headquarters.store.store import Store
 
 NIM = "EL02000015-1"
@@ -55,7 +54,7 @@ def fill(store):
         kept = [closure for closure in closures if (box, closure.z_number) != (first, 3)]
         store.closures.take([received(box, closure, store) for closure in kept], now=now)
     presence = second.presence(at=now, tax_days=6)
-    store.presences.take([Word(presence, second.sent_presence(presence)[1])], now=now)
+    store.presences.take([said(second, presence)], now=now)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +167,7 @@ def test_a_lost_ledger_is_accepted(hq, open_page):
     hq.store.closures.take([received(lost, lost.close(at=EVENING + 60 * DAY), hq.store)], now=2)
     new = PaperBox(lost.nim, key=lost.key, seed="after the loss")
     presence = new.presence()
-    hq.store.presences.take([Word(presence, new.sent_presence(presence)[1])], now=time.time_ns() // 1_000_000)
+    hq.store.presences.take([said(new, presence)], now=time.time_ns() // 1_000_000)
     with logged_in(hq, "Issa") as client:
         assert client.get("/ui/shops/EL02000019-1/ledger").status_code == 403
         own = {"sec-fetch-site": "same-origin"}

@@ -8,9 +8,8 @@ from typing import Any
 
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
-from support.hq.store import received
+from support.hq.store import received, said
 
-from headquarters.store.presences import Word
 from headquarters.store.store import Store
 
 PASSWORD = "un mot de passe"  # noqa: S105  # of a picture
@@ -52,7 +51,7 @@ def fill(store: Store) -> str:
                 path = path or f"/ui/closures/{nim.partition('-')[0]}/{closure.report_id}"
         if index != 2:
             presence = box.presence(at=now, tax_days=6 if index == 1 else 0)
-            store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=now)
+            store.presences.take([said(box, presence)], now=now)
     return path
 
 

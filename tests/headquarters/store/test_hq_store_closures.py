@@ -11,16 +11,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import event, select, text
 from support.hq.paper_box import PaperBox
-from support.hq.store import NOW, UTC, open_findings, received, take
+from support.hq.store import NOW, UTC, open_findings, received, said, take
 
 from exchange.closure import Counters
 from headquarters.core.reception import Message, receive
 from headquarters.store import tables
-from headquarters.store.closures import Outcome, StaleRing
+from headquarters.store.closures import Outcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.migrations import first
-from headquarters.store.presences import Word
-from headquarters.store.register import Ring
+from headquarters.store.register import Ring, StaleRing
 from headquarters.store.store import Store
 
 
@@ -270,7 +269,7 @@ def test_no_look_reads_every_closure(store, box):
     event.listen(store.database.engine, "before_cursor_execute", note)
     store.closures.take(batch, now=NOW)
     presence = box.presence(at=NOW)
-    store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=NOW)
+    store.presences.take([said(box, presence)], now=NOW)
     event.remove(store.database.engine, "before_cursor_execute", note)
     assert len(asked) > 3
     is_sqlite = store.database.is_sqlite

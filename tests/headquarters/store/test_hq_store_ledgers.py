@@ -6,13 +6,12 @@ import msgspec
 import pytest
 from sqlalchemy import text
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, open_findings, take
+from support.hq.store import NOW, open_findings, said, take
 
 from exchange.closure import Gap, read_closure
 from exchange.presence import Wanted
 from headquarters.store.closures import Outcome
 from headquarters.store.database import HEAD
-from headquarters.store.presences import Word
 from headquarters.store.register import Copy
 from headquarters.store.store import Store
 
@@ -27,7 +26,7 @@ def another_ledger(box):
 def say(store, box, now=LATER):
     """Its presence; what it is asked for."""
     presence = box.presence(at=now)
-    [wanted] = store.presences.take([Word(presence, box.sent_presence(presence)[1])], now=now)
+    [wanted] = store.presences.take([said(box, presence)], now=now)
     return wanted
 
 
@@ -130,7 +129,7 @@ def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
     copy = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
     again = Store(f"sqlite:///{tmp_path}/again.sqlite3")
     again.open()
-    assert again.register.from_copy(copy)
+    assert again.register.from_copy(copy, NOW)
     assert take(again, box, *old) == [Outcome.STORED] * 3
     assert take(again, new, *fresh) == [Outcome.STORED] * 2
     assert open_findings(again) == []
@@ -153,7 +152,8 @@ def test_from_the_first_version_on(new_url):
     take(old, box, box.close())
     with old.database.write() as connection:
         connection.execute(text("DROP TABLE ledger"))
-        connection.execute(text("ALTER TABLE book DROP COLUMN ledger"))
+        for column in ("book DROP COLUMN ledger", "book DROP COLUMN told_by", "presence DROP COLUMN key_id"):
+            connection.execute(text(f"ALTER TABLE {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     old.close()
     store = Store(new_url)

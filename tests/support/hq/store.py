@@ -11,6 +11,7 @@ from support.hq.paper_box import EVENING, PaperBox
 from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
+from headquarters.store.presences import Word
 from headquarters.store.store import Store
 
 UTC = ZoneInfo("UTC")
@@ -65,6 +66,11 @@ def received(box, closure, store):
 
 def take(store, box, *closures, now=NOW):
     return store.closures.take([received(box, closure, store) for closure in closures], now=now)
+
+
+def said(box, presence, key=None):
+    """That presence, as it comes to the store: signed with the box's key or another one of its keys."""
+    return Word(presence, box.sent_presence(presence)[1], (key or box.key).id)
 
 
 def open_findings(store):
