@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import shutil
-import sqlite3
 import uuid
 from pathlib import Path
 
@@ -25,13 +24,13 @@ from headquarters.store.store import Store
 
 
 class Site:
-    """A nats-server with its streams, two shops with their keys, and headquarters on SQLite."""
+    """A nats-server with its streams, two shops with their keys, and headquarters, on SQLite when no other database is named."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, url: str = "") -> None:
         self.nats = NatsSite(directory / "nats")
         self.server = NatsServer(self.nats)
-        self.hq = RunningHq(directory / "hq", f"sqlite:///{directory}/hq.sqlite3", self.section)
         self.database = directory / "hq.sqlite3"
+        self.hq = RunningHq(directory / "hq", url or f"sqlite:///{self.database}", self.section)
         self.boxes = [
             PaperBox(nim, PrivateKey(decode_seed(file.read_text().strip())), seed=nim)
             for nim, file in ((NIM, self.nats.shop), (OTHER, self.nats.other_shop))
@@ -71,17 +70,12 @@ class Site:
             await publish(client, box.nim, headers, body)
 
     def held(self) -> dict[str, list[int]]:
-        if not self.database.exists():
-            return {}
-        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as connection:
-            try:
-                rows = connection.execute("SELECT nim, z FROM closure ORDER BY nim, z").fetchall()
-            except sqlite3.OperationalError:  # it is being made
-                rows = []
-        connection.close()
+        store = Store(self.hq.url)
         found: dict[str, list[int]] = {}
-        for nim, z in rows:
-            found.setdefault(nim, []).append(z)
+        with store.database.read() as connection:
+            for nim, z in connection.exec_driver_sql("SELECT nim, z FROM closure ORDER BY nim, z"):
+                found.setdefault(nim, []).append(z)
+        store.close()
         return found
 
     def findings(self) -> list[tuple[str, str]]:
@@ -113,13 +107,28 @@ async def publish(client, nim: str, headers: dict[str, str], body: bytes) -> Non
     )
 
 
+@contextlib.asynccontextmanager
+async def running(directory, url=""):
+    site = Site(directory, url)
+    await site.up()
+    try:
+        yield site
+    finally:
+        site.hq.kill()
+        site.server.kill()
+
+
 @pytest.fixture
 async def site(tmp_path):
-    site = Site(tmp_path)
-    await site.up()
-    yield site
-    site.hq.kill()
-    site.server.kill()
+    async with running(tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+async def site_on_each(tmp_path, new_url):
+    """On SQLite and on PostgreSQL."""
+    async with running(tmp_path, new_url) as site:
+        yield site
 
 
 async def test_closures_of_two_shops(site):
@@ -154,8 +163,9 @@ async def test_what_is_no_closure_stops_nobody(site):
 
 
 @pytest.mark.parametrize("point", ["before-commit", "after-commit", "before-ack", "after-ack"])
-async def test_killed(site, point):
+async def test_killed(site_on_each, point):
     """SIGKILL at the second passing of that point, and again, and again: in the end everything is there once, in order."""
+    site = site_on_each
     client = await site.shop(0)
     box = site.boxes[0]
     for death in range(3):
@@ -241,11 +251,15 @@ async def test_what_the_stream_lacks_is_asked_of_the_box(site):
     await site.send(client, box, *closures[:2])
     site.hq.start()
     await until(lambda: site.held() == {NIM: [1, 2]})
+    store = Store(site.hq.url)
+    with store.database.write() as connection:
+        # For some seconds after a closure has come nothing is asked, since more may be on its way; those seconds are over.
+        connection.exec_driver_sql("UPDATE book SET received_at = received_at - 60000")
+    store.close()
 
     async def asked():
         return await ask(client, box) == {"replay": [{"mode": "live", "from_z": 3}]}
 
-    # For some seconds after a closure has come nothing is asked: more may be on its way.
     await until(asked, 60)
     assert site.findings() == [("gap", NIM)]
     await site.send(client, box, *closures[2:])
