@@ -124,12 +124,14 @@ class Box:
         self.starts = 0
         self._changed = asyncio.Event()
         self._hash = hashlib.sha256()
+        self._place = f"{folder}/"
+        """Another one each time."""
         self._show = show
 
     # -- notes and clocks -------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        line = f"{self.loop.now:10.4f}  {text}"
+        line = f"{self.loop.now:10.4f}  {text.replace(self._place, '')}"
         self._hash.update(line.encode())
         if self._show:
             print(line)  # noqa: T201  a history that is looked at

@@ -109,10 +109,9 @@ class Tills:
 
     async def _post(self, sale: Sale, hangs_up: float) -> Exception | None:
         """None once it is certified; else why there is no answer, or none yet."""
-        body = sale.body()
         with self.told.asking(sale.number):
             try:
-                seat = self.world.serving()
+                seat, body = self.world.serving(), sale.body()
                 work = certify(seat.worker, body, seat.call(body, sale.key), credit=sale.is_credit)
                 async with asyncio.timeout(hangs_up or None):
                     answered = await self.world.ask(work, seat)
