@@ -11,6 +11,7 @@ _BITS_PER_BYTE = 10  # start, eight data, stop
 _PIECE = 0.05  # seconds; a reply is handed over in pieces of at most that much line time
 _STEP = 0.000001
 _MOST = 0.0002
+_SURELY = 0.00005
 _LOOKED_BACK = 32
 
 
@@ -18,7 +19,7 @@ class Lateness:
     """How late this host is, in seconds. A real line has no such lateness, so it is made up for, but never by more than there was: nothing
     is quicker than its line.
 
-    `least` of the last times: so much can be taken off what was noticed late. `usual` is what three of four stay under: so much earlier somebody
+    `least` of the last times, and no more than any host takes: so much can be taken off what was noticed late. `usual` is what three of four stay under: so much earlier somebody
     gets up who then waits for the exact moment; at most a fifth of a millisecond, for meanwhile the core is nobody else's."""
 
     def __init__(self, usual: float) -> None:
@@ -27,7 +28,7 @@ class Lateness:
 
     @property
     def least(self) -> float:
-        return min(_MOST, *self._lately)
+        return min(_SURELY, *self._lately)
 
     def learn(self, late: float) -> None:
         self._lately.append(max(0.0, late))

@@ -1,5 +1,6 @@
 """The bench's arithmetic: what it sums up, what counts as reached, how long bytes take, what it draws."""
 
+import io
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from bench.figures import Row, median, milliseconds, quantile, ratio, shown, tab
 from bench.goals import GOALS
 from bench.plots import Axis, Line, chart, decades
 from bench.results import box
+from bench.rows import slow_box
 from bench.shop.shops import line_seconds
 from bench.shop.till import rate
 
@@ -84,6 +86,34 @@ def test_a_chart_is_well_formed_and_inside_its_frame():
     rising, flat = circles[:2], circles[2:]
     assert float(rising[0].attrib["cy"]) > float(rising[1].attrib["cy"])
     assert flat[0].attrib["cy"] == flat[1].attrib["cy"]
+
+
+class Brake:
+    """Takes what it was told last; a loop takes a fifth longer yet, for timers and switches, and one look in six is far off."""
+
+    def __init__(self):
+        self.stdin, self.stdout, self.looks = io.StringIO(), io.StringIO("held\n" * 100), 0
+
+    def loop(self):
+        self.looks += 1
+        told = self.stdin.getvalue().split()
+        left = 1 - float(told[-1]) if told else 1.0
+        return (1.2 if told else 1.0) / left * (3.0 if self.looks % 6 == 3 else 1.0)
+
+
+def test_a_share_is_found_whatever_single_looks_say():
+    """Row 18 slows a core down by a measured factor: one wrong look is made good by those after it."""
+    brake = Brake()
+    assert slow_box._regulated(brake, brake.loop) == pytest.approx(slow_box.TIMES, abs=slow_box.TOLERATED)
+
+
+def test_a_slow_core_is_reckoned_where_none_can_be_had():
+    """A figure always, which says how it came about: four times what stands beside the line."""
+    row = slow_box._reckoned(Row("18a", 1.05, "44 / 42 ms"), "one core only")
+    assert row.value == pytest.approx(1.2)
+    assert row.note.startswith("reckoned, 4 ×")
+    assert "one core only" in row.note
+    assert row.detail["at_full_speed"] == 1.05
 
 
 def test_the_box_is_named(tmp_path: Path, monkeypatch):
