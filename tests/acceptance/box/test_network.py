@@ -77,7 +77,7 @@ def test_a_till_certifies_beside_25_stuck_sockets(shop: Shop) -> None:
 
 def test_a_slow_header_meets_its_deadline(shop: Shop) -> None:
     """A byte now and then keeps no connection open: 408 once the headers have had their time, while tills are served."""
-    with connected(shop) as [peer]:
+    with connected(shop) as [peer], within(HEADER_SECONDS + 3, *shop.pids):
         peer.settimeout(0.1)
         text, began = "", time.monotonic()
         for byte in HEAD.encode() * 10:
@@ -87,7 +87,7 @@ def test_a_slow_header_meets_its_deadline(shop: Shop) -> None:
                 break
         took = time.monotonic() - began
     assert text.startswith("HTTP/1.1 408 ")
-    assert HEADER_SECONDS - 0.5 < took < HEADER_SECONDS + 3
+    assert took > HEADER_SECONDS - 0.5
     assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from support.processor import within
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from bridge.recording.recording import NOTE, Recording, read
@@ -29,7 +30,8 @@ def test_a_sale_is_recorded_and_survives_a_kill(tmp_path) -> None:
     with Shop(tmp_path) as shop:
         shop.start()
         assert shop.certify(invoice("F-1")).status_code == 200
-        wait_for(lambda: has(shop, b"F-1"), "the recording of the sale", patience=2)
+        with within(2, *shop.pids):
+            wait_for(lambda: has(shop, b"F-1"), "the recording of the sale")
         shop.kill_daemon()
         shop.start_daemon()
         assert shop.certify(invoice("F-2")).status_code == 200

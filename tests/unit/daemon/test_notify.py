@@ -17,7 +17,7 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     name = f"mcfd-notify-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(f"\0{name}" if abstract else name)
-        listener.settimeout(5)
+        listener.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}" if abstract else name)
         yield listener
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.clock import DAY, HOUR
-from daemon.core.credible_time import BOUND, MADE, Clocks, Source, question, tell
+from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK, Clocks, Source, question, tell
 
 NOON = 1_795_000_000_000
 """A day in November 2026."""
@@ -93,3 +93,38 @@ def test_an_empty_book_begins_with_a_clock_of_these_years() -> None:
     assert tell(clocks(NOON, None, book=0)).at == NOON
     assert tell(clocks(NOON + 20 * YEAR, NOON, book=0)).source is Source.MACHINE
     assert tell(clocks(0, NOON, book=0)).source is Source.MACHINE
+
+
+@pytest.mark.parametrize(
+    ("seen", "source"),
+    [
+        (clocks(MADE, NOON, book=0, synchronised=True), Source.BOX),
+        (clocks(MADE, None, book=0), Source.BOX),
+        (clocks(MADE - 1, None, book=0), Source.BOOK),
+        (clocks(MADE + FIRST_BOUND, None, book=0), Source.BOX),
+        (clocks(MADE + FIRST_BOUND + 1, None, book=0), Source.BOOK),
+        (clocks(NOON + BOUND, None), Source.BOX),
+        (clocks(NOON + BOUND + 1, None), Source.BOOK),
+        (clocks(NOON - SLACK, None), Source.BOX),
+        (clocks(NOON - SLACK - 1, None), Source.BOOK),
+    ],
+)
+def test_the_first_and_the_last_moment_that_are_believed(seen: Clocks, source: Source) -> None:
+    """Of a book that has one already, and of an empty one; a millisecond beyond, no clock is."""
+    assert tell(seen).source is source
+
+
+@pytest.mark.parametrize(("box", "behind", "ahead"), [(NOON - SLACK, 0, 0), (NOON + BOUND + 1, 0, BOUND + 1)])
+def test_by_how_much_a_clock_is_off(box: int, behind: int, ahead: int) -> None:
+    """Within the slack nothing is told; a millisecond past the bound an operator is asked, and the book's own time holds."""
+    told = tell(clocks(box))
+    assert (told.behind, told.ahead, told.at) == (behind, ahead, NOON)
+    assert tell(clocks(NOON - SLACK - 1, synchronised=True)).behind == SLACK + 1
+    assert tell(clocks(NOON - SLACK, synchronised=True)).behind == 0
+
+
+def test_an_operators_word_is_believed_to_its_last_moment() -> None:
+    """And no further."""
+    accepted = NOON + YEAR
+    for box, source in ((accepted, Source.BOX), (accepted + 1, Source.BOOK)):
+        assert tell(Clocks(NOON, box, synchronised=False, machine=None, accepted=accepted)).source is source

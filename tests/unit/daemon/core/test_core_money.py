@@ -41,6 +41,9 @@ def test_rounding_is_never_off_by_more_than_a_half(numerator, denominator):
         (Decimal("0.001"), 3, 1),
         (-3, 2, -300),
         (2**53, 0, 2**53),
+        (-(2**53), 0, -(2**53)),
+        (Decimal("9007199254740992.0"), 0, 2**53),
+        (Decimal("-9007199254740992.0"), 0, -(2**53)),
     ],
 )
 def test_numbers_become_scaled_integers(value, decimals, result):

@@ -60,6 +60,22 @@ async def test_live_only_means_no_sandbox(store: Store, path: Path) -> None:
     assert len(await store.events.after(sandbox.book, 0)) == 2
 
 
+async def test_destinations_change_while_it_runs(store: Store) -> None:
+    """From the next event on: a type that is wanted no more, one that is wanted now, and a sandbox that is."""
+    books = [await Till.of(store), await Till.of(store, mode="test")]
+    for till in books:
+        await till.sell()
+    store.send_to({HOOK: frozenset({"closure.created"})}, ())
+    for till in books:
+        await till.sell()
+        await till.close()
+    waiting = [await store.outbox_for(HOOK).waiting_events(till.book, 10) for till in books]
+    assert [[each.type for each in lane] for lane in waiting] == [
+        ["cert.issued", "closure.created"],
+        ["closure.created"],
+    ]
+
+
 async def test_what_waits_for_nobody_is_forgotten(store: Store, path: Path) -> None:
     """A webhook taken out of the configuration leaves no rows behind; closures always stay."""
     till = await Till.of(store)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.api.http.bodies import FREE_CHUNKS, BadChunk, ChunkedBody, SizedBody
+from daemon.api.http.bodies import FREE_CHUNKS, LONGEST_LINE, MOST_TRAILERS, BadChunk, ChunkedBody, SizedBody
 
 
 def read(raw: bytes, size: int) -> tuple[bytes, bool, int]:
@@ -73,6 +73,23 @@ def test_extensions_and_trailers_are_read_over() -> None:
     """RFC 9112 7.1.1 and 7.1.2: they change nothing."""
     raw = b'3;name="v; w"\r\nabc\r\n0\r\nETag: x\r\nX-Sum: 1\r\n\r\nNEXT'
     assert read(raw, 1) == (b"abc", True, 4)
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_the_longest_line_and_a_byte_more(size: int) -> None:
+    """Of a size with its extensions and of a trailer, its end not counted, however it comes."""
+    for head, tail in ((b"1;", b"\r\na\r\n0\r\n\r\n"), (b"0\r\nX:", b"\r\n\r\n")):
+        room = LONGEST_LINE - len(head.rpartition(b"\n")[2])
+        assert read(head + b"x" * room + tail, size)[1]
+        with pytest.raises(BadChunk, match="too long"):
+            read(head + b"x" * (room + 1) + tail, size)
+
+
+def test_only_so_many_trailers() -> None:
+    """Each is a line that somebody has to look at."""
+    assert read(b"0\r\n" + b"X: 1\r\n" * MOST_TRAILERS + b"\r\n", 100)[1]
+    with pytest.raises(BadChunk, match="trailers"):
+        read(b"0\r\n" + b"X: 1\r\n" * (MOST_TRAILERS + 1) + b"\r\n", 100)
 
 
 def test_small_chunks_only_so_many() -> None:

@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 
 from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
-from daemon.api.request.body import BEYOND, MAX_BODY, MAX_DEPTH, parse, read_bytes, read_empty, read_json
+from daemon.api.request.body import (
+    BEYOND,
+    MAX_BODY,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_EXPONENT_DIGITS,
+    MAX_GROUPS,
+    MAX_VALUES,
+    MOST_DIGITS,
+    parse,
+    read_bytes,
+    read_empty,
+    read_json,
+)
 
 JSON = [(b"content-type", b"application/json")]
 
@@ -120,6 +133,50 @@ def test_deep_nesting_is_refused(pair: str) -> None:
             parse(raw.encode())
 
 
+@pytest.mark.parametrize(
+    ("unit", "most"),
+    [("{}", MAX_GROUPS - 1), ("[]", MAX_GROUPS - 1), ("1", MAX_VALUES + 1)],
+    ids=["{}", "[]", "values"],
+)
+def test_as_many_values_as_are_taken_and_one_more(unit: str, most: int) -> None:
+    """The body itself is an object, the list in it an array."""
+    assert len(parse(f'{{"a": [{",".join([unit] * most)}]}}'.encode())["a"]) == most
+    with pytest.raises(TooLarge):
+        parse(f'{{"a": [{",".join([unit] * (most + 1))}]}}'.encode())
+
+
+def test_as_deep_as_is_taken_and_one_deeper() -> None:
+    """Also where half of a surrogate pair has it looked at."""
+    assert parse(('{"a":' + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1) + "}").encode())
+    with pytest.raises(InvalidJson, match="deep"):
+        parse(('{"a":' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}").encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("1" * MAX_DIGITS, int),
+        ("1" * (MAX_DIGITS + 1), Decimal),
+        ("1" * MOST_DIGITS, Decimal),
+        ("0." + "1" * (MOST_DIGITS - 2), Decimal),
+        ("1e" + "1" * MAX_EXPONENT_DIGITS, Decimal),
+    ],
+)
+def test_the_longest_number_of_its_kind_is_exact(text: str, kind: type) -> None:
+    """One digit more, and it is out of every bound."""
+    found = parse(f'{{"a": {text}}}'.encode())["a"]
+    assert type(found) is kind
+    assert found == Decimal(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * (MOST_DIGITS + 1), "0." + "1" * (MOST_DIGITS - 1), "1e" + "1" * (MAX_EXPONENT_DIGITS + 1)]
+)
+def test_a_digit_more_is_out_of_every_bound(text: str) -> None:
+    """Whole, with decimals, or in its exponent."""
+    assert parse(f'{{"a": {text}}}'.encode())["a"] is BEYOND
+
+
 def test_wide_is_not_deep() -> None:
     """A thousand items in a row are an invoice."""
     items = ",".join('{"name": "a", "n": [1]}' for _ in range(1000))
@@ -161,6 +218,7 @@ async def test_a_body_over_the_limit_is_refused_by_its_word_and_by_count() -> No
     """By its Content-Length before a byte is read, and by counting when it is chunked."""
     with pytest.raises(TooLarge):
         await read_bytes([(b"content-length", b"%d" % (MAX_BODY + 1))], feed(b""))
+    assert await read_bytes([(b"content-length", b"%d" % MAX_BODY)], feed(b"")) == b""
     with pytest.raises(TooLarge):
         await read_bytes([], feed(*[b" " * 65536] * 17))
     assert len(await read_bytes([], feed(*[b" " * 65536] * 16))) == MAX_BODY
