@@ -13,7 +13,7 @@ from libraries import ARCHITECTURES, TREE, Library
 
 LIB = "usr/lib/mcfd-hq"
 DOC = "usr/share/doc/mcfd-hq"
-OWN = ("exchange", "headquarters", "pagekit")
+OWN = ("edge", "exchange", "headquarters", "pagekit")
 FILES = {
     "packaging/headquarters/mcfd-hq": "usr/bin/mcfd-hq",
     "systemd/mcfd-hq.service": "usr/lib/systemd/system/mcfd-hq.service",

@@ -14,6 +14,8 @@ from headquarters.store.store import Store
 from pagekit.cookies import cookie_of
 
 COOKIE = "hq_session"
+SHOW = "show_key"
+"""In the state of a request: what its connection is told by."""
 
 
 class Caller:
@@ -27,11 +29,20 @@ class Caller:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
+def known(request: Request[Any, Any, Any]) -> None:
+    """Whoever sent it has shown a key, or is logged in: strangers' limits no longer hold for its connection."""
+    if show := request.scope["state"].get(SHOW):
+        show()
+
+
 async def caller_of(request: Request[Any, Any, Any], store: Store, threads: Threads) -> Caller | None:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and key:
         role = await threads.run(store.people.role_of_key, key.strip())
-        return Caller("key", role) if role else None
+        if role is None:
+            return None
+        known(request)
+        return Caller("key", role)
     return await person_of(request, store, threads)
 
 
@@ -40,7 +51,10 @@ async def person_of(request: Request[Any, Any, Any], store: Store, threads: Thre
     if not token:
         return None
     person = await threads.run(store.people.of_session, token, time.time_ns() // 1_000_000)
-    return Caller(person.name, person.role) if person else None
+    if person is None:
+        return None
+    known(request)
+    return Caller(person.name, person.role)
 
 
 async def asked(request: Request[Any, Any, Any], store: Store, threads: Threads, role: str = "reader") -> Caller:

@@ -11,6 +11,7 @@ from exchange.closure import MOST_BYTES
 from exchange.receipt import receipt_of
 from exchange.signing import ID
 from exchange.trial import read_trial
+from headquarters.api.access import known
 from headquarters.api.problems import STATUS, problem
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.reception import Reception
@@ -28,12 +29,14 @@ async def take_closure(request: AnyRequest, reception: Reception) -> Response[by
     try:
         if (trial := read_trial(message.body)) is not None:
             await reception.trial(message, trial)
+            known(request)
             return _with_receipt(message, 200)
         outcome = await reception.closure(message)
     except Refused as refused:
         return _refused(refused)
     except StoreError:
         return _later()
+    known(request)
     if outcome is Outcome.FORK:
         detail = "another closure has this number or id; this one is kept as evidence"
         return problem(STATUS["fork"], "FORK", detail)
@@ -54,6 +57,7 @@ async def take_presence(request: AnyRequest, reception: Reception) -> Response[b
         return _refused(refused)
     except StoreError:
         return _later()
+    known(request)
     return Response(msgspec.json.encode(answer), media_type="application/json")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import version
@@ -12,15 +11,14 @@ from typing import Any
 
 import msgspec
 import structlog
-import uvicorn
 import uvloop
-from litestar import Litestar
 
 from exchange.cancellation import ended
 from headquarters.app import notify
 from headquarters.app.register_copy import RegisterCopy
+from headquarters.app.server import HttpServer
 from headquarters.app.service import create_service
-from headquarters.app.settings import Server, Settings, register_copy
+from headquarters.app.settings import Settings, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
 from headquarters.findings.watch import Pace, Watch
 from headquarters.intake.connection import NatsOptions
@@ -35,7 +33,6 @@ log = structlog.get_logger(__name__)
 
 EXIT_OK, EXIT_UNUSABLE = 0, 3
 OPEN_AGAIN_SECONDS = 2.0
-GRACE_SECONDS = 10
 
 
 def serve(settings: Settings) -> int:
@@ -70,7 +67,7 @@ async def _serve(settings: Settings) -> int:
         _beside(stack, Watch(store, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(store, threads, settings.zone, settings.reports.language, is_secure)
-        server = _Server(create_service(store, threads, reception, screens), settings.server)
+        server = HttpServer(create_service(store, threads, reception, screens), settings.server)
         await server.start()
         stack.push_async_callback(server.stop)
         _beside(stack, copy.keep(threads), "register")
@@ -122,73 +119,7 @@ async def _watchdog() -> None:
         await asyncio.sleep(every)
 
 
-async def _until(stop: asyncio.Event, server: _Server) -> None:
+async def _until(stop: asyncio.Event, server: HttpServer) -> None:
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait((stopped, server.task), return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
-
-
-class _Uvicorn(uvicorn.Server):
-    """Signals are ours."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.listening.set()
-
-
-class _Server:
-    task: asyncio.Task[None]
-
-    def __init__(self, app: Litestar, settings: Server) -> None:
-        self._settings = settings
-        self._server = _Uvicorn(
-            uvicorn.Config(
-                app,
-                ssl_certfile=settings.tls_cert,
-                ssl_keyfile=settings.tls_key,
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                limit_concurrency=2000,
-                backlog=2048,
-                timeout_keep_alive=75,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
-        self._socket: socket.socket | None = None
-
-    @property
-    def address(self) -> str:
-        port = self._socket.getsockname()[1] if self._socket else self._settings.port
-        return f"{'https' if self._settings.tls_cert else 'http'}://{self._settings.host}:{port}"
-
-    async def start(self) -> None:
-        """OSError when the address cannot be had."""
-        self._socket = _listening(self._settings)
-        self.task = asyncio.get_running_loop().create_task(self._server._serve([self._socket]), name="http")  # noqa: SLF001  # `serve` takes the signals
-        listening = asyncio.ensure_future(self._server.listening.wait())
-        await asyncio.wait((self.task, listening), return_when=asyncio.FIRST_COMPLETED)
-        listening.cancel()
-        if self.task.done():
-            self.task.result()
-
-    async def stop(self) -> None:
-        self._server.should_exit = True
-        await asyncio.wait([self.task])
-
-
-def _listening(settings: Server) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-    except OSError as error:
-        listener.close()
-        raise OSError(f"cannot listen on {settings.host} port {settings.port}: {error.strerror}") from error
-    return listener

@@ -51,7 +51,9 @@ def test_every_module_is_there(unpacked):
     """Each of ours is imported from the package, and PostgreSQL's driver in its compiled form; the daemon is not in it."""
     lib = unpacked / "usr/lib/mcfd-hq"
     files = [
-        path.relative_to(lib) for name in ("exchange", "headquarters", "pagekit") for path in (lib / name).rglob("*.py")
+        path.relative_to(lib)
+        for name in ("edge", "exchange", "headquarters", "pagekit")
+        for path in (lib / name).rglob("*.py")
     ]
     names = [".".join(file.with_suffix("").parts) for file in files if "migrations" not in file.parts]
     imported = [name for name in names if not name.endswith(("__main__", "demo"))]

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ssl
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from sqlalchemy import event
+from support.hq.paper_box import PaperBox
+from support.hq.running import RunningHq
 from support.hq.store import UTC
+from support.receivers.authority import Authority
 
+from headquarters.app.connection import HEAD_BYTES
+from headquarters.app.server import DIRECT
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
+from siege.key_updates import shaken
 
 
 @pytest.fixture
@@ -36,3 +46,88 @@ async def test_strangers_by_the_hundred(store, threads):
     assert [(row.reason, row.count) for row in store.evidence.counted("0001-01-01")] == [("malformed", 300)]
     assert len(store.evidence.samples(1000)) == 200
     assert len(commits) < 30
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory):
+    """With a certificate of its own, and one box."""
+    directory = tmp_path_factory.mktemp("hq")
+    authority = Authority(directory)
+    pem = authority.issue()
+    hq = RunningHq(directory, f"sqlite:///{directory}/hq.sqlite3", server=f'tls_cert = "{pem}"\ntls_key = "{pem}"\n')
+    hq.box = PaperBox("EL00000077-1")
+    hq.cli("boxes", "add", hq.box.nim, "--public-key", hq.box.key.public)
+    hq.start()
+    hq.port = urlsplit(hq.base).port
+    hq.tls = ssl.create_default_context(cafile=authority.path)
+    yield hq
+    assert hq.stop() == 0
+
+
+@contextlib.asynccontextmanager
+async def connected(web, address="127.0.0.9", *, tls=True):
+    context = {"ssl": web.tls, "server_hostname": "127.0.0.1"} if tls else {}
+    reader, writer = await asyncio.open_connection("127.0.0.1", web.port, local_addr=(address, 0), **context)
+    async with asyncio.timeout(60):
+        yield reader, writer
+    writer.transport.abort()
+
+
+async def rest(reader):
+    """What still comes, up to the end of the connection, however it ends."""
+    came = b""
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while piece := await reader.read(1 << 16):
+            came += piece
+    return came
+
+
+async def delivers(web):
+    headers, body = web.box.sent(web.box.close())
+    async with httpx.AsyncClient(verify=web.tls, timeout=60, trust_env=False) as client:
+        answer = await client.post(f"{web.base}/closures", content=body, headers=headers)
+    return answer.status_code == 200 and "connection" not in answer.headers
+
+
+async def test_connections_of_one_address(web):
+    """Half a thousand connections that never shake hands: no more of them are held than one address may have, and a box delivers."""
+    async with contextlib.AsyncExitStack() as stack:
+        held = [await stack.enter_async_context(connected(web, tls=False)) for _ in range(DIRECT.per_address + 20)]
+        ended = [asyncio.ensure_future(rest(reader)) for reader, _ in held]
+        assert await delivers(web)
+        async with asyncio.timeout(60):
+            while sum(each.done() for each in ended) < 20:
+                await asyncio.wait(ended, timeout=1, return_when=asyncio.FIRST_COMPLETED)
+        for each in ended:
+            each.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
+
+
+async def test_new_keys_without_end(web):
+    """A connection that wishes for new TLS keys again and again is ended, and a box delivers."""
+    async with connected(web, tls=False) as (reader, writer):
+        sender = await shaken((reader, writer))
+        writer.write(b"".join(sender.update(answered=True) for _ in range(200)))
+        writer.write(sender.record(b"GET /health/live HTTP/1.1\r\nHost: hq\r\n\r\n"))
+        await rest(reader)
+    assert await delivers(web)
+
+
+async def test_a_head_without_end(web):
+    """One header that goes on is not collected."""
+    async with connected(web) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nHost: hq\r\nX: " + b"x" * 2 * HEAD_BYTES)
+        assert await rest(reader) == b""
+
+
+async def test_a_stranger_gets_one_answer(web):
+    """On one connection; and thousands of requests in a packet are not begun."""
+    ask = b"GET /health/live HTTP/1.1\r\nHost: hq\r\n\r\n"
+    async with connected(web) as (reader, writer):
+        writer.write(ask)
+        answer = await rest(reader)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in answer
+    async with connected(web) as (reader, writer):
+        writer.write(ask * 1000)
+        assert (await rest(reader)).count(b"HTTP/1.1") <= 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from support.api import INVOICE, LIVE_KEY, NIM, Served
 
-from daemon.api.http.admission import ConnectionLimits
+from edge.admission import ConnectionLimits
 
 BRIEF = ConnectionLimits(
     idle_seconds=0.5, header_seconds=0.2, stall_seconds=0.2, body_seconds=0.5, write_seconds=0.3, linger_seconds=0.2

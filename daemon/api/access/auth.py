@@ -8,7 +8,6 @@ from litestar import Request
 from uvicorn._types import HTTPScope
 
 from daemon.api.access.context import ApiDeps, RequestContext
-from daemon.api.http.admission import Standing
 from daemon.api.http.answers import Headers
 from daemon.api.http.connection import Recognise
 from daemon.api.http.middleware import AFTERWARDS
@@ -18,6 +17,7 @@ from daemon.core.keys import ApiKey, inspect
 from daemon.core.machine.nim import is_named
 from daemon.core.roles import may
 from daemon.language import Text
+from edge.admission import Standing
 
 OWNER: Final = "key_owner"
 """Where the edge leaves the key that it has looked up."""

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from daemon.api.http.peer import peer
+from edge.peer import peer
 
 
 class WrongKeys:

@@ -37,14 +37,14 @@ from uvicorn._types import (
 )
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from daemon.api.http.admission import ConnectionLimits, Slot, Standing
 from daemon.api.http.bodies import BadChunk, Body, ChunkedBody, SizedBody
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.framing import Unreadable, check_line, length_of_body
 from daemon.api.http.headers import made_up_id
-from daemon.api.http.transport.acceptor import plainly
-from daemon.api.http.transport.write_coalescing import WriteCoalescing
+from daemon.api.http.plain_answers import plainly
+from daemon.api.http.write_coalescing import WriteCoalescing
 from daemon.api.problems import plain_problem
+from edge.admission import ConnectionLimits, Slot, Standing
 
 log = structlog.get_logger(__name__)
 

@@ -14,19 +14,14 @@ from pathlib import Path
 import uvicorn
 from litestar import Litestar
 
-from daemon.api.http.admission import Admission, ConnectionLimits, Slot
 from daemon.api.http.connection import Connection, Recognise
 from daemon.api.http.cross_origin import CrossOrigin
-from daemon.api.http.transport.acceptor import Acceptor, refusal, refuse
-from daemon.api.http.transport.tls_records import RecordContext
+from daemon.api.http.plain_answers import refusal
+from edge.admission import ConnectionLimits, Slot
+from edge.gate import Gate
+from edge.listening import bind
+from edge.tls_records import RecordContext
 
-BACKLOG = 512
-TLS_HANDSHAKE_SECONDS = 10.0
-TLS_SHUTDOWN_SECONDS = 5.0
-RECEIVED = 32 * 1024
-"""What the kernel keeps of a connection unread, and so the most that TLS holds of it in one go."""
-RELIEVED = 32
-"""Unknown connections that are cut when there is no descriptor left."""
 TICK = 0.1
 TICKS_A_DAY = 864_000
 CHECK_EVERY = 2
@@ -112,30 +107,6 @@ class HttpServer:
             context.load_cert_chain(config.tls_cert, config.tls_key)
 
 
-def bind(host: str, port: int) -> list[socket.socket]:
-    """A listening socket for each address of `host`, all on one port."""
-    # Bytes where they will do: for text Python loads all that it knows of international names, for 127.0.0.1 as well.
-    name = host.encode() if host.isascii() else host
-    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    listeners: list[socket.socket] = []
-    try:
-        for family, kind, protocol, _, address in dict.fromkeys(found):
-            listener = socket.socket(family, kind, protocol)
-            listeners.append(listener)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.bind((address[0], listeners[0].getsockname()[1] if listeners[1:] else port, *address[2:]))
-            listener.listen(BACKLOG)
-            listener.setblocking(False)
-    except OSError:
-        for listener in listeners:
-            listener.close()
-        raise
-    return listeners
-
-
 def _reason(error: OSError) -> str:
     """Without numbers and file names of the C library's."""
     return (isinstance(error, ssl.SSLError) and error.reason) or error.strerror or str(error)
@@ -146,9 +117,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, grace: float) -> None:
         super().__init__(config)
-        self._admission = Admission(limits)
-        self._acceptors: list[Acceptor] = []
-        self._welcoming: set[asyncio.Task[None]] = set()
+        self._limits = limits
         self.listening = asyncio.Event()
         self._leaving = asyncio.Event()
         self._grace = grace
@@ -163,52 +132,18 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, but accepting is ours (`acceptor`): who is refused costs neither a handshake nor a read."""
+        """As uvicorn's, but accepting is ours."""
         self.servers = []
-        self._acceptors = [Acceptor(listener, self._take, self._relieve) for listener in sockets or ()]
+        self._gate = Gate(
+            self._limits,
+            self._connection,
+            self.server_state.connections.discard,
+            tls=self.config.ssl,
+            refusal=lambda: refusal(429, "too many connections are open"),
+        )
+        self._gate.open(sockets or ())
         self.started = True
         self.listening.set()
-
-    def _take(self, connection: socket.socket, host: str) -> None:
-        loop = asyncio.get_running_loop()
-        slot = self._admission.enter(host, loop.time())
-        if slot is None:
-            refuse(connection, b"" if self.config.ssl else refusal(429, "too many connections are open"))
-            return
-        task = loop.create_task(self._welcome(connection, slot))
-        slot.cut = task.cancel
-        self._welcoming.add(task)
-        task.add_done_callback(self._welcoming.discard)
-
-    async def _welcome(self, connection: socket.socket, slot: Slot) -> None:
-        """Up to the end of the handshake; a deadline for it, since uvloop's of a minute is an open door."""
-        tls = self.config.ssl
-        loop = asyncio.get_running_loop()
-        protocol = self._connection(slot)
-        try:
-            if slot.wait:
-                await asyncio.sleep(slot.wait)
-            connection.setblocking(False)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await loop.connect_accepted_socket(
-                lambda: protocol,
-                connection,
-                ssl=tls,
-                ssl_handshake_timeout=TLS_HANDSHAKE_SECONDS if tls else None,
-                ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS if tls else None,
-            )
-        except (OSError, RuntimeError):  # a handshake that failed, or a peer that is gone
-            slot.leave()
-            connection.close()
-        except asyncio.CancelledError:
-            slot.leave()
-            connection.close()
-            # Where it was made just now, uvloop closes it without telling its protocol, which would be waited for at the stop.
-            self.server_state.connections.discard(protocol)
-            raise
-
-    def _relieve(self) -> None:
-        self._admission.relieve(RELIEVED)
 
     def _connection(self, slot: Slot) -> asyncio.Protocol:
         make = self.config.http_protocol_class
@@ -230,10 +165,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for acceptor in self._acceptors:
-            acceptor.close()
-        for task in tuple(self._welcoming):
-            task.cancel()
+        self._gate.close()
         for listener in sockets or ():
             listener.close()
         for connection in self._connections():

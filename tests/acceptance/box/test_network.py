@@ -21,7 +21,7 @@ STUCK = 25
 HEADER_SECONDS = 2.0
 QUICKER = f"""
 import sys
-from daemon.api.http.admission import ConnectionLimits
+from edge.admission import ConnectionLimits
 ConnectionLimits.__init__.__kwdefaults__["header_seconds"] = {HEADER_SECONDS}
 from daemon.cli import main
 sys.exit(main())

@@ -16,12 +16,12 @@ from support.shop import Process, run_program, start_program
 
 
 class RunningHq:
-    def __init__(self, directory: Path, url: str, extra: str = "") -> None:
+    def __init__(self, directory: Path, url: str, extra: str = "", server: str = "") -> None:
         directory.mkdir(exist_ok=True)
         self.url = url
         self.config = directory / "hq.toml"
         self.config.write_text(
-            f'[server]\nport = 0\n[storage]\nurl = {json.dumps(url)}\nregister_copy = "{directory}/register.json"\n{extra}'
+            f'[server]\nport = 0\n{server}[storage]\nurl = {json.dumps(url)}\nregister_copy = "{directory}/register.json"\n{extra}'
         )
         self._log = directory / "hq.log"
         self._process: Process | None = None

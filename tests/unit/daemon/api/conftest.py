@@ -10,7 +10,6 @@ from support.api import NIM, NOW, Ring, Serve, Served, UseCases
 
 from daemon.api.access.auth import recognising
 from daemon.api.access.context import ApiDeps
-from daemon.api.http.admission import ConnectionLimits
 from daemon.api.http.server import HttpServer, ServerConfig
 from daemon.api.routes import certify, machine, reports
 from daemon.api.service import create_api
@@ -18,6 +17,7 @@ from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.book import Book
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+from edge.admission import ConnectionLimits
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, TEST_KEY, Ring, Serve,
 from support.processor import within
 
 from daemon.api.access.throttle import WrongKeys
-from daemon.api.http.peer import peer
 from daemon.core import keys
+from edge.peer import peer
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
 from support.processor import within
 from support.wire import BODY, BRIEF, LAST, REQUEST, WHOLE, connections, problem, statuses
 
-from daemon.api.http.admission import ConnectionLimits
 from daemon.api.http.connection import Connection
-from daemon.api.http.server import bind
+from edge.admission import ConnectionLimits
+from edge.listening import bind
 
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -277,7 +277,7 @@ async def test_a_stop_in_the_moment_of_a_new_connection(serve: Serve, monkeypatc
 
     def stopped_meanwhile(self: Connection, transport: asyncio.Transport) -> None:
         made(self, transport)
-        for welcoming in tuple(served.server._server._welcoming):
+        for welcoming in tuple(served.server._server._gate._welcoming):
             welcoming.cancel()
         met.set()
 

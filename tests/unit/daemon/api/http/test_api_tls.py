@@ -12,8 +12,8 @@ from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
 from support.processor import within
 from support.receivers.authority import Authority
 
-from daemon.api.http import server
-from daemon.api.http.admission import ConnectionLimits
+from edge import gate
+from edge.admission import ConnectionLimits
 from siege.key_updates import shaken
 
 
@@ -62,7 +62,7 @@ async def test_a_handshake_that_never_ends_meets_its_deadline(
     serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connected, and then silent: closed, while tills are served."""
-    monkeypatch.setattr(server, "TLS_HANDSHAKE_SECONDS", 0.3)
+    monkeypatch.setattr(gate, "HANDSHAKE_SECONDS", 0.3)
     pem = authority.issue()
     served = await serve(config={"tls_cert": pem, "tls_key": pem})
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)

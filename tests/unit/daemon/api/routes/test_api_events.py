@@ -13,12 +13,12 @@ from support.api import LIVE_KEY, NIM, Serve, Served, until
 from support.ledgers.ledger import Till, opened, tamper
 
 from daemon.api.access.concurrency_limit import ConcurrencyLimit
-from daemon.api.http.admission import ConnectionLimits
 from daemon.api.routes import events
 from daemon.core.invoice.intake import Defaults
 from daemon.usecases.delivery.events import EventNotifier, SentEvent
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+from edge.admission import ConnectionLimits
 
 REQUEST = (
     f"GET /v1/mcf/{NIM}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n"

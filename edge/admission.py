@@ -17,7 +17,7 @@ from enum import IntEnum
 
 import structlog
 
-from daemon.api.http.peer import peer
+from edge.peer import peer
 
 log = structlog.get_logger(__name__)
 

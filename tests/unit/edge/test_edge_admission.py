@@ -6,7 +6,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from daemon.api.http.admission import ADDRESSES, Admission, Bucket, ConnectionLimits, Slot, Standing
+from edge.admission import ADDRESSES, Admission, Bucket, ConnectionLimits, Slot, Standing
 
 ALWAYS = (1e9, 1e9)
 

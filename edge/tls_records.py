@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from daemon.api.http.admission import Bucket
+from edge.admission import Bucket
 
 BARREN: Final = 64
 """Records without data that a connection may send in its life; a handshake has five, and keys are renewed after gigabytes."""

@@ -1,1 +1,0 @@
-"""What lies below HTTP: how a connection is taken, read and written."""
