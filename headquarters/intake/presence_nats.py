@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 AT_ONCE = 200
 AGAIN_SECONDS = 5.0
-LOOK_EVERY_SECONDS = 4.0
-"""Nobody waits for an answer to a word in the stream: those of some seconds come together."""
+LOOK_EVERY_SECONDS = 10.0
+"""Nobody waits for an answer to a word in the stream: those of some seconds come together, when most have been asked with and are kept."""
 AT_THE_SAME_TIME = 1000
 READING_AGAIN = 8
 """Boxes whose part of the stream is read at the same time."""
@@ -109,14 +109,19 @@ class Presences:
         async with pulling(self._client, PRESENCE_STREAM, self._options.durable, AT_ONCE, waits=False) as pull:
             while True:
                 messages = await pull.take()
-                await asyncio.gather(*(self._heard(msg) for msg in messages))
+                await self._hear(messages)
                 if len(messages) < AT_ONCE:
                     await asyncio.sleep(LOOK_EVERY_SECONDS)
 
-    async def _heard(self, msg: Msg) -> None:
+    async def _hear(self, messages: Sequence[Msg]) -> None:
+        unheard = await self._reception.unheard([_message(msg) for msg in messages])
+        await asyncio.gather(*map(self._heard, unheard))
+        for msg in messages:
+            await msg.ack()
+
+    async def _heard(self, message: Message) -> None:
         with contextlib.suppress(Refused):
-            await self._reception.presence(_message(msg))
-        await msg.ack()
+            await self._reception.presence(message)
 
 
 def _message(msg: Msg) -> Message:

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 
 EXPIRES_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
-TOGETHER_SECONDS = 0.1
+TOGETHER_SECONDS = 0.25
 """Given to others after a first message: what comes together is one transaction."""
 LOOK_SECONDS = 1.0
 """How soon it is seen that the connection is gone."""

@@ -159,6 +159,12 @@ class Reception:
                 raise
         raise StoreError(TOO_FAST)
 
+    async def unheard(self, messages: Sequence[Message]) -> list[Message]:
+        """Without those that are, byte for byte, the last word of their box: it was signed, and nothing comes of it a second time."""
+        nims = {message.nim for message in messages if message.nim is not None}
+        held = await self._threads.run(self._store.presences.contents, sorted(map(machine_of, nims)))
+        return [message for message in messages if message.body != held.get(machine_of(message.nim or ""))]
+
     async def _presence(self, message: Message, ring: Ring) -> Answer:
         if len(message.body) > MOST_BYTES:
             raise Refused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")

@@ -83,6 +83,13 @@ class Presences:
         told = msgspec.json.decode(body, type=Presence) if body else None
         return max(*held, told.z if told is not None and told.mode == mode else 0)
 
+    def contents(self, machines: Sequence[str]) -> dict[str, bytes]:
+        """The last word of each of them, as it came."""
+        table = tables.presence.c
+        with self._database.read() as connection:
+            query = select(table.machine, table.body).where(among(connection, table.machine, machines))
+            return {row.machine: row.body for row in connection.execute(query)}
+
     def last_words(self, machines: list[str] | None = None) -> dict[str, LastWord]:
         table = tables.presence
         query = select(table.c.machine, table.c.received_at, table.c.body)
