@@ -19,6 +19,7 @@ from daemon.probe.sale import AMOUNT, Sale, francs_of, item_of, read_subtotal
 
 _RATE = 1800
 _HT_WITH_TAX = 2596
+_SPECIFIC = 10_000
 _ROUNDING = Text("VAT in whole francs, rounded half up")
 _PER_LINE = Text("VAT is computed on the total of a group, not on each line")
 _ROUNDED = {
@@ -199,14 +200,16 @@ async def specific_tax(sale: Sale) -> Finding:
     await sale.begin(sale.new_number())
     rate = sale.state.rate("B")
     amount = 2100 + round(100 * (10_000 + rate) / 10_000)
-    answer = await sale.send(ITEM, f"{item_of(sale, str(amount), '1050.00*2.000')};T50,100,Taxe sonde")
+    item = await sale.send(ITEM, f"{item_of(sale, str(amount), '1050.00*2.000')};T50,100,Taxe sonde")
+    found = read_subtotal(await sale.send(SUBTOTAL))
     await sale.cancel()
+    told = None if found is None else found.specific
     return judged(
-        answer.refusal is None,
+        item.refusal is None and told in (None, _SPECIFIC),
         "specific_tax",
-        Text("a specific tax: the amount is price × quantity and the tax with its VAT"),
-        answer.text,
-        Text("such an item is refused with the machine's words; send us the file"),
+        Text("a specific tax: the amount is price × quantity and the tax with its VAT, and 33h tells the tax"),
+        item.text if told is None else Text("{answer}; 33h: {tax}", answer=item.text, tax=francs_of(told)),
+        Text("such an item is refused; send us the file"),
     )
 
 

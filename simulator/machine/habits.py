@@ -38,6 +38,7 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     vat_per_line: Annotated[bool, _means("VAT is computed on each line instead of the group")] = False
     groups_without_vat: Annotated[bool, _means("33h tells the groups' totals without their VAT")] = False
     untaxed_specific: Annotated[bool, _means("in HT mode there is no VAT on the specific tax")] = False
+    untold_specific: Annotated[bool, _means("33h tells 0 for the specific tax")] = False
 
     numbers: Annotated[
         Numbers,

@@ -64,7 +64,7 @@ class OpenInvoice:
         self.total = sum(share.ttc for share in shares.values()) // 100
         by_group = [shares.get(group, _NOTHING) for group in GROUPS]
         totals = [share.ht if self._options.groups_without_vat else share.ttc for share in by_group]
-        specific = sum(line.tax for line in self.lines)
+        specific = 0 if self._options.untold_specific else sum(line.tax for line in self.lines)
         amounts = (self.total * 100, *totals, *(share.tva for share in by_group), specific)
         return self._format.fields(self._format.amount(amount) for amount in amounts)
 

@@ -26,6 +26,7 @@ HABITS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "vat_per_line": ({"vat_per_line": True}, {"vat_per_line"}),
     "groups_without_vat": ({"groups_without_vat": True}, {"group_totals"}),
     "untaxed_specific": ({"untaxed_specific": True}, {"specific_tax_ht"}),
+    "untold_specific": ({"untold_specific": True}, {"specific_tax"}),
     "full_customer": ({"full_customer": True}, {"walk_in"}),
     "whole_close": ({"whole_close": True}, {"close_total"}),
     "echo": ({"echo": True}, {"echo"}),
