@@ -142,6 +142,22 @@ def test_a_specific_tax_that_holds_is_certified_as_its_own_line(shop: Shop) -> N
     assert (receipt["totalTtc"], receipt["specificTax"], receipt["warnings"]) == (2218, 100, [])
 
 
+def test_a_machine_that_does_not_tell_the_specific_tax_certifies_no_sale_with_one(shop: Shop) -> None:
+    """Fault group 10 of the attempts: 33h is compared whole. Nothing is certified, the number stays free, other sales go on, and the same
+    request is certified once 33h tells the tax."""
+    machine = shop.machines[0]
+    body = with_tax(unitPrice=1050, amountTtc=2218, specificTax=100, specificTaxRate=50)
+    machine.order("options", untold_specific=True)
+    try:
+        refused = shop.certify(body)
+        certified(shop.certify(invoice(fresh())))
+    finally:
+        machine.order("options", untold_specific=False)
+    assert (refused.status_code, refused.json()["code"]) == (502, "BRIDGE_ERROR")
+    assert body["invoiceNumber"] not in {entry["number"] for entry in machine.certified()}
+    assert certified(shop.certify(body))["specificTax"] == 100
+
+
 @pytest.mark.parametrize(
     "item",
     [

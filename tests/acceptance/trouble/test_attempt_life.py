@@ -216,8 +216,8 @@ def test_9_a_last_invoice_of_an_unknown_type_can_be_adopted(lane: Lane) -> None:
 
 
 def test_10_what_else_a_shop_met(lane: Lane) -> None:
-    """One day: another program leaves an invoice open, and our sale is certified all the same. The machine rounds another way, so a payment is adjusted, and the till is told. A machine whose 33h does not tell the specific tax certifies no invoice that
-    has one, and nothing else is in its way. A kill with two tills waiting adds one incomplete sale, not three. Another program's last invoice has a comma and no code, and sales go on. And the ledger's file is lost: an operator is asked, while
+    """One day: another program leaves an invoice open, and our sale is certified all the same. The machine rounds another way, so a payment is adjusted, and the till is told. A kill with two tills waiting leaves one incomplete sale,
+    not three. Another program's last invoice has a comma and no code, and sales go on. And the ledger's file is lost: an operator is asked, while
     nothing is certified; `not-certified` is no answer to that; after `adopt` the shop goes on, and no Z number comes twice."""
     lane.machine.order("leave-open")
     sold(lane, "F-0")
@@ -230,16 +230,6 @@ def test_10_what_else_a_shop_met(lane: Lane) -> None:
     answer = lane.shop.certify(invoice("F-1", **sale))
     assert (answer.json()["totalTtc"], [w["code"] for w in answer.json()["warnings"]]) == (121, ["PAYMENT_ADJUSTED"])
 
-    taxed = {**item, "quantity": 2, "unitPrice": 1050, "amountTtc": 2218, "specificTax": 100, "specificTaxRate": 50}
-    sale = {"items": [taxed], "payments": [{"method": "E", "amount": 2218}]}
-    lane.machine.order("options", vat="half-up", untold_specific=True)
-    refused = lane.shop.certify(invoice("T-1", **sale), key="key of T-1")
-    assert (refused.status_code, refused.json()["code"]) == (502, "BRIDGE_ERROR")
-    lane.machine.order("options", untold_specific=False)
-    told = lane.shop.certify(invoice("T-1", **sale), key="key of T-1")
-    assert (told.json()["totalTtc"], told.json()["specificTax"]) == (2218, 100)
-    assert numbers(lane) == ["F-0", "F-1", "T-1"]
-
     lane.machine.order("pause-at", next=1, when="before", direction="in")
     with ThreadPoolExecutor(3) as tills:
         asked = [tills.submit(lane.shop.certify, invoice(f"K-{n}"), key=f"key of K-{n}") for n in range(3)]
@@ -250,7 +240,7 @@ def test_10_what_else_a_shop_met(lane: Lane) -> None:
             assert till.exception()
     lane.machine.order("resume")
     lane.start()
-    assert lane.shop.x_with(3)["incomplete"] == 2
+    assert lane.shop.x_with(2)["incomplete"] == 1
 
     lane.machine.order("options", numbers="comma", no_codes=True)
     lane.machine.order("foreign-invoice", total=700)
