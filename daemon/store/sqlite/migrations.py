@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
 
 from daemon.core.errors import LedgerUnusable
 from daemon.language import Text
 
+_SCHEMA = Path(__file__).parents[1] / "schema"
 APPLICATION_ID = int.from_bytes(b"mcfd", "big")
 
 
@@ -21,11 +22,7 @@ class Migration(NamedTuple):
 
 def migrations() -> list[Migration]:
     """All of them, in order; the numbers run from 1 without a gap."""
-    files = sorted(
-        (entry for entry in resources.files("daemon.store").joinpath("schema").iterdir()),
-        key=lambda entry: entry.name,
-    )
-    found = [_read(entry.name, entry.read_text("utf-8")) for entry in files if entry.name.endswith(".sql")]
+    found = [_read(file) for file in sorted(_SCHEMA.iterdir()) if file.suffix == ".sql"]
     if [migration.number for migration in found] != list(range(1, len(found) + 1)):
         raise LedgerUnusable(Text("the installation is damaged: its migrations are not numbered without a gap"))
     return found
@@ -104,6 +101,6 @@ def statements(script: str) -> Iterator[str]:
         raise ValueError("a migration ends in the middle of a statement")
 
 
-def _read(name: str, script: str) -> Migration:
-    number, _, rest = name.partition("_")
-    return Migration(int(number), rest.removesuffix(".sql"), script)
+def _read(file: Path) -> Migration:
+    number, _, name = file.stem.partition("_")
+    return Migration(int(number), name, file.read_text("utf-8"))

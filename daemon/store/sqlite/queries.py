@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from importlib import resources
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 
+_CODE = Path(__file__).parents[3]
+"""Where our packages lie."""
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 OUTBOX = "daemon.store.tables.outbox"
@@ -18,8 +20,7 @@ OUTBOX = "daemon.store.tables.outbox"
 
 def load(module: str, **parts: str) -> dict[str, str]:
     """The blocks of the `.sql` file beside `module` by name; `{part}` in them is replaced by what `parts` says."""
-    package, _, name = module.rpartition(".")
-    text = resources.files(package).joinpath(f"{name}.sql").read_text("utf-8")
+    text = Path(f"{_CODE}/{module.replace('.', '/')}.sql").read_text("utf-8")
     pieces = _NAME.split(text)
     blocks = dict(zip(pieces[1::2], (body.strip() for body in pieces[2::2]), strict=True))
     for part, columns in parts.items():
