@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -29,6 +30,7 @@ def nats() -> None:
 def init(directory: Path) -> None:
     """Make the keys, and with them users.conf, reader.creds and administrator.creds. Keep operator-keys.json off the servers: with it,
     boxes are let in."""
+    _check_way(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -49,6 +51,8 @@ def box(directory: Path, nims: tuple[str, ...], to: Path) -> None:
     for nim in nims:
         if not NIM.fullmatch(nim):
             raise refusal(f"{nim} is not a NIM")
+    for path in (directory, to):
+        _check_way(path)
     try:
         keys = msgspec.json.decode((directory / KEYS).read_bytes(), type=Keys)
         credentials, public = nats_accounts.box_credentials(keys, nims, int(time.time()))
@@ -56,6 +60,17 @@ def box(directory: Path, nims: tuple[str, ...], to: Path) -> None:
         raise refusal(f"{directory / KEYS}: {error}") from None
     _write(to, credentials)
     click.echo(public)
+
+
+def _check_way(path: Path) -> None:
+    """Root's keys go where root alone decides: in somebody else's folder a link may lead anywhere."""
+    if os.geteuid() != 0:
+        return
+    for way in (path.absolute(), path.resolve()):
+        for each in (way, *way.parents):
+            with contextlib.suppress(FileNotFoundError):
+                if each.lstat().st_uid != 0:
+                    raise refusal(f"{each} is not root's: root writes keys into folders of its own alone")
 
 
 def _write(path: Path, content: str) -> None:

@@ -10,14 +10,43 @@ from pathlib import Path
 import pytest
 from support.box.debian import TRIXIE, debian, need_debian, postgresql
 from support.box.package import built_headquarters
+from support.cli.click_paths import path_of, paths
 from support.hq.paper_box import PaperBox
 from support.shop import wait_for
+
+from headquarters.cli.main import cli
 
 TREE = Path(__file__).parents[2]
 PYTHON = "/usr/bin/python3"
 UNIT = "mcfd-hq.service"
 MOST_EXPOSED = 1.6
 """By systemd's own scale of 0 to 10: what the daemon's unit has."""
+OWN = "/var/lib/mcfd-hq"
+PLANT = 'for name in trap.sqlite3 trap.json keys; do ln -s "/etc/planted-$name" "$1/$name"; done'
+REFUSED = (3, "storage.url: ")
+"""`run` waits for its database instead; systemd starts it as its user."""
+TYPED = {
+    f"{command} --config /etc/mcfd-hq/trap.toml": REFUSED
+    for command in (
+        "boxes accept EL02000015-1",
+        "boxes add EL02000015-1 --public-key whpk_A7n4bQm0n8yZ4Z7Z0yW1Zb4nU2v4kF6iJ9Qd1x2y3z4=",
+        "boxes closing EL02000015-1 20:30",
+        "boxes list",
+        "boxes revoke EL02000015-1 1",
+        "findings",
+        "keys create --role reader",
+        "keys list",
+        "keys revoke 1",
+        "refused",
+        "users create awa --role reader --password-stdin",
+        "users disable awa",
+        "users list",
+        "users passwd awa --password-stdin",
+    )
+} | {
+    f"nats init {OWN}/keys": (2, "not root's"),
+    f"nats box {OWN}/keys EL02000015-1 --to {OWN}/box.creds": (2, "not root's"),
+}
 POST = """
 import json, sys, urllib.error, urllib.request
 request = urllib.request.Request("http://127.0.0.1:8490/closures", sys.argv[2].encode(), json.loads(sys.argv[1]))
@@ -73,11 +102,12 @@ def test_its_command_works(unpacked, tmp_path):
     assert (unpacked / "usr/lib/systemd/system/mcfd-hq.service.d/10-job.conf").exists()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def debian_with_postgresql():
     need_debian()
     with debian(TRIXIE, postgresql(TRIXIE)) as tree:
         tree.boot()
+        tree.install(built_headquarters())
         yield tree
 
 
@@ -85,7 +115,6 @@ def test_installed_beside_debians_postgresql(debian_with_postgresql):
     """As docs/headquarters.md says, in a Debian that boots: the package, a role and a database for the service's own user, the configuration,
     the start. The hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
     tree, box = debian_with_postgresql, PaperBox()
-    tree.install(built_headquarters())
     # There is no configuration yet.
     assert tree.run("systemctl", "is-active", UNIT, check=False).stdout.strip() == "inactive"
     tree.run("runuser", "-u", "postgres", "--", "createuser", "mcfd-hq")
@@ -107,6 +136,23 @@ def test_installed_beside_debians_postgresql(debian_with_postgresql):
     assert float(re.search(r"Overall exposure level for .*: ([0-9.]+)", score)[1]) <= MOST_EXPOSED
     tree.run("systemctl", "stop", UNIT)
     assert tree.run("systemctl", "show", "-P", "Result", UNIT).stdout.strip() == "success"
+
+
+def test_what_root_types_follows_no_link(debian_with_postgresql):
+    """Each command typed by root, while the service's user has links where the database, the register's copy and new keys would be: nothing
+    outside its folder is made, opened or changed."""
+    tree = debian_with_postgresql
+    tree.path("/etc/mcfd-hq/trap.toml").write_text(
+        f'[storage]\nurl = "sqlite:///{OWN}/trap.sqlite3"\nregister_copy = "{OWN}/trap.json"\n'
+    )
+    tree.run("runuser", "-u", "mcfd-hq", "--", "sh", "-c", PLANT, "sh", OWN)
+    seen = ("find", "/etc", "/root", "/usr/bin", "/usr/lib/mcfd-hq", "-printf", "%p %U %m %T@ %s\\n")
+    before = tree.run(*seen).stdout
+    for command, (code, said) in TYPED.items():
+        done = tree.run("sh", "-c", 'echo "un mot de passe" | mcfd-hq "$@"', "sh", *command.split(), check=False)
+        assert (done.returncode, said in done.stderr) == (code, True), (command, done.stderr)
+    assert tree.run(*seen).stdout == before
+    assert {path_of(cli, tuple(command.split())) for command in TYPED} == set(paths(cli)) - {("run",)}
 
 
 def main_process(tree):

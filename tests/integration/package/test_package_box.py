@@ -94,6 +94,39 @@ def test_the_nightly_jobs_do_their_work(shop: Shop) -> None:
     assert copy.stat().st_size > 0
 
 
+def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> None:
+    """`stick-mcfd@.service` as it is shipped, but for the block device, which no container has: with all that it denies itself the box is
+    encrypted onto what it has mounted, and nothing stays mounted. Without `[backup]` it writes nothing."""
+    unit, stick, passphrase = (
+        "stick-mcfd@stick.service",
+        "/media/stick-of-ours",
+        "/etc/mcfd/credentials/backup.passphrase",
+    )
+    mount = f"/bin/mount -o bind,nosuid,nodev,noexec {stick} /run/mcfd-stick"
+    shop.box.run(
+        *(
+            "sh",
+            "-c",
+            'mkdir -p "$1" "$2" && printf "[Service]\\nExecStartPre=\\nExecStartPre=%s\\n" "$3" > "$2/here.conf"',
+            "sh",
+        ),
+        *(stick, "/run/systemd/system/stick-mcfd@.service.d", mount),
+    )
+    shop.box.run("systemctl", "daemon-reload")
+    shop.box.run("systemctl", "start", unit)
+    assert list(shop.box.path(stick).iterdir()) == []
+    shop.box.path(passphrase).write_text("six mots\n")
+    before = shop.configuration.read_text()
+    shop.configuration.write_text(f'{before}\n[backup]\npassphrase_file = "{passphrase}"\n')
+    done = shop.box.run("systemctl", "start", unit, check=False)
+    assert done.returncode == 0, shop.box.run("journalctl", "--no-pager", f"--unit={unit}").stdout
+    shop.configuration.write_text(before)
+    (copy,) = shop.box.path(stick).iterdir()
+    assert copy.name.endswith(".box.age")
+    assert copy.read_bytes().startswith(b"age-encryption.org/")
+    assert shop.box.run("mountpoint", "-q", "/run/mcfd-stick", check=False).returncode != 0
+
+
 def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
     """Configuration, secrets, copies, user and program go. The ledger stays, root's own; a new installation is not in its way."""
     shop.sell()

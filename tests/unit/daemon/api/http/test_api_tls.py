@@ -163,3 +163,21 @@ async def test_records_that_hold_next_to_nothing_end_the_connection(serve: Serve
     request = [*lines, *(b"X-%d: 1\r\n" % number for number in range(20)), b"Connection: close\r\n", b"\r\n"]
     assert (await written(served, request)).startswith(b"HTTP/1.1 200")
     assert not await written(served, [bytes([byte]) for byte in b"".join(request)])
+
+
+async def test_a_record_in_crumbs_ends_the_connection(serve: Serve, authority: Authority) -> None:
+    """The first record of a handshake, a byte in each packet, is not waited for to its end; in pieces of a packet's size any record is read."""
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem})
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(b"\x16\x03\x01\x40\x00\x01")
+    told = asyncio.ensure_future(reader.read())
+    async with asyncio.timeout(60):
+        for _ in range(2_000):
+            writer.write(b"\0")
+            await asyncio.sleep(0.001)
+            if told.done():
+                break
+    assert told.done()
+    writer.close()
+    assert (await served.post(json=INVOICE)).status_code == 200
