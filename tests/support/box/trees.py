@@ -115,8 +115,9 @@ def sweep() -> None:
             owner = folder.name.removeprefix(PREFIX).partition("-")[0]
             if folder.name.startswith(PREFIX) and owner.isdigit() and not Path("/proc", owner).exists():
                 subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
-                if not any(each.is_mount() for each in folder.iterdir()):
-                    shutil.rmtree(folder, ignore_errors=True)
+                with contextlib.suppress(FileNotFoundError):  # another run sweeps too, and was quicker
+                    if not any(each.is_mount() for each in folder.iterdir()):
+                        shutil.rmtree(folder, ignore_errors=True)
 
 
 def has_memory() -> bool:
