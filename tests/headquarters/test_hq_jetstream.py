@@ -84,6 +84,12 @@ class Site:
         store.close()
         return found
 
+    def heard(self) -> set[str]:
+        store = Store(self.hq.url)
+        found = set(store.presences.last_words())
+        store.close()
+        return found
+
     def counted(self) -> dict[str, int]:
         store = Store(self.hq.url)
         counted = {one.reason: one.count for one in store.evidence.counted("2020-01-01")}
@@ -133,8 +139,10 @@ async def site_on_each(tmp_path, new_url):
 
 async def test_closures_of_two_shops(site):
     """With the keys and permissions as they are shipped, what two shops publish is in the table in order, before and after a
-    start of headquarters."""
+    start of headquarters; and the last word that a box has left in the stream is heard."""
     clients = [await site.shop(0), await site.shop(1)]
+    headers, body = site.boxes[0].sent_presence(site.boxes[0].presence())
+    await clients[0].publish(f"mcf.{NIM}.presence", body, headers=headers)
     for box, client in zip(site.boxes, clients, strict=True):
         await site.send(client, box, *(box.close() for _ in range(5)))
     site.hq.start()
@@ -142,6 +150,7 @@ async def test_closures_of_two_shops(site):
         await site.send(client, box, box.close())
         await client.close()
     await until(lambda: site.held() == {NIM: [1, 2, 3, 4, 5, 6], OTHER: [1, 2, 3, 4, 5, 6]})
+    await until(lambda: site.heard() == {NIM.partition("-")[0]})
     assert site.findings() == []
 
 
