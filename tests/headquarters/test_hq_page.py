@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import os
 import shutil
 import subprocess
 import time
@@ -13,11 +12,11 @@ import time
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
+from support.browser import chromium
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import received, said
-from support.tools import need
 
 from headquarters.store.store import Store
 
@@ -59,14 +58,8 @@ def fill(store):
 
 @pytest.fixture(scope="module")
 def browser():
-    need("chromium")
-    sandbox = [] if os.geteuid() else ["--no-sandbox"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=[*sandbox, "--disable-dev-shm-usage"]
-        )
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

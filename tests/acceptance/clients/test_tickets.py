@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from support.browser import chromium
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
@@ -17,7 +15,6 @@ from support.shop import IFU, NIM, Shop, invoice
 from support.sse import Screen
 from support.tools import need
 
-CHROMIUM = next(filter(shutil.which, ("chromium", "chromium-browser", "google-chrome")), "chromium")
 COMPANY = {
     "cadastral": "12340560078",
     "regime": "RNI",
@@ -100,20 +97,15 @@ def test_every_document_in_every_form(shop: Shop) -> None:
 
 def test_a_scanner_reads_the_code_of_a_ticket(shop: Shop, tmp_path: Path) -> None:
     """The page as a browser prints it shows the logo and carries a QR code that a scanner reads as the receipt's `qrContent`."""
-    need(CHROMIUM, "zbarimg")
+    need("zbarimg")
     receipt = sold(shop, "T-3")
     html = shop.get(f"certifications/{receipt['codeSecef']}/ticket", format="html").text
-    sandbox = [] if os.geteuid() else ["--no-sandbox"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which(CHROMIUM), args=[*sandbox, "--disable-dev-shm-usage"]
-        )
+    with chromium() as browser:
         page = browser.new_page(device_scale_factor=2)
         page.set_content(html)
         page.screenshot(path=tmp_path / "ticket.png", full_page=True)
         assert page.title() == "T-3"
         assert page.locator("img.logo").evaluate("image => image.naturalWidth") == 160
-        browser.close()
     done = subprocess.run(
         ["zbarimg", "--quiet", "--raw", tmp_path / "ticket.png"], capture_output=True, text=True, check=True, timeout=60
     )
