@@ -58,7 +58,7 @@ def web_till() -> Iterator[str]:
 
 @contextmanager
 def opened(browser: Browser, origin: str) -> Iterator[Page]:
-    with browser.new_context() as context:
+    with browser.new_context(locale="en-GB") as context:
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.goto(origin)
