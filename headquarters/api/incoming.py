@@ -22,7 +22,7 @@ AnyRequest = Request[Any, Any, Any]
 RETRY_SECONDS = "5"
 
 
-@post("/closures", status_code=200)
+@post("/closures", status_code=200, request_max_body_size=None)
 async def take_closure(request: AnyRequest, reception: Reception) -> Response[bytes]:
     """200 with a receipt: it is on disk, or it was a trial. 409 with a receipt: it was already. Nothing else is a delivery."""
     message = await _message(request)
@@ -48,7 +48,7 @@ def _with_receipt(message: Message, status: int) -> Response[bytes]:
     return Response(receipt, status_code=status, media_type="application/json")
 
 
-@post("/presence", status_code=200)
+@post("/presence", status_code=200, request_max_body_size=None)
 async def take_presence(request: AnyRequest, reception: Reception) -> Response[bytes]:
     """200 with what the box is asked to send again."""
     try:

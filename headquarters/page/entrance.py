@@ -11,6 +11,7 @@ from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
 from headquarters.api.access import COOKIE
+from headquarters.intake.threads import Busy
 from headquarters.page.shared import LANGUAGE_COOKIE, AnyRequest, Screens
 from headquarters.page.words import word
 from pagekit.cookies import cookie_of
@@ -50,7 +51,11 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
     if not throttle.may(name):
         return "throttled"
     known = await screens.run(screens.store.people.password, name)
-    if not await screens.run(is_password, password, known):
+    try:
+        is_right = await screens.passwords.run(is_password, password, known)
+    except Busy:
+        return "throttled"
+    if not is_right:
         throttle.wrong(name)
         return "wrong"
     throttle.right(name)

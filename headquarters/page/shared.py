@@ -18,7 +18,7 @@ from headquarters.api.access import Caller, person_of
 from headquarters.core.finding import Facts, Kind
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
-from headquarters.intake.threads import Threads
+from headquarters.intake.threads import OneByOne, Threads
 from headquarters.page.words import word
 from headquarters.store.store import Store
 from pagekit import charts, days, formats
@@ -43,10 +43,11 @@ class NotLoggedIn(Exception):
 
 @dataclass(frozen=True)
 class Screens:
-    """What a screen needs; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
+    """What a screen needs; `passwords` is where they are checked; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
 
     store: Store
     threads: Threads
+    passwords: OneByOne
     zone: tzinfo
     language: Language
     is_secure: bool
