@@ -11,7 +11,7 @@ _BITS_PER_BYTE = 10  # start, eight data, stop
 _PIECE = 0.05  # seconds; a reply is handed over in pieces of at most that much line time
 _STEP = 0.000001
 _MOST = 0.0002
-_SURELY = 0.00005
+_SURELY = 0.00004
 _LOOKED_BACK = 32
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import termios
-import time
 import tty
 from pathlib import Path
 
 _CHUNK = 4096
-_TRIALS = 15
-_LONGEST = 1.0
 _OUTPUT_SPEED = 5  # in what tcgetattr gives
 
 
@@ -24,8 +21,6 @@ class Terminal:
     def __init__(self, link: Path, baud: int = 0) -> None:
         self.link = link
         self._speed = getattr(termios, f"B{baud}") if baud else None
-        self.hop = 0.0
-        """Seconds that the pseudo-terminal itself takes for a byte at least; a real line has no such hop."""
         self._master = self._slave = -1
         self._target = ""
 
@@ -46,7 +41,6 @@ class Terminal:
         tty.setraw(self._master)
         tty.setraw(self._slave)
         os.set_blocking(self._master, False)
-        self.hop = min(self._carry_one() for _ in range(_TRIALS))
         self._target = os.ttyname(self._slave)
         fresh = self.link.with_name(f".{self.link.name}.{os.getpid()}")
         fresh.unlink(missing_ok=True)
@@ -63,14 +57,6 @@ class Terminal:
         os.close(self._slave)
         os.close(self._master)
         self._master = self._slave = -1
-
-    def _carry_one(self) -> float:
-        """How long a byte is under way to somebody who does not sleep; nobody else has the port open yet."""
-        sent = time.monotonic()
-        os.write(self._slave, b"\0")
-        while not self.read() and time.monotonic() < sent + _LONGEST:
-            pass
-        return time.monotonic() - sent
 
     def read(self) -> bytes:
         try:

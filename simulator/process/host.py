@@ -26,9 +26,9 @@ _WAKING = 0.00004  # seconds; what to begin with
 class Host:
     """Runs until there is a byte on the descriptor `wakeup`.
 
-    The system wakes us late, and the pseudo-terminal takes a moment to carry bytes. A line has none of that. So we get up earlier and hand a
-    reply over when its last byte would have arrived, to the microsecond, and a request counts from when it must have been written:
-    earlier by what a waking has taken at least. What is longer than usual stays visible; a client never sees a reply before its time."""
+    The system wakes us late, and a line does not. So we get up earlier and hand a reply over when its last byte would have arrived, to the
+    microsecond, and a request counts from when it must have been written: earlier by what a waking has taken at least. What took longer, and what
+    the pseudo-terminal takes to carry bytes, stays visible: no answer is there before its line could have brought it."""
 
     session: Session | Replay
     terminal: Terminal
@@ -49,7 +49,7 @@ class Host:
                 self._wait()
 
     def _work(self) -> None:
-        now = time.monotonic() + self._lead
+        now = time.monotonic() + self.ready.usual
         if not self.terminal.is_plugged and self.session.is_plugged(now):
             self.terminal.plug()
             self._tell({"event": "plugged"})
@@ -63,8 +63,8 @@ class Host:
     def _perform(self, output: Output) -> None:
         if isinstance(output, Sent):
             if self.line.is_paced:
-                self.ready.learn(time.monotonic() - output.at + self._lead)
-                while time.monotonic() < output.at - self.terminal.hop:
+                self.ready.learn(time.monotonic() - output.at + self.ready.usual)
+                while time.monotonic() < output.at:
                     pass
             if self.terminal.is_plugged:
                 self.terminal.write(output.data)
@@ -89,7 +89,7 @@ class Host:
         if not ready and timeout:
             self.waking.learn(now - began - timeout)
         if self.terminal.fileno() in ready:
-            self.line.enter(self.terminal.read(), now - self.waking.least - self.terminal.hop)
+            self.line.enter(self.terminal.read(), now - self.waking.least)
         if self.wakeup in ready:
             os.read(self.wakeup, 1)
             self._stopping = True
@@ -101,11 +101,7 @@ class Host:
         if not self.terminal.is_plugged and self.session.plugged_at != float("inf"):
             times.append(self.session.plugged_at)
         due = min((at for at in times if at is not None), default=None)
-        return None if due is None else max(0.0, due - self._lead - time.monotonic())
-
-    @property
-    def _lead(self) -> float:
-        return self.ready.usual + self.terminal.hop
+        return None if due is None else max(0.0, due - self.ready.usual - time.monotonic())
 
     def _tell(self, event: dict[str, object]) -> None:
         if self.control:

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.figures import Row
 from bench.history import RUNS, Recorded, differences, kind_of, last_recorded, record, values_of
+from bench.published import BEGIN, END, published
 
 
 def test_a_machine_is_told_by_its_processor_and_cores() -> None:
@@ -57,3 +58,22 @@ def test_rows_that_only_one_side_has_are_left_out() -> None:
     values = values_of([Row("1", None, "no line"), Row("2", 1.0, "")])
     assert values == {"2": 1.0}
     assert differences(Recorded("0.1.0", "box", "", ({"1": 1.0},)), values) == []
+
+
+def test_the_last_runs_become_the_table_of_the_page() -> None:
+    """Each run a column, the verdict over all of them; around the marks nothing changes, and writing it again neither."""
+    runs = ({"1": 2.0, "2": 1.0}, {"1": 1.03, "2": 1.01}, {"1": 1.05, "2": 1.01}, {"1": 1.02, "2": 1.012})
+    recorded = Recorded("0.1.0", "box", "2026-11-22T16:00:00+00:00", runs)
+    page = published(f"before\n{BEGIN}old\n{END}after\n", recorded)
+    assert page.startswith(f"before\n{BEGIN}Release 0.1.0, box, 3 whole runs, the last one 2026-11-22:\n")
+    assert page.endswith(f"{END}after\n")
+    lines = page.splitlines()
+    assert (
+        "| 1 | certify over HTTP, 1 item / its line time | ≤ 1.04 | 1.030 | 1.050 | 1.020 | reached in 2 of 3 |"
+        in lines
+    )
+    assert any(line.startswith("| 2 |") and line.endswith("| 1.010 | 1.010 | 1.012 |  |") for line in lines)
+    assert any(line.startswith("| 3 |") and line.endswith("| – | – | – | not measured |") for line in lines)
+    assert published(page, recorded) == page
+    with pytest.raises(ValueError, match="no place"):
+        published("nothing", recorded)
