@@ -41,7 +41,7 @@ def published(page: str, recorded: Recorded, runs: int = RUNS) -> str:
     if not found:
         raise ValueError(f"no place for the table: {BEGIN.strip()} … {END.strip()}")
     count = min(runs, len(recorded.runs))
-    said = f"Release {recorded.release}, {recorded.kind}, {count} whole runs, the last one {recorded.at[:10]}:"
+    said = f"Release {recorded.release}, {recorded.kind}, whole runs: {count}, the last one {recorded.at[:10]}."
     return f"{before}{BEGIN}{said}\n\n{table(recorded, runs)}{END}{after}"
 
 

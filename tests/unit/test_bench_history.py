@@ -65,7 +65,7 @@ def test_the_last_runs_become_the_table_of_the_page() -> None:
     runs = ({"1": 2.0, "2": 1.0}, {"1": 1.03, "2": 1.01}, {"1": 1.05, "2": 1.01}, {"1": 1.02, "2": 1.012})
     recorded = Recorded("0.1.0", "box", "2026-11-22T16:00:00+00:00", runs)
     page = published(f"before\n{BEGIN}old\n{END}after\n", recorded)
-    assert page.startswith(f"before\n{BEGIN}Release 0.1.0, box, 3 whole runs, the last one 2026-11-22:\n")
+    assert page.startswith(f"before\n{BEGIN}Release 0.1.0, box, whole runs: 3, the last one 2026-11-22.\n")
     assert page.endswith(f"{END}after\n")
     lines = page.splitlines()
     assert (
