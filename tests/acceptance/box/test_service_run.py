@@ -153,7 +153,7 @@ def test_what_does_not_come_to_an_end_is_given_up_after_ten_seconds(stuck: Stuck
     assert "not known yet" in detail
     assert int(stuck.answer.result().headers["retry-after"]) > 0
     told = {line["event"]: datetime.fromisoformat(line["time"]) for line in log_lines(shop)}
-    assert 9 < (told["stopped"] - told["stopping"]).total_seconds() < 12
+    assert 9 < (told["stopped"] - told["stopping"]).total_seconds() < 18  # twice the time would be 20
     assert "Traceback" not in shop.log_file.read_text()
     shop.machines[0].order("reboot", seconds=0.1)
     shop.start_daemon()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from support.line.naive_frames import naive_encode
-from support.line.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, ScriptedPort, answer
+from support.line.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, Say, ScriptedPort, answer
 from support.processor import within
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
@@ -79,6 +80,33 @@ async def test_the_same_frame_goes_out_again(trouble) -> None:
     assert (await link.exchange(0xC1)).data == b"OK"
     assert set(port.written) == {port.written[0]}
     assert link.counters.retries >= 1
+
+
+async def test_the_next_try_waits_until_the_line_is_quiet() -> None:
+    """While noise still comes the frame would meet it; it goes out once nothing has come for a while."""
+    loop, sent, heard = asyncio.get_running_loop(), [], []
+    timers = replace(PATIENT, quiet=0.05)
+
+    def noise(*_: object) -> list[Say]:
+        sent.append(loop.time())
+        return [b"\xff", *[(0.02, b"\xff")] * 5]
+
+    def again(seq: int, cmd: int, _: bytes) -> list[Say]:
+        sent.append(loop.time())
+        return [reply(seq, cmd)]
+
+    port = ScriptedPort(noise, again)
+    link = link_over(port, timers)
+    deliver = link._on_bytes
+
+    def note(data: bytes) -> None:
+        heard.append(loop.time())
+        deliver(data)
+
+    port.attach(note, lambda _: None)
+    assert (await link.exchange(0xC1)).data == b"OK"
+    assert len(heard) == 7
+    assert sent[1] - heard[5] >= timers.quiet
 
 
 @pytest.mark.parametrize("trouble", [NAK, reply(0x30, 0xC1)[:-1] + b"\x00", b"\xff" * 20])

@@ -76,12 +76,15 @@ async def test_nobody_and_somebody_else(tmp_path: Path) -> None:
     with silent_line(tmp_path / "silent") as line:
         found = await look(line, timers=QUICK)
         assert isinstance(found, Silence)
-        assert found.why == "silent"
+        assert (found.why, found.reason) == ("silent", "the machine does not answer")
     with chatty_line(tmp_path / "chatty") as line:
         with within(2):
             found = await look(line, timers=QUICK, patience=0.5)
         assert isinstance(found, Silence)
         assert found.why == "stranger"
+        found = await look(line, timers=QUICK, patience=0.01)
+        assert isinstance(found, Silence)
+        assert found.reason == "the machine does not come to an end"
     found = await look(tmp_path / "missing")
     assert isinstance(found, Silence)
     assert (found.why, found.busy) == ("missing", False)
