@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from daemon.api.access import sandbox_share
-from daemon.api.access.sandbox_share import AT_ONCE, CREDIT, LIVE_FOR, SHARE, SandboxShare
+from daemon.api.access.sandbox_share import APART, AT_ONCE, CREDIT, LIVE_FOR, SHARE, SandboxShare
 
 
 class Clock:
@@ -43,9 +43,26 @@ async def test_while_tills_sell_it_waits_for_what_it_took(busy: list[float]) -> 
     waiting.cancel()
     clock.now += 1.0 / SHARE - CREDIT
     (await share.enter())()
+    clock.now += APART
     await use(share, busy, 100.0)
     clock.now += LIVE_FOR
     (await share.enter())()
+
+
+async def test_while_tills_sell_one_begins_after_the_other(busy: list[float]) -> None:
+    """Those that come, or have waited, in the same moment: what the first one takes is not known yet."""
+    clock = Clock()
+    share = SandboxShare(clock)
+    share.note_live()
+    await share.enter()
+    others = [asyncio.ensure_future(share.enter()) for _ in range(2)]
+    assert not (await asyncio.wait(others, timeout=0.05))[0]
+    clock.now += APART
+    async with asyncio.timeout(60):
+        await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+    assert [each.done() for each in others].count(True) == 1
+    others[0].cancel()
+    others[1].cancel()
 
 
 async def test_alone_it_has_the_box_to_itself(busy: list[float]) -> None:
