@@ -6,28 +6,33 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
+import os
 import random
 import tempfile
 import time
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
+import msgspec
 from support.hq.paper_box import PaperBox
 
 from bench.fleet.boxes import left_out, nim_of
 from bench.fleet.page import first_view
 from bench.fleet.site import FleetSite, connected, cpu_of_all, cpu_seconds, until
+from exchange.cancellation import ended
 from headquarters.core.checks import missing
 from headquarters.core.held import machine_of
 from headquarters.store.store import Store
 
 DEADLINE = 1800.0
 PRESENCES_A_SECOND = 10_000 / 300
+WATCH_SECONDS = 1.0
 GROUPS = 3
 """Of boxes: one for each phase."""
 
@@ -51,6 +56,7 @@ class Plan:
 @dataclass
 class Result:
     closures: int = 0
+    published: int = 0
     drained: int = 0
     live: int = 0
     publish_seconds: float = 0.0
@@ -64,6 +70,16 @@ class Result:
     page_ms: float = 0.0
     kills: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    taken: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    """By phase: closures that were in the table so many seconds after its beginning."""
+    load: float = 0.0
+    """The load average at the end: what ran beside it made each closure dearer."""
+
+
+@dataclass(frozen=True)
+class Run:
+    plan: Plan
+    result: Result
 
 
 async def run(plan: Plan, directory: Path) -> Result:
@@ -83,29 +99,33 @@ async def run(plan: Plan, directory: Path) -> Result:
     finally:
         site.close()
     result.peak_mib = max(site.peaks) // 1024
+    result.load = os.getloadavg()[0]
     return result
 
 
 async def _outage(site: FleetSite, plan: Plan, result: Result) -> None:
     """Headquarters is away while all send; then it comes, and drains."""
     sent = await _sent(await _ready(site, plan, group=0))
-    result.publish_seconds = sent.seconds
+    result.published, result.publish_seconds = sent.count, sent.seconds
     for instance in site.instances:
         instance.start()
-    began, before = time.monotonic(), cpu_of_all(site)
-    await until("drained", lambda: site.count() == sent.count, DEADLINE)
+    # One of them was up before the others, and has begun.
+    began, before, already = time.monotonic(), cpu_of_all(site), site.count()
+    async with _watched(site, "drained", result, already):
+        await until("drained", lambda: site.count() == sent.count, DEADLINE)
     result.drain_seconds = time.monotonic() - began
     result.drain_cpu = {what: used - before[what] for what, used in cpu_of_all(site).items()}
-    result.closures = result.drained = sent.count
+    result.closures, result.drained = sent.count, sent.count - already
 
 
 async def _storm(site: FleetSite, plan: Plan, result: Result) -> None:
     """Other boxes send, and everything is killed in turn, headquarters, PostgreSQL and the leader of the stream."""
     regions = await _ready(site, plan, group=1)
     killing = asyncio.create_task(_kill(site, plan, result))
-    result.closures += (await _sent(regions)).count
-    await killing
-    await until("taken", lambda: site.count() == result.closures, DEADLINE)
+    async with _watched(site, "killed", result, result.closures):
+        result.closures += (await _sent(regions)).count
+        await killing
+        await until("taken", lambda: site.count() == result.closures, DEADLINE)
 
 
 async def _live(site: FleetSite, plan: Plan, result: Result) -> None:
@@ -113,13 +133,34 @@ async def _live(site: FleetSite, plan: Plan, result: Result) -> None:
     regions = await _ready(site, plan, group=2)
     before = cpu_of_all(site)
     began = time.monotonic()
-    sent = await _sent(regions)
-    result.live = sent.count
-    result.closures += sent.count
-    await until("taken", lambda: site.count() == result.closures, DEADLINE)
+    async with _watched(site, "live", result, result.closures):
+        sent = await _sent(regions)
+        result.live = sent.count
+        result.closures += sent.count
+        await until("taken", lambda: site.count() == result.closures, DEADLINE)
     result.live_seconds = time.monotonic() - began
     result.cpu = {what: used - before[what] for what, used in cpu_of_all(site).items()}
     result.cpu["boxes, which send what is ready"] = sent.cpu
+
+
+@contextlib.asynccontextmanager
+async def _watched(site: FleetSite, phase: str, result: Result, already: int) -> AsyncIterator[None]:
+    """Once a second how many closures are in the table beside those that were there already; not while PostgreSQL is away."""
+    began = time.monotonic()
+    points = result.taken[phase] = [(0.0, 0)]
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if (count := await asyncio.to_thread(site.count) - already) >= points[-1][1]:
+                points.append((round(time.monotonic() - began, 2), count))
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        await ended(watching)
+    points.append((round(time.monotonic() - began, 2), await asyncio.to_thread(site.count) - already))
 
 
 async def _ready(site: FleetSite, plan: Plan, group: int) -> list[Popen[str]]:
@@ -224,14 +265,17 @@ def _together(plan: Plan) -> str:
 
 
 def _work(cpu: dict[str, float], closures: int) -> list[tuple[str, str]]:
-    return [(f"of that, {what}", f"{1e6 * used / closures:.0f} µs of a core a closure") for what, used in cpu.items()]
+    return [
+        (f"of that, {what}", f"{1e6 * used / max(1, closures):.0f} µs of a core a closure")
+        for what, used in cpu.items()
+    ]
 
 
 def shown(plan: Plan, result: Result) -> str:
     rows = [
         (f"boxes × days, {GROUPS} times", f"{plan.boxes} × {plan.days}"),
         ("closures", f"{result.closures}"),
-        ("published by the boxes", f"{result.drained / result.publish_seconds:.0f} a second"),
+        ("published by the boxes", f"{result.published / result.publish_seconds:.0f} a second"),
         (
             "drained after the outage",
             f"{result.drained} in {result.drain_seconds:.1f} s, {result.drained / result.drain_seconds:.0f} a second",
@@ -258,8 +302,13 @@ def main() -> int:
         "--cores", type=int, default=0, help="all but the boxes on so many cores, the boxes on the others"
     )
     parser.add_argument("--rows", type=int, default=0, help="closures that the page's first view is measured on")
-    plan = Plan(**vars(parser.parse_args()))
+    parser.add_argument("--out", type=Path, help="a file for bench.fleet.report")
+    said = vars(parser.parse_args())
+    out = said.pop("out")
+    plan = Plan(**said)
     with tempfile.TemporaryDirectory(prefix="fleet-") as directory:
         result = asyncio.run(run(plan, Path(directory)))
     print(shown(plan, result))
+    if out is not None:
+        out.write_bytes(msgspec.json.encode(Run(plan, result)))
     return 1 if result.wrong else 0

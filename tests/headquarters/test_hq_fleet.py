@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from support.hq.postgresql import DEBIAN, binaries
 
-from bench.fleet.plan import Plan, run
+from bench.fleet.plan import Plan, Run, run
+from bench.fleet.report import PHASES, picture, table
 
 
 async def test_small_fleet(tmp_path):
-    """Every closure once, none lost, and the findings exactly what was left out."""
+    """Every closure once, none lost, and the findings exactly what was left out; the page's table and picture are made of it."""
     if binaries() is None:
         pytest.skip(f"needs Debian's package {DEBIAN}")
     plan = Plan(boxes=80, days=6, servers=1, instances=2, permille=20, kills=3, presences=20, idle=0.1)
@@ -17,3 +19,11 @@ async def test_small_fleet(tmp_path):
     assert result.wrong == []
     assert result.kills == ["instance", "postgresql", "leader"]
     assert result.closures > 1200
+    ran = Run(plan, result)
+    assert msgspec.json.decode(msgspec.json.encode(ran), type=Run) == ran
+    assert table((ran, ran)).count(f"| 240, 1 {result.closures % 1000:03} ") == 2
+    assert all(f">{name}<" in picture(ran) for name in PHASES.values())
+    assert [points[-1][1] for phase, points in result.taken.items() if phase != "drained"] == [
+        result.closures - result.published - result.live,
+        result.live,
+    ]
