@@ -14,7 +14,7 @@ import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from support.shop import Shop
+from support.shop import PLAIN, Shop
 from support.tools import need
 
 from daemon.core.passwords import hash_password
@@ -96,7 +96,7 @@ def _hashed() -> str:
 def session_of(shop: Shop, name: str) -> dict[str, str]:
     """The cookies of somebody who has logged in."""
     base = f"http://127.0.0.1:{shop.port}"
-    with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
+    with httpx.Client(base_url=base, timeout=60, trust_env=False, verify=PLAIN) as client:
         answer = client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers={"Origin": base})
         assert answer.status_code == 303, answer.text
         return dict(client.cookies)

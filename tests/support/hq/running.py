@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 from support.nursery import warm
-from support.shop import Process, run_program, start_program
+from support.shop import PLAIN, Process, run_program, start_program
 
 
 class RunningHq:
@@ -89,11 +89,13 @@ class RunningHq:
         return code
 
     def post(self, path: str, sent: tuple[dict[str, str], bytes]) -> httpx.Response:
-        return httpx.post(f"{self.base}{path}", headers=sent[0], content=sent[1], timeout=30, trust_env=False)
+        return httpx.post(
+            f"{self.base}{path}", headers=sent[0], content=sent[1], timeout=30, trust_env=False, verify=PLAIN
+        )
 
     def key(self, role: str = "accountant") -> str:
         return self.cli("keys", "create", "--role", role)
 
     def get(self, path: str, key: str) -> httpx.Response:
         headers = {"Authorization": f"Bearer {key}"}
-        return httpx.get(f"{self.base}{path}", headers=headers, timeout=30, trust_env=False)
+        return httpx.get(f"{self.base}{path}", headers=headers, timeout=30, trust_env=False, verify=PLAIN)
