@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 
 @contextmanager
@@ -18,3 +21,17 @@ def without(*names: str) -> Iterator[None]:
     finally:
         for name in hidden:
             del sys.modules[name]
+
+
+def later(*names: str) -> None:
+    """What imports them from here on gets something in their stead, which loads them when it is first asked for anything."""
+    for name in names:
+        sys.modules.setdefault(name, _Later(name))
+
+
+class _Later(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        """Of whatever a module without content does not have; the next import finds the real one."""
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)

@@ -10,10 +10,12 @@ import click
 from daemon.cli.failures import Failure
 from daemon.cli.options import config_option, examples
 from daemon.language import tr
-from daemon.unneeded import without
+from daemon.unneeded import later, without
 
 OTHERS = ("rich", "greenlet", "annotated_types")
 """Of other programs in the same environment, or only for tracebacks in colour; structlog and Litestar load them where they find them."""
+UNUSED = ("yaml",)
+"""Litestar imports it for a document that it never makes here."""
 
 
 @click.command(
@@ -38,6 +40,7 @@ def _run(config: Path | None) -> int:
     _not_in_anothers_stead(settings.storage.path.parent)
     check_files(settings)
     logs.configure(settings.logs.level, settings.logs.format)
+    later(*UNUSED)
     with without(*OTHERS):
         from daemon.app.serve import serve
 
