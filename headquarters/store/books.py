@@ -86,9 +86,7 @@ def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
     query = select(tables.book).where(or_(*of_mode)).order_by(table.machine, table.mode).with_for_update()
     books = {}
     for row in connection.execute(query):
-        book = Book(
-            *(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, row.told_by), {}
-        )
+        book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, row.told_by)
         book.was_whole = book.is_whole
         if row.last is not None:
             book.around[row.max_z] = read_held(row.last)
