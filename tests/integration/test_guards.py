@@ -154,3 +154,27 @@ async def test_a_sale_is_told_how_long_it_took(tmp_path: Path) -> None:
         waited = asyncio.get_running_loop().time() - began
         assert 0 < record.duration_ms <= 1000 * waited + 1
         assert 0 <= record.line_ms <= record.duration_ms + 1
+
+
+async def test_a_screen_is_told_of_all_that_happens(tmp_path: Path) -> None:
+    """A sale, a Z, an outage, the line that is back, and what an operator has to look at, once, with what it is about."""
+    told: list[tuple[str, int, str]] = []
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.worker.on_event = lambda event: told.append((event.type, event.ref, event.detail))
+        sale = (await shop.certify("A")).value
+        await shop.until(lambda: told, "the sale's event")
+        closure = (await shop.close_period()).value
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.port.pump()
+        await shop.until(lambda: not shop.worker.connected, "the outage")
+        await shop.connected()
+        await shop.store.ledger.set_attention(shop.worker.book, "look", at=shop.worker.now())
+        for _ in range(2):
+            shop.worker.take_state(await shop.store.ledger.state(shop.worker.book))
+    types = ["cert.issued", "closure.created", "mcf.disconnected", "mcf.connected", "mcf.attention"]
+    assert [type_ for type_, _, _ in told[:5]] == types
+    assert [ref for _, ref, _ in told[:2]] == [sale.id, closure.z_number]
+    assert told[2][2]
+    assert told[4][2] == "look"
+    assert [type_ for type_, _, _ in told].count("mcf.attention") == 1

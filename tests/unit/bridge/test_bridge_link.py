@@ -82,6 +82,17 @@ async def test_the_same_frame_goes_out_again(trouble) -> None:
     assert link.counters.retries >= 1
 
 
+@pytest.mark.parametrize("arrived", range(1, len(reply(0x30, 0xC1))))
+async def test_a_frame_that_broke_off_is_forgotten_at_the_next_try(arrived: int) -> None:
+    """Wherever it broke off: what comes then stands alone, and nothing is called garbage that was none."""
+    port = ScriptedPort([reply(0x30, 0xC1)[:arrived]], answer())
+    journal = Journal()
+    link = link_over(port, journal=journal)
+    assert (await link.exchange(0xC1)).data == b"OK"
+    assert (link.counters.retries, link.counters.garbage) == (1, 0)
+    assert journal.events() == ["line.retry"]
+
+
 async def test_the_next_try_waits_until_the_line_is_quiet() -> None:
     """While noise still comes the frame would meet it; it goes out once nothing has come for a while."""
     loop, sent, heard = asyncio.get_running_loop(), [], []

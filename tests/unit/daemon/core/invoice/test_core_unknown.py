@@ -12,7 +12,15 @@ from support.core_samples import body, credit_body, item, read, record
 
 from daemon.api.document.shapes import CommentBody, CreditNoteBody, CustomerBody, InvoiceBody, ItemBody, PaymentBody
 from daemon.core.errors import InvalidRequest
-from daemon.core.invoice.unknown import CREDIT_FIELDS, FIELDS, LONGEST_NAME, MOST_TOLD
+from daemon.core.invoice.unknown import (
+    CREDIT_FIELDS,
+    FIELDS,
+    LONGEST_NAME,
+    MOST_COMPARED,
+    MOST_TOLD,
+    unknown_fields,
+    unknown_of,
+)
 from daemon.core.report.receipt import receipt
 
 WHOLE = {
@@ -163,6 +171,13 @@ def test_many_are_told_in_a_bounded_answer():
     warnings = receipt(record(request)).warnings
     assert len(warnings) == MOST_TOLD + 1
     assert "more fields" in warnings[-1].message
+
+
+def test_only_the_first_are_compared_with_what_is_known():
+    """To say what was meant costs time: twenty are, of a body and of a flat one, the others are only named."""
+    strange = {f"payments{'_' * (at + 1)}": 1 for at in range(MOST_COMPARED + 1)}
+    for found in (unknown_fields(strange, credit=False), unknown_of(strange, frozenset({"payments"}))):
+        assert [bool(each.near) for each in found] == [True] * MOST_COMPARED + [False]
 
 
 def test_the_document_knows_the_same_fields():
