@@ -56,7 +56,6 @@ class Plan:
 @dataclass
 class Result:
     closures: int = 0
-    published: int = 0
     drained: int = 0
     live: int = 0
     publish_seconds: float = 0.0
@@ -70,6 +69,8 @@ class Result:
     page_ms: float = 0.0
     kills: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    published: int = 0
+    """of the first phase, while nobody drained"""
     taken: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     """By phase: closures that were in the table so many seconds after its beginning."""
     load: float = 0.0

@@ -7,8 +7,7 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
+branch_labels = depends_on = None
 
 
 def upgrade() -> None:
