@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import cycle
+from itertools import chain, cycle, repeat
 
 from siege.key_updates import shaken
 from siege.target import BODY_TYPE, MEGABIT, Pace, Target, connected, source, swarm
 
 BLANK = b"\r\n\r\n" * 16_384
 CHUNK = b"10000\r\n" + BLANK + b"\r\n"
+LARGE_RECORD = b"\x16\x03\x01\x40\x00\x01"
+"""The beginning of a TLS handshake's first record, of 16 KiB."""
 TINY = b"1\r\n{\r\n" * 4_096
 
 
@@ -40,11 +42,13 @@ async def _chunks(target: Target, chunk: bytes, *, connections: int) -> None:
 
 
 async def drops(target: Target) -> None:
-    """250 connections, a blank line of each as often as it goes: each is an event of its own, in TLS a record of its own."""
+    """250 connections, a blank line of each as often as it goes: each is an event of its own, in TLS a record of its own, or, on half of
+    them, a byte of one record."""
 
     async def one(number: int) -> None:
-        async with connected(target, source(number, 8)) as (_, writer):
-            for piece in cycle((b"\r", b"\n")):
+        in_crumbs = target.tls and number % 2 == 1
+        async with connected(target, source(number, 8), shake=not in_crumbs) as (_, writer):
+            for piece in chain((LARGE_RECORD,), repeat(b"\0")) if in_crumbs else cycle((b"\r", b"\n")):
                 writer.write(piece)
                 await writer.drain()
                 await asyncio.sleep(0)

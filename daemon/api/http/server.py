@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import uvicorn
 from litestar import Litestar
@@ -22,11 +23,11 @@ from edge.gate import Gate
 from edge.listening import bind
 from edge.tls_records import RecordContext
 
-TICK = 0.1
-TICKS_A_DAY = 864_000
-CHECK_EVERY = 2
+TICK: Final = 0.1
+TICKS_A_DAY: Final = 864_000
+STOP_TICK: Final = 0.02
+CHECK_EVERY: Final = 2
 """Of the ticks (uvicorn's own work, as the Date header, goes by tens of them)."""
-STOP_TICK = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
