@@ -30,6 +30,8 @@ from simulator.line.session import Session
 
 T = TypeVar("T")
 
+SYNCS_SOON = 3.0
+"""Seconds in which a daemon that has something to do writes something."""
 STOP_GRACE = 10.0
 STOP_PATIENCE = 90.0
 """Seconds until systemd kills what does not stop."""
@@ -217,6 +219,26 @@ class Box:
         if self.life is not None:
             self.note("power cut" if power_cut else "killed")
             await self._end(self.life, power_cut=power_cut)
+
+    async def cut_at(self, sync: int) -> None:
+        """Until the power goes in the middle of what the daemon writes: before its so many-th sync from now, if that comes soon."""
+        life = self.life
+        if life is None or not sync:
+            return
+        gone = asyncio.Event()
+
+        def strike() -> None:
+            """Nothing of it reaches the disk, the machines or a till from here on."""
+            life.accepts = life.process.alive = False
+            for seat in life.seats.values():
+                for port in seat.ports:
+                    port.close()
+            gone.set()
+
+        self.disk.files.cut_at(sync, strike)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SYNCS_SOON):
+                await gone.wait()
 
     async def stop(self, seconds: float) -> None:
         """SIGTERM."""

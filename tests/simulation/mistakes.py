@@ -51,7 +51,7 @@ MISTAKES = (
         "        pass\n",
     ),
     Mistake(
-        530,
+        940,
         "a stop forgets what is in doubt (fault 1)",
         "daemon.usecases.worker.attempts",
         '        """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            _tell(live)\n',
@@ -93,7 +93,7 @@ MISTAKES = (
         "    if False:\n",
     ),
     Mistake(
-        32,
+        41,
         "the numbers that were given are not brought back (fault 6)",
         "daemon.store.maintenance.numbers",
         "    if given <= state.z_number:\n        return state\n    skip_to",
@@ -269,6 +269,20 @@ MISTAKES = (
         "daemon.store.sqlite.high_water",
         "            os.fsync(descriptor)\n        finally:\n            os.close(descriptor)\n        part",
         "            pass\n        finally:\n            os.close(descriptor)\n        part",
+    ),
+    Mistake(
+        651,
+        "what is renamed is not synced",
+        "daemon.store.sqlite.durable",
+        "        os.fsync(descriptor)\n",
+        "        pass\n",
+    ),
+    Mistake(
+        2242,
+        "an answer to an earlier 38h is taken for this one's",
+        "daemon.machines.adapter",
+        "        if closed.tc <= known.tc:\n",
+        "        if False:\n",
     ),
     Mistake(
         579,

@@ -1,11 +1,14 @@
 """Whether the simulation would notice: each deliberate mistake is found (the rare ones by `make simulate MISTAKES=1`, which has more time)."""
 
 import pytest
+from simulation.drawn.script import SHORT_DAYS
+from simulation.history import played
 from simulation.mistakes import MISTAKES, Mistake, found_by, made
 
 SOON = 60
 SEEDS = 300
 QUICK = [mistake for mistake in MISTAKES if mistake.seed < SOON]
+RARE = [mistake for mistake in MISTAKES if mistake.seed >= SHORT_DAYS]
 
 
 @pytest.mark.parametrize("mistake", QUICK, ids=lambda mistake: mistake.name)
@@ -13,6 +16,12 @@ def test_a_deliberate_mistake_is_found(mistake: Mistake) -> None:
     """By the seed that found it last, or by one of the first three hundred: any change of ours may move it."""
     with made(mistake):
         assert found_by([mistake.seed]) or found_by(range(SEEDS)), "make simulate MISTAKES=1 searches further"
+
+
+@pytest.mark.parametrize("mistake", RARE, ids=lambda mistake: mistake.name)
+def test_a_seed_that_once_failed_holds(mistake: Mistake) -> None:
+    """By name, what only long days have found (`test_histories` plays the short ones): the seed that fails with the fault put back."""
+    assert not played(mistake.seed).failure
 
 
 def test_every_mistake_can_be_made() -> None:

@@ -49,7 +49,7 @@ class Script(NamedTuple):
     @property
     def cuts_power(self) -> bool:
         """Of the box: what was synced matters."""
-        return any(event.what in ("cut_box", "cut_all") for event in self.events)
+        return any(event.what in ("cut_box", "cut_all") or event.how.get("sync") for event in self.events)
 
     def keeping(self, kept: Collection[int]) -> Script:
         return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in kept))
@@ -65,7 +65,18 @@ def drawn(seed: int) -> Script:
     tills = [till for machine in range(machines) for till in _tills(draw, length, sales, machine)]
     troubles, synchronised = _troubles(draw, length, tills), draw.random() < 0.5
     events = sorted((*tills, *troubles, *_evening(draw, length, machines)), key=lambda event: event.at)
-    return Script(seed, parts, pace, synchronised, tuple(events))
+    return Script(seed, parts, pace, synchronised, tuple(_amid(draw, event) for event in events))
+
+
+SYNCS = {"cut_box": 4, "cut_all": 4, "restore": 9}
+"""Before which sync from then on the power goes at the latest; as many as there are in what is written there."""
+
+
+def _amid(draw: random.Random, event: Event) -> Event:
+    """Half of the power cuts, and some of what is put back, are cut off in the middle of what they write."""
+    if event.what not in SYNCS or draw.random() < 0.5:
+        return event
+    return event._replace(how={**event.how, "sync": draw.randint(1, SYNCS[event.what])})
 
 
 def _part(draw: random.Random, nim: str) -> MachinePart:

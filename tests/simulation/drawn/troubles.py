@@ -26,6 +26,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
 from daemon.store.tables.book.time_repair import ahead_of
 from daemon.store.tables.events import DEFAULT_LANES
+from daemon.store.tables.meta import read_meta
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import Snapshot
 
@@ -65,15 +66,19 @@ class Troubles:
     async def kill(self, seconds: float) -> None:
         await self.box.kill(seconds)
 
-    async def cut_box(self, seconds: float) -> None:
+    async def cut_box(self, seconds: float, sync: int = 0) -> None:
         """The power of the box alone."""
+        async with self.lasting():
+            await self.box.cut_at(sync)
         await self.box.kill(seconds, power_cut=True)
 
     async def stop(self, seconds: float) -> None:
         async with self.lasting():
             await self.box.stop(seconds)
 
-    async def cut_all(self, seconds: float) -> None:
+    async def cut_all(self, seconds: float, sync: int = 0) -> None:
+        async with self.lasting():
+            await self.box.cut_at(sync)
         for told in self.everybody:
             told.world.session.cut_power(self.box.loop.now, seconds / 2, "")
             told.world.pump()
@@ -173,8 +178,8 @@ class Troubles:
 
     # -- the ledger -------------------------------------------------------------------------------------------------------
 
-    async def restore(self, age: float, vanishes: bool) -> None:
-        """A backup is made, and put back some time later; or the ledger's file is gone altogether."""
+    async def restore(self, age: float, vanishes: bool, sync: int = 0) -> None:
+        """A backup is made, and put back some time later, perhaps with a power cut in the middle; or the ledger's file is gone altogether."""
         box = self.box
         saved = box.ledger.with_name(f"saved-{box.loop.now}")
         async with self.lasting():
@@ -189,15 +194,27 @@ class Troubles:
                     if not file.name.endswith((".high-water", ".lock")):
                         file.unlink()
                 box.disk.files.synced_names()
-            else:
-                restore(saved, box.ledger, at=box.millis())
-            box.note(f"{'the ledger vanished' if vanishes else 'an older ledger was put back'}")
-            for told in self.everybody:
-                kept, begun = (set(), set()) if vanishes else _kept(box.ledger, told.world.nim)
-                told.was_put_back(kept, begun, vanished=vanishes)
-                told.world.box_was_wrong_at_first |= vanishes and self.box.jump != 0
+            if vanishes or self._put_back(saved, sync):
+                box.note(f"{'the ledger vanished' if vanishes else 'an older ledger was put back'}")
+                for told in self.everybody:
+                    kept, begun = (set(), set()) if vanishes else _kept(box.ledger, told.world.nim)
+                    told.was_put_back(kept, begun, vanished=vanishes)
+                    told.world.box_was_wrong_at_first |= vanishes and self.box.jump != 0
             box.down_until = box.loop.now
             box.wake()
+
+    def _put_back(self, saved: Path, sync: int) -> bool:
+        """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, it may be either, whole."""
+        box = self.box
+        box.disk.files.cut_at(sync, lambda: box.note("power cut"))
+        restore(saved, box.ledger, at=box.millis())
+        if not box.disk.files.is_cut:
+            box.disk.files.cut_at(0, lambda: None)
+            return True
+        before = _restored_at(box.ledger)
+        with box.disk.ending(power_cut=True):
+            pass
+        return _restored_at(box.ledger) == before
 
     async def _down(self) -> None:
         self.box.down_until = float("inf")
@@ -268,6 +285,11 @@ class Troubles:
 
     def _is_on_machine(self, record: Record) -> bool:
         return any(entry.total == record.total_ttc for entry in self.told.on_machine(record.number))
+
+
+def _restored_at(ledger: Path) -> str:
+    with contextlib.closing(sqlite3.connect(ledger)) as connection:
+        return read_meta(connection, "restored_at")
 
 
 def _kept(ledger: Path, nim: str) -> tuple[set[str], set[str]]:

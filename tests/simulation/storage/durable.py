@@ -51,6 +51,10 @@ class DurableFiles:
         self._names: dict[str, int] = {}
         self.is_over = False
         """What is written now never was."""
+        self._syncs_left = 0
+        self._tell: Callable[[], None] = lambda: None
+        self._left: dict[str, tuple[int, bytes]] | None = None
+        """What is on the disk since the power went; what is written and renamed from then on never was."""
 
     def listing(self) -> dict[str, int]:
         with os.scandir(self.folder) as found:
@@ -64,6 +68,21 @@ class DurableFiles:
 
     def wrote(self, inode: int, write: Write) -> None:
         self._since.setdefault(inode, []).append(write)
+
+    def cut_at(self, sync: int, tell: Callable[[], None]) -> None:
+        """The power goes just before the so many-th sync from now; `tell` is called then. 0: it does not."""
+        self._syncs_left, self._tell = sync, tell
+
+    @property
+    def is_cut(self) -> bool:
+        return self._left is not None
+
+    def syncing(self) -> None:
+        """A file, or the folder, is about to be synced."""
+        self._syncs_left -= 1
+        if self._syncs_left == 0 and self._left is None:
+            self._left = self._after_cut()
+            self._tell()
 
     def synced(self, inode: int) -> None:
         image = self._images.setdefault(inode, bytearray())
@@ -80,7 +99,8 @@ class DurableFiles:
     @contextmanager
     def ending(self, *, power_cut: bool) -> Iterator[None]:
         """Around the end of a process: what its connections still write as they are closed has never been written."""
-        left = self._after_cut() if power_cut else self._after_kill()
+        left = (self._left or self._after_cut()) if power_cut else self._after_kill()
+        self._left, self._syncs_left = None, 0
         self.is_over = True
         yield
         self.is_over = False
@@ -232,6 +252,7 @@ class WatchedVfs:
 
     def _synced(self, file: int, _: int) -> int:
         if self.files is not None and not self.files.is_over:
+            self.files.syncing()
             self.files.synced(self._inodes[file])
             if file in self._new:
                 self._new.discard(file)
@@ -254,6 +275,7 @@ def watched(files: DurableFiles) -> Iterator[None]:
 
 def _fsync(files: DurableFiles) -> Callable[[int], None]:
     def fsync(descriptor: int) -> None:
+        files.syncing()
         found = os.fstat(descriptor)
         if stat.S_ISDIR(found.st_mode):
             files.synced_names()

@@ -1,0 +1,120 @@
+"""In which order names and contents reach the disk when the power goes, and that what mcfd replaces is there whole before each of its syncs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from simulation.storage.durable import DurableFiles, watched
+from support.ledgers.ledger import START, Till, opened, query
+
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.durable import sync_path
+from daemon.store.sqlite.high_water import Mark, Marks, read_marks, write_marks
+
+DRAWS = 24
+OLD, NEW = Marks({"book": Mark(1)}), Marks({"book": Mark(2)})
+
+
+def cut(folder: Path, draw: int, work: Callable[[], None], *, sync: int = 0) -> bool:
+    """The power goes before the so many-th sync of `work`, or after it; whether it went before its end."""
+    files = DurableFiles(folder, random.Random(draw))
+    files.settle()
+    with watched(files):
+        files.cut_at(sync, lambda: None)
+        work()
+        was_cut = files.is_cut
+        with files.ending(power_cut=True):
+            pass
+    return was_cut
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "left"),
+    [
+        (False, False, {b"old", b""}),
+        (True, False, {b"old", b"new"}),
+        (False, True, {b""}),
+        (True, True, {b"new"}),
+    ],
+)
+def test_a_renamed_file_has_what_was_synced_of_it(tmp_path: Path, content: bool, name: bool, left: set[bytes]) -> None:
+    """Without a sync of its folder a rename may be lost, and without one of the file it may come before what is in it."""
+    file, part = tmp_path / "file", tmp_path / "part"
+
+    def replace() -> None:
+        part.write_bytes(b"new")
+        if content:
+            sync_path(part)
+        part.replace(file)
+        if name:
+            sync_path(tmp_path)
+
+    found = set()
+    for draw in range(DRAWS):
+        file.write_bytes(b"old")
+        cut(tmp_path, draw, replace)
+        found.add(file.read_bytes())
+    assert found == left
+
+
+@pytest.mark.parametrize(("sync", "left"), [(1, [OLD]), (2, [OLD, NEW]), (0, [NEW])])
+def test_the_numbers_that_were_given_are_the_old_ones_or_the_new(tmp_path: Path, sync: int, left: list[Marks]) -> None:
+    """Never a damaged file, and never none; and the new ones once the writing has returned."""
+    ledger = tmp_path / "ledger"
+    found = []
+    for draw in range(DRAWS):
+        write_marks(ledger, OLD)
+        cut(tmp_path, draw, lambda: write_marks(ledger, NEW), sync=sync)
+        found.append(read_marks(ledger))
+    assert all(marks in left for marks in found)
+    assert all(marks in found for marks in left)
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """What a killed daemon left: a ledger of two sales with its WAL, and a backup from after the first."""
+    folder = tmp_path / "killed"
+    folder.mkdir()
+
+    async def sell() -> None:
+        async with opened(tmp_path / "ledger") as store:
+            till = await Till.of(store)
+            await till.sell()
+            backup(tmp_path / "ledger", folder / "saved", at=START)
+            await till.sell()
+            _copy_of(tmp_path, folder)
+
+    asyncio.run(sell())
+    return folder
+
+
+def _copy_of(ledgers: Path, folder: Path) -> None:
+    for file in ledgers.glob("ledger*"):
+        if not file.name.endswith((".lock", "-shm")):
+            shutil.copy(file, folder)
+
+
+def test_a_ledger_that_is_replaced_is_the_old_one_or_the_new(tmp_path: Path, killed: Path) -> None:
+    """Whole, with its own WAL and no other, before whichever sync of a restore the power goes."""
+    found = set()
+    for sync in itertools.count(1):
+        for draw in range(3):
+            folder = tmp_path / f"{sync} {draw}"
+            shutil.copytree(killed, folder)
+            ledger = folder / "ledger"
+            was_cut = cut(
+                folder, draw, lambda ledger=ledger: restore(ledger.with_name("saved"), ledger, at=START), sync=sync
+            )
+            assert verify(ledger).clean
+            found.add(query(ledger, "SELECT count(*) FROM certification")[0])
+        if not was_cut:
+            break
+    assert sync > 4
+    assert found == {(1,), (2,)}
