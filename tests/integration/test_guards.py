@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import CreditExceedsOriginal, KeyReused, LineLost, MachineError
+from daemon.core.errors import CreditExceedsOriginal, KeyReused, LineLost, MachineBusy, MachineError
+from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
+from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
 
@@ -178,3 +180,26 @@ async def test_a_screen_is_told_of_all_that_happens(tmp_path: Path) -> None:
     assert told[2][2]
     assert told[4][2] == "look"
     assert [type_ for type_, _, _ in told].count("mcf.attention") == 1
+
+
+async def test_a_repeat_waits_for_the_first_only_so_long(tmp_path: Path) -> None:
+    """The same request under the same key, while the first one is on the line: told that it still runs once its patience is over."""
+    async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=0.1, doubt_patience=0.1)) as shop:
+        await shop.connected()
+        sale = asyncio.ensure_future(shop.certify("A", key="k"))
+        await shop.held_at(LAST)
+        with pytest.raises(MachineBusy, match="still running"):
+            await shop.certify("A", key="k")
+        shop.resume()
+        assert (await sale).value.state == "certified"
+
+
+async def test_a_z_at_a_machine_that_counts_anew_ends_the_connection(tmp_path: Path) -> None:
+    """Nothing is closed, and nobody gets that machine before it was asked what it is."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.worker.attempts.known = FiscalCounters(9, 9, 9)
+        with pytest.raises(LineLost, match="went down"):
+            await shop.close_period()
+        assert not shop.worker.connected
+        assert not await shop.store.ledger.unfinished(shop.worker.book)

@@ -12,7 +12,7 @@ from bridge.commands import ReadState
 from bridge.errors import LineDown, Refused
 from bridge.link import Link
 from bridge.machine import Machine
-from bridge.recording.recorder import MOST_EVENTS, Recorder
+from bridge.recording.recorder import LONGEST_INCIDENT, MINUTE, MOST_EVENTS, Recorder
 from bridge.recording.recording import NOTE, RECEIVED, SENT, Event, header, read, written
 
 pytestmark = pytest.mark.quick_timers
@@ -57,6 +57,23 @@ def test_a_time_that_was_moved_is_told() -> None:
 def test_a_file_that_is_no_recording_is_told() -> None:
     """By its first line."""
     assert read("hello\n").problems[0].line == 1
+
+
+def test_what_goes_on_and_on_is_more_than_one_incident(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows within a minute belongs to it, for ten minutes; after a quiet minute, or beyond those ten, another one begins."""
+    now = 5 * LONGEST_INCIDENT
+    monkeypatch.setattr("bridge.recording.recorder.time.monotonic_ns", lambda: now)
+    notes = Recorder(lambda _: None)
+
+    def odd(after: int) -> bool:
+        nonlocal now
+        now += after
+        notes.incident = ""
+        return bool(notes.odd("why"))
+
+    assert [odd(after) for after in (0, MINUTE - 1, MINUTE, MINUTE - 1)] == [True, False, True, False]
+    begun = [odd(MINUTE // 2) for _ in range(20)]
+    assert begun == [False] * 18 + [True, False]
 
 
 def test_whoever_writes_it_down_is_told_of_the_first_event_and_of_each_odd_one() -> None:

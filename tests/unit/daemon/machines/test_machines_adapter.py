@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from support.line.scripted_line import ScriptedPort, answer
 from bridge import errors as bridge
 from bridge.link import Link, Timers
 from bridge.machine import Machine, handshake
+from bridge.replies.answers import Closed
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused
 from daemon.core.invoice.invoice import Comment, Invoice, Payment, TaxLine
 from daemon.core.machine.state import FiscalCounters, Subtotal
@@ -143,6 +145,21 @@ async def test_counters_are_complete(machine: ConnectedMachine) -> None:
     certified = await machine.certify(own, 15000, FiscalCounters(0, 0, 7))
     assert certified.counters == FiscalCounters(1, 1, 7)
     assert (await machine.state()).last is not None
+
+
+@pytest.mark.parametrize(("told", "ifu"), [("00099999Z", "00099999Z"), ("", "00084440Y")])
+async def test_the_taxpayer_is_as_38h_says_else_as_the_machine_said_before(
+    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, told: str, ifu: str
+) -> None:
+    """A machine may leave its IFU out of 38h."""
+    real = machine._machine.close_invoice
+
+    async def close_invoice(*arguments: Any, **named: Any) -> Closed:
+        return dataclasses.replace(await real(*arguments, **named), ifu=told)
+
+    own = await entered(machine)
+    monkeypatch.setattr(machine._machine, "close_invoice", close_invoice)
+    assert (await machine.certify(own, 15000, FiscalCounters(0, 0, 0))).ifu == ifu
 
 
 async def test_what_somebody_else_did_just_before_is_in_the_counters(

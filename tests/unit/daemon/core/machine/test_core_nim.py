@@ -1,0 +1,53 @@
+"""What a machine is called (decisions 26 and 33)."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon.core.machine.nim import is_named, original_fvc, present_nim
+
+BARE, FIRST, SECOND = "EL02000015", "EL02000015-1", "EL02000015-2"
+
+
+@pytest.mark.parametrize(
+    ("told", "configured", "known", "present"),
+    [
+        (SECOND, FIRST, FIRST, SECOND),
+        (BARE, FIRST, BARE, FIRST),
+        (BARE, FIRST, SECOND, FIRST),
+        (BARE, BARE, SECOND, SECOND),
+        (BARE, "EL02000099-1", SECOND, SECOND),
+        (BARE, "", FIRST, FIRST),
+    ],
+)
+def test_what_a_machine_is_called_now(told: str, configured: str, known: str, present: str) -> None:
+    """As it says itself with its activation counter; else as the configuration has it, if it means this machine; else as it was."""
+    assert present_nim(told, configured, known) == present
+
+
+@pytest.mark.parametrize(
+    ("nim", "named"),
+    [(FIRST, True), (SECOND, True), (BARE, True), (f"{BARE}-x", False), (f"{BARE}-", False), ("", False)],
+)
+def test_which_paths_name_a_machine(nim: str, named: bool) -> None:
+    """With any activation counter, or with none."""
+    assert is_named(nim, FIRST) is named
+
+
+@pytest.mark.parametrize(
+    ("reference", "fvc"),
+    [
+        (f"{FIRST}-7", 7),
+        (f"{SECOND}-7", 7),
+        (f"{FIRST}-{'9' * 18}", int("9" * 18)),
+        (f"{FIRST}-{'9' * 19}", None),
+        (f"{FIRST}-x", None),
+        (f"{FIRST}-²", None),
+        ("EL02000099-1-7", None),
+        ("-7", None),
+        ("RRR", None),
+    ],
+)
+def test_which_invoice_a_credit_note_names(reference: str, fvc: int | None) -> None:
+    """Only one of this machine has a number here, and no number has more than 18 digits."""
+    assert original_fvc(reference, FIRST) == fvc

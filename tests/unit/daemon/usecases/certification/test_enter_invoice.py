@@ -1,0 +1,53 @@
+"""What is believed of the answer to 38h."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from support.api import record
+
+from daemon.core.errors import MachineRefused
+from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.usecases.certification.enter_invoice import OutcomeUnknown, close
+
+KNOWN = FiscalCounters(5, 3, 2)
+
+
+@dataclass
+class Answering:
+    """A machine that answers 38h with those counters, or refuses."""
+
+    counters: FiscalCounters | None
+
+    async def certify(self, *_: object) -> Certified:
+        if self.counters is None:
+            raise MachineRefused("E:no")
+        return Certified("CODE", "20261122120000", "00084440Y", self.counters, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "believed"),
+    [
+        ("FV", FiscalCounters(6, 4, 2), True),
+        ("FV", FiscalCounters(7, 4, 3), True),
+        ("FV", FiscalCounters(5, 4, 2), False),
+        ("FV", FiscalCounters(4, 4, 2), False),
+        ("FV", FiscalCounters(6, 3, 2), False),
+        ("EV", FiscalCounters(6, 3, 2), True),
+        ("EV", FiscalCounters(6, 2, 2), False),
+        ("FV", None, False),
+    ],
+)
+async def test_an_answer_to_38h_is_believed_where_its_counters_moved(
+    kind: str, told: FiscalCounters | None, believed: bool
+) -> None:
+    """TC always, and that of its type where it counts at all; of every other answer, and of a refusal, only the machine's next word tells."""
+    invoice = msgspec.structs.replace(record().invoice, type=kind)
+    machine = Answering(told)
+    if believed:
+        assert (await close(machine, invoice, KNOWN)).counters == told  # type: ignore[arg-type]
+    else:
+        with pytest.raises(OutcomeUnknown):
+            await close(machine, invoice, KNOWN)  # type: ignore[arg-type]
