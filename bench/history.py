@@ -19,7 +19,8 @@ from bench.figures import Row, median, shown
 from bench.goals import GOALS
 
 FOLDER = ROOT / "bench" / "history"
-RUNS = 5
+RUNS = 3
+"""What a table is made of (`bench.published`), and how noise is known: of one tree, not of what it was weeks ago."""
 LEAST_NOISE = 0.01
 """A hundredth: of a single run nobody knows how far it would come back."""
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from bench import ROOT
 from bench.figures import shown
 from bench.goals import GOALS
-from bench.history import Recorded, kind_of, last_recorded
+from bench.history import RUNS, Recorded, kind_of, last_recorded
 from bench.results import box
 
 PAGE = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- table: made by python -m bench.published -->\n", "<!-- table -->\n"
-RUNS = 3
 
 
 def table(recorded: Recorded, runs: int = RUNS) -> str:
