@@ -101,6 +101,8 @@ class MachineWorker:
     rates: dict[str, int] = field(default_factory=dict)
     ifu: str = ""
     offline_reason: str = Text("the machine has not answered yet")
+    offline_since: int | None = None
+    """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
     habits_told: bool = False
     longest_close: dict[bool, float] = field(default_factory=dict)
     """Seconds that 38h took at the longest since the start: of sales, and, under True, of credit notes."""
@@ -228,7 +230,7 @@ class MachineWorker:
 
     def opened(self, machine: FiscalMachine) -> None:
         self.machine = machine
-        self.offline_reason = ""
+        self.offline_reason, self.offline_since = "", None
         self.queue.release()
         self.publish("mcf.connected")
 
@@ -236,6 +238,8 @@ class MachineWorker:
         was_connected = self.machine is not None
         self.machine = None
         self.offline_reason = reason
+        if self.offline_since is None:  # each further look that fails is of the same absence
+            self.offline_since = self.now()
         self.queue.hold()
         if was_connected:
             self.publish("mcf.disconnected", detail=reason)

@@ -84,7 +84,7 @@ def test_a_certification_arrives_by_itself(person: People, shop: Shop, view: Vie
 
 @in_both_views
 def test_a_machine_that_is_unplugged_is_seen(person: People, shop: Shop, view: View) -> None:
-    """And plugged in again; the screen says so by itself."""
+    """With the hour since when, and plugged in again; the screen says so by itself."""
     awa = person("seller", view)
     state = awa.go("/ui/").get_by_test_id("machine-state")
     for alive, shown, words in ((True, "ready", "ready"), (False, "offline", "does not answer"), (True, "ready", "")):
@@ -94,6 +94,8 @@ def test_a_machine_that_is_unplugged_is_seen(person: People, shop: Shop, view: V
             shop.machines[0].start()
         expect(state).to_have_attribute("data-state", shown, timeout=PATIENCE_MS)
         expect(state).to_contain_text(view.say(words) if words else "")
+        if not alive:
+            expect(state).to_have_text(re.compile(r"\((since|depuis) .*\d\d:\d\d\)$"))
 
 
 @in_both_views

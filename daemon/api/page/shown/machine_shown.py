@@ -57,10 +57,18 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     if worker.attention:
         return "attention", say("needs a decision"), in_plain_words(worker.attention, visit.language)
     if not worker.connected:
-        return "offline", say("does not answer"), _told(worker.offline_reason, visit)
+        return "offline", _absent(worker.offline_since, visit), _told(worker.offline_reason, visit)
     if worker.waiting:
         return "busy", say("at work"), ""
     return "ready", say("ready"), ""
+
+
+def _absent(since: int | None, visit: Visit) -> str:
+    """With the hour, and with the day unless it is today's."""
+    if since is None:
+        return visit.say("does not answer")
+    shown = visit.clock(since) if visit.day_of(since) == visit.today() else visit.moment(since)
+    return visit.say("does not answer (since {moment})", moment=shown)
 
 
 def _told(reason: str, visit: Visit) -> str:
