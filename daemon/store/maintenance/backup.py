@@ -136,6 +136,7 @@ def _set_aside(target: Path, at: int) -> Path | None:
     sync_path(target.parent)
     for suffix in ("-wal", "-shm"):  # what was in them is aside by now, with its file
         target.with_name(target.name + suffix).unlink(missing_ok=True)
+    sync_path(target.parent)  # before there is another file that an old WAL could spoil
     return aside
 
 
