@@ -1,4 +1,4 @@
-"""What the sandbox may take of the daemon while tills are certifying: a share of the event loop's time, and a few requests at once.
+"""What the sandbox may take of the daemon while tills are certifying: a share of its processor time, and a few requests at once.
 
 A test key is a developer's, and what it asks may be as large as anything: a live sale must not notice. While no live key has been used
 for a minute the sandbox has the box to itself, but for the number of requests.
@@ -13,7 +13,7 @@ from typing import Final
 
 AT_ONCE: Final = 4
 SHARE: Final = 0.15
-"""Of the loop's time, over some seconds."""
+"""Of the processor's time, over some seconds."""
 CREDIT: Final = 1.0
 """Seconds of waiting that a pause saves up."""
 APART: Final = 0.03
@@ -23,8 +23,8 @@ LIVE_FOR: Final = 60.0
 
 
 class SandboxShare:
-    """What a request took is measured by the processor time of the loop's thread meanwhile: too much rather than too little, since
-    whatever else ran then is counted too."""
+    """What a request took is measured by the processor time of all threads meanwhile: those that read a page's rows hold up the loop as
+    well. Too much rather than too little, since whatever else ran then is counted too."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -46,11 +46,11 @@ class SandboxShare:
             self._places.release()
             raise
         self._began = self._clock()
-        began = time.thread_time()
+        began = time.process_time()
 
         def leave() -> None:
             self._places.release()
-            self._charge(time.thread_time() - began)
+            self._charge(time.process_time() - began)
 
         return leave
 

@@ -19,9 +19,9 @@ class Clock:
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The processor time of this thread, as the test sets it."""
+    """The processor time of the process, as the test sets it."""
     time = [0.0]
-    monkeypatch.setattr(sandbox_share.time, "thread_time", lambda: time[0])
+    monkeypatch.setattr(sandbox_share.time, "process_time", lambda: time[0])
     return time
 
 
