@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -109,6 +110,26 @@ def test_x_shows_the_open_period(person: People, shop: Shop, view: View) -> None
     with awa.context.expect_page() as opened:
         awa.follow("Print")
     expect(opened.value.locator("body")).to_contain_text("X")
+
+
+@pytest.mark.parametrize(
+    ("days", "name", "bars"), [(91, "Sales by day", 92), (92, "Sales by month", None), (9000, "Sales by month", 0)]
+)
+def test_totals_of_any_days_have_a_chart(person: People, days: int, name: str, bars: int | None) -> None:
+    """A bar for each day of up to 92, for each month of a longer range, together the total beside it; decades have none."""
+    awa = person("reader", ENGLISH_DESKTOP)
+    to = datetime.now(UTC).date()
+    start = to - timedelta(days=days)
+    months = (to.year - start.year) * 12 + to.month - start.month + 1
+    chart = awa.go(f"/ui/a?from={start}&to={to}").get_by_role("img", name=name)
+    expect(chart.locator("rect")).to_have_count(months if bars is None else bars)
+    sold = awa.page.locator(".figures strong").nth(1).inner_text()
+    words = chart.locator("title").all_text_contents()
+    assert bars == 0 or sum(_number(each.partition(":")[2]) for each in words) == _number(sold) > 0
+
+
+def _number(text: str) -> int:
+    return int(re.sub(r"\D", "", text))
 
 
 @in_both_views

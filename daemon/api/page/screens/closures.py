@@ -24,7 +24,8 @@ from pagekit.days import beside, days_of
 
 WIDTH: Final[Width] = 48
 DAYS_OF_A: Final = 92
-"""At the most, with a bar for each."""
+MONTHS_OF_A: Final = 120
+"""At the most, with a bar for each; a longer range than either has no chart."""
 ALONE: Final = (
     b"content-security-policy",
     b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -66,10 +67,25 @@ async def a_screen(visit: Visit) -> Reply:
     start, _ = visit.day_bounds(first)
     _, end = visit.day_bounds(last)
     shown_a = await report.a_report(visit.worker, start, end)
-    count = (last - first).days + 1
-    days = [date.fromordinal(first.toordinal() + n) for n in range(count)] if count <= DAYS_OF_A else []
-    chart = [await _day(visit, day, ()) for day in days]
-    return await shown(visit, "report.html", report=shown_a, what="a", chart=chart, first=first, last=last)
+    by_day = (last - first).days < DAYS_OF_A
+    bars_from = _days_from(first, last) if by_day else _months_from(first, last)
+    bars_to = [*bars_from[1:], date.fromordinal(last.toordinal() + 1)]
+    chart = [Day(at, await _sold(visit, at, (to - at).days), ()) for at, to in zip(bars_from, bars_to, strict=False)]
+    return await shown(
+        visit, "report.html", report=shown_a, what="a", chart=chart, by_day=by_day, first=first, last=last
+    )
+
+
+def _days_from(first: date, last: date) -> list[date]:
+    return [date.fromordinal(at) for at in range(first.toordinal(), last.toordinal() + 1)]
+
+
+def _months_from(first: date, last: date) -> list[date]:
+    """Where each month of the range begins in it; none of a range of too many."""
+    begin, end = (day.year * 12 + day.month - 1 for day in (first, last))
+    if end - begin >= MONTHS_OF_A:
+        return []
+    return [first, *(date(at // 12, at % 12 + 1, 1) for at in range(begin + 1, end + 1))]
 
 
 def range_of_a(visit: Visit) -> tuple[date, date]:
@@ -103,10 +119,14 @@ async def paper(visit: Visit) -> Reply:
 
 async def _day(visit: Visit, day: date, found: Any) -> Day:
     start, end = visit.day_bounds(day)
-    tally = await visit.worker.ledger.tally_between(visit.worker.book, start, end)
-    total = report.net_total(tally)
+    total = await _sold(visit, day)
     zs = [each.z_number for each in found if start <= each.created_at < end]
     return Day(day, total, tuple(zs), is_over=day < visit.today())
+
+
+async def _sold(visit: Visit, day: date, days: int = 1) -> int:
+    """In XOF, net, from the beginning of `day` on."""
+    return report.net_total(await visit.worker.ledger.tally_between(visit.worker.book, *visit.day_bounds(day, days)))
 
 
 def _weeks(cells: list[Day]) -> list[list[Day | None]]:
