@@ -16,7 +16,7 @@ LARGEST = 100
 """Numbers beyond that are limits of formats and times; one more or less is nothing that a test has to know."""
 UNSEEN = ("log", "_log", "self._log", "notify")
 """What is only told to people who read logs: leaving it out, or another number in it, is no mistake of the kind meant here."""
-MOMENT = re.compile(r"\.time\(\)|monotonic\(\)|\bdeadline\b")
+MOMENT = re.compile(r"\.time\(\)|monotonic(?:_ns)?\(\)|\bdeadline\b")
 """One side of a comparison of two moments of a running clock, which are never equal: with or without `=` is the same."""
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -91,10 +91,12 @@ class _Places(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Of `zip` without its `strict`, which is a check of its own, of what cannot be."""
+        """Of `zip` without its `strict`, which is a check of its own, of what cannot be; of `field` nothing: how a class is made."""
         if isinstance(node.func, ast.Name) and node.func.id == "zip":
             for argument in node.args:
                 self.visit(argument)
+        elif isinstance(node.func, ast.Name) and node.func.id == "field":
+            return
         elif not self._text(node).startswith(UNSEEN):
             self.generic_visit(node)
 
@@ -105,7 +107,9 @@ class _Places(ast.NodeVisitor):
             self._note(node, str(node.value + 1), f"{node.value} → {node.value + 1}")
 
     def visit_If(self, node: ast.If) -> None:
-        if not isinstance(node.test, ast.NamedExpr) and self._text(node.test) != "TYPE_CHECKING":
+        """Not where all that it guards is a log line, which may be left out too."""
+        is_told_only = not node.orelse and all(self._text(each).startswith(UNSEEN) for each in node.body)
+        if not isinstance(node.test, ast.NamedExpr) and self._text(node.test) != "TYPE_CHECKING" and not is_told_only:
             self._note(node.test, "False", f"never: if {self._text(node.test)}")
         self.generic_visit(node)
 

@@ -13,6 +13,7 @@ from daemon.api.problems import KINDS, problem_answer
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.language import Text, tell
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
@@ -110,6 +111,16 @@ def test_an_error_with_words_of_its_own_says_them(make: Callable[[], Exception],
     assert says in str(make())
     detail = json.loads(problem_answer(make(), "r-1").body)["detail"]
     assert says in detail or detail.startswith("The machine certified the invoice")
+
+
+def test_an_invalid_request_is_told_in_the_language_of_its_till() -> None:
+    """Each field's fault, in the sentence as in the list."""
+    error = errors.InvalidRequest([FieldError("from", Text("is given twice"))])
+    for language, words in (("en", "is given twice"), ("fr", tell(Text("is given twice"), "fr"))):
+        body = json.loads(problem_answer(error, "r-1", language).body)
+        assert body["detail"] == f"from: {words}"
+        assert body["errors"] == [{"field": "from", "message": words}]
+    assert tell(Text("is given twice"), "fr") != "is given twice"
 
 
 def test_an_invalid_request_names_its_fields() -> None:

@@ -6,8 +6,12 @@ import pytest
 from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, TEST_KEY, Ring, Serve, Served, UseCases
 from support.processor import within
 
+from daemon.api.access.context import RequestContext
 from daemon.api.access.throttle import WrongKeys
 from daemon.core import keys
+from daemon.core.audit import Actor
+from daemon.core.errors import NotFound
+from daemon.core.keys import ApiKey
 from edge.peer import peer
 
 
@@ -179,3 +183,12 @@ def test_a_peer_on_ipv6_counts_by_its_network() -> None:
     """The /64 that one box may change about in; an IPv4 address in IPv6's clothes is that address."""
     assert peer("2001:db8:1:2:3:4:5:6") == peer("2001:db8:1:2:ffff::1") == "2001:db8:1:2::"
     assert peer("::ffff:10.0.0.1") == "10.0.0.1"
+
+
+def test_what_is_done_with_a_key_has_a_name_and_an_address() -> None:
+    """For the audit log; and a key whose machine is not at this box has no book to work on."""
+    key = ApiKey(7, NIM, "live", "till", 0, 0)
+    request = RequestContext(key, None, "192.168.1.7")
+    assert request.actor == Actor("key:7", "192.168.1.7")
+    with pytest.raises(NotFound, match="no machine for this key"):
+        _ = request.worker
