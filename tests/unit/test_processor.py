@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.processor import waited, within
@@ -42,6 +43,7 @@ def test_what_takes_longer_fails() -> None:
             spend(0.1)
 
 
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not count it")
 @pytest.mark.usefixtures("crowded")
 def test_waiting_for_a_processor_does_not_count() -> None:
     """Work that takes four times as long beside three others is within what it takes alone, and a little."""
