@@ -20,8 +20,8 @@ from bench.shop.shops import PACED, Bench, running
 from bench.shop.till import Till
 
 PEOPLE = 8
-ROUNDS = 4
-CERTIFICATIONS = 50
+ROUNDS = 10
+CERTIFICATIONS = 30
 """Of one item, in each round, calm and with people."""
 VIEWS = 15
 SEARCHES = ("/ui/journal?q=0050005", "/ui/journal?amount=123456")
@@ -66,18 +66,25 @@ def _took(client: httpx.Client, path: str) -> float:
 
 
 def _clicked(bench: Bench, client: httpx.Client, size: int) -> Row:
-    """Calm and clicked rounds one after the other, so that whatever else the host does meets both."""
+    """Calm and clicked rounds by turns, and by turns which comes first, so that whatever else the host does meets both."""
     till = Till(bench.till())
     requests = bodies(1, series="PAGE")
     for _ in range(10):
         till.post(next(requests))
+
+    def sales() -> list[float]:
+        return [till.post(next(requests)) for _ in range(CERTIFICATIONS)]
+
     calm: list[float] = []
     clicked: list[float] = []
     seen = refused = 0
-    for _ in range(ROUNDS):
-        calm += [till.post(next(requests)) for _ in range(CERTIFICATIONS)]
+    for number in range(ROUNDS):
+        if number % 2 == 0:
+            calm += sales()
         with _people(bench, client) as told:
-            clicked += [till.post(next(requests)) for _ in range(CERTIFICATIONS)]
+            clicked += sales()
+        if number % 2:
+            calm += sales()
         seen, refused = seen + told[0], refused + told[1]
     till.close()
     if refused:
