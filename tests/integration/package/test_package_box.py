@@ -124,6 +124,7 @@ def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> Non
     (copy,) = shop.box.path(stick).iterdir()
     assert copy.name.endswith(".box.age")
     assert copy.read_bytes().startswith(b"age-encryption.org/")
+    copy.unlink()
     assert shop.box.run("mountpoint", "-q", "/run/mcfd-stick", check=False).returncode != 0
 
 
