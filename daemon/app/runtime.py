@@ -53,6 +53,10 @@ class Runtime:
         self.clock_watch = ClockWatch()
         self.listeners.append(self.event_bus.on_event)
 
+    def tills_wait(self) -> bool:
+        """For a real machine, or the end of what it does for them."""
+        return any(worker.waiting and worker.book.mode == "live" for worker in self.workers)
+
     def publish(self, event: BookEvent) -> None:
         for listener in self.listeners:
             listener(event)
@@ -99,7 +103,7 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
         live.offline_reason = Text("this machine is switched off in the configuration")
     if runtime.settings.sandbox.enabled:
         test = await _worker(runtime, machine, "test")
-        sandbox = await sandbox_port(runtime.store, test.book, live.ifu)
+        sandbox = await sandbox_port(runtime.store, test.book, live.ifu, runtime.tills_wait)
         _keep(runtime, test, LineSettings(machine.nim, sandbox, Timers()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from bridge.link import Port
 from daemon.core.ledger.book import Book
@@ -13,8 +14,12 @@ from simulator.machine.fiscal_memory import LastInvoice, Snapshot
 from simulator.machine.machine import Machine
 from simulator.machine.options import Options
 
+REST: Final = 0.001
+"""Seconds before each command while a till waits for a real machine: a trial of a thousand lines is as many commands, which without it
+took the whole loop for a quarter of a second."""
 
-async def sandbox_port(store: Store, book: Book, ifu: str) -> Callable[[], Port]:
+
+async def sandbox_port(store: Store, book: Book, ifu: str, tills_wait: Callable[[], bool]) -> Callable[[], Port]:
     """Opens the port of a machine that has certified exactly what the test book holds: it keeps nothing of its own, so
     a crash cannot make the two disagree. `ifu` is the live machine's, once that is known."""
     options = Options(nim=book.nim, test_mode=True, log_limit=0)
@@ -23,7 +28,7 @@ async def sandbox_port(store: Store, book: Book, ifu: str) -> Callable[[], Port]
     machine = Machine(options)
     machine.restore(await _certified_so_far(store, book))
     session = Session(machine)
-    return lambda: MemoryPort(session)
+    return lambda: MemoryPort(session, lambda: REST if tills_wait() else 0.0)
 
 
 async def _certified_so_far(store: Store, book: Book) -> Snapshot:

@@ -16,9 +16,9 @@ SHARE: Final = 0.15
 """Of the processor's time, over some seconds."""
 CREDIT: Final = 1.0
 """Seconds of waiting that a pause saves up."""
-APART: Final = 0.03
-"""Seconds from one's beginning to the next one's: those that waited for the same moment were all read in one turn of the loop, and four
-invoices of a thousand lines took 55 ms of a sale there."""
+APART: Final = 0.1
+"""Seconds from one's beginning to the next one's, longer than most sales: to read an invoice of a thousand lines holds the loop up for
+20 ms, and those that waited for the same moment were all read in one sale."""
 LIVE_FOR: Final = 60.0
 
 

@@ -18,8 +18,8 @@ DEADLINE = 5.0
 
 
 class Client:
-    def __init__(self, session: Session) -> None:
-        self.port = MemoryPort(session)
+    def __init__(self, session: Session, **how: object) -> None:
+        self.port = MemoryPort(session, **how)
         self.got: asyncio.Queue[bytes] = asyncio.Queue()
         self.lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self.port.attach(self.got.put_nowait, self.lost.set_result)
@@ -95,3 +95,21 @@ async def test_pause_points_are_told():
     client.port.pump()
     assert len(await asyncio.wait_for(client.got.get(), DEADLINE)) > 1
     client.port.close()
+
+
+async def test_a_command_leaves_the_loop_to_others_first():
+    """For as long as `rest` says, and then it is answered; not when the port was closed meanwhile."""
+    rests = [0.02, 0.0, 0.01]
+    client = Client(new_session(), rest=rests.pop)
+    began = asyncio.get_running_loop().time()
+    assert (await client.ask(0x20, 0xC1)).seq == 0x20
+    assert asyncio.get_running_loop().time() - began >= 0.01
+    client.port.write(encode(Request(0x21, 0xC1)))
+    await asyncio.sleep(0)
+    assert not client.got.empty()
+    client.got.get_nowait()
+    client.port.write(encode(Request(0x22, 0xC1)))
+    client.port.close()
+    await asyncio.sleep(0.05)
+    assert client.got.empty()
+    assert rests == []
