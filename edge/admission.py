@@ -51,9 +51,9 @@ class ConnectionLimits:
     unknown_bytes: int = 16 * 1024
     known_arrivals: tuple[float, float] = (100.0, 200.0)
     arrivals: tuple[float, float] = (30.0, 250.0)
-    arrivals_in_all: tuple[float, float] = (60.0, 60.0)
+    arrivals_in_all: tuple[float, float] = (60.0, 15.0)
     requests: tuple[float, float] = (50.0, 50.0)
-    requests_in_all: tuple[float, float] = (100.0, 100.0)
+    requests_in_all: tuple[float, float] = (100.0, 10.0)
 
 
 class Standing(IntEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
 from typing import Any, Self
 
 from litestar import Litestar, Router
@@ -12,6 +11,8 @@ from litestar.types.internal_types import RouteHandlerMapItem
 from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
+from daemon.api.document.collection import collection
+from daemon.api.document.docs import DrawnOnce
 from daemon.api.document.openapi import document
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.middleware import OuterMiddleware
@@ -112,7 +113,8 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
             openapi_config=None,
             logging_config=None,
         )
-    app.state["openapi"] = cache(partial(document, app, deps.version))  # who asks for it pays for it
+    app.state["openapi"] = DrawnOnce(lambda: document(app, deps.version))
+    app.state["collection"] = DrawnOnce(lambda: collection(document(app, deps.version)))
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
     app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin)
     return app

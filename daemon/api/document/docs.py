@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,6 @@ from typing import Any, Final
 from litestar import Request, get
 from litestar.exceptions import NotFoundException
 
-from daemon.api.document.collection import collection
 from daemon.api.http.answers import Answer, Header
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -42,6 +42,21 @@ POLICY: Final[Header] = (
 """Inline styles are Swagger UI's; scripts are files of ours only."""
 
 
+class DrawnOnce:
+    """What takes a tenth of a second to draw: in a thread when it is first asked for, once for all who wait for it, and kept."""
+
+    def __init__(self, draw: Callable[[], bytes]) -> None:
+        self.draw = draw
+        self._kept: bytes | None = None
+        self._turn = asyncio.Lock()
+
+    async def get(self) -> bytes:
+        async with self._turn:
+            if self._kept is None:
+                self._kept = await asyncio.to_thread(self.draw)
+        return self._kept
+
+
 @get("/schema")
 async def page(request: Request[Any, Any, Any]) -> Answer:  # noqa: ARG001  what Litestar gives a handler
     return Answer(_file("page.html")[0], media_type=b"text/html; charset=utf-8", headers=(POLICY,))
@@ -49,16 +64,16 @@ async def page(request: Request[Any, Any, Any]) -> Answer:  # noqa: ARG001  what
 
 @get("/schema/openapi.json")
 async def openapi(request: Request[Any, Any, Any]) -> Answer:
-    document: bytes = await asyncio.to_thread(request.app.state["openapi"])
-    return Answer(document)
+    drawn: DrawnOnce = request.app.state["openapi"]
+    return Answer(await drawn.get())
 
 
 @get("/schema/collection.json")
 async def requests(request: Request[Any, Any, Any]) -> Answer:
     """For Postman, Bruno, Insomnia."""
-    document: bytes = await asyncio.to_thread(request.app.state["openapi"])
+    drawn: DrawnOnce = request.app.state["collection"]
     disposition = (b"content-disposition", b'attachment; filename="mcfd.postman_collection.json"')
-    return Answer(collection(document), headers=(disposition,))
+    return Answer(await drawn.get(), headers=(disposition,))
 
 
 @get("/schema/{name:str}")

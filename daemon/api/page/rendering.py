@@ -27,11 +27,11 @@ class Rendering:
         self._turn = asyncio.Lock()
 
     async def screen(self, template: str, values: Mapping[str, Any]) -> bytes:
-        if template not in _compiled:
-            await asyncio.to_thread(compile_template, template)
-        pieces = environment().get_template(template).generate(values)
         text: list[str] = []
         async with self._turn:
+            if template not in _compiled:
+                await asyncio.to_thread(compile_template, template)
+            pieces = environment().get_template(template).generate(values)
             while _added_for(SLICE, pieces, text):  # noqa: ASYNC110  others are let in, nothing is waited for
                 await asyncio.sleep(0)
         return "".join(text).encode()

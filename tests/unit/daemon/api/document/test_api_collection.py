@@ -3,7 +3,6 @@
 import json
 
 from daemon.api.access.context import ApiDeps
-from daemon.api.document.collection import collection
 from daemon.api.service import create_api
 
 
@@ -22,8 +21,8 @@ def test_every_operation_is_a_request_with_its_example():
     """One for each path and method, in the folder of its tag; bodies are JSON, a POST at a machine has an Idempotency-Key, and nothing is
     left of a path's braces."""
     app = create_api(ApiDeps(workers=Nobody(), keyring=Nobody(), timezone="UTC", clock=lambda: 0, version="1.2"))
-    openapi = json.loads(app.state["openapi"]())
-    made = json.loads(collection(app.state["openapi"]()))
+    openapi = json.loads(app.state["openapi"].draw())
+    made = json.loads(app.state["collection"].draw())
     requests = [item["request"] for folder in made["item"] for item in folder["item"]]
     assert len(requests) == sum(len(methods) for methods in openapi["paths"].values())
     for request in requests:

@@ -55,6 +55,22 @@ async def test_others_have_the_loop_between_two_pieces_of_a_screen() -> None:
 
 
 @pytest.mark.usefixtures("one_piece_at_a_time")
+async def test_a_template_is_compiled_once_for_all_who_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty strangers who open the login at once took a thread each to compile it, and a fifth of a second of a sale."""
+    compiled: list[str] = []
+
+    def counted(name: str) -> None:
+        compiled.append(name)
+        compile_template(name)
+
+    monkeypatch.setattr(rendering, "compile_template", counted)
+    screens = Rendering()
+    texts = await asyncio.gather(*(screens.screen("rows", {"rows": [number]}) for number in range(20)))
+    assert texts == [f"<li>{number}</li>".encode() for number in range(20)]
+    assert compiled == ["rows"]
+
+
+@pytest.mark.usefixtures("one_piece_at_a_time")
 async def test_screens_take_turns() -> None:
     """However many people click, a turn of the loop holds one slice: the second screen begins when the first is whole."""
     looked_at: list[str] = []
