@@ -14,7 +14,7 @@ from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
 from daemon.app.outward.event_bus import EventBus
-from daemon.app.sandbox import sandbox_port
+from daemon.app.sandbox import TillsFirst, sandbox_port
 from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
@@ -50,12 +50,9 @@ class Runtime:
     def __post_init__(self) -> None:
         self.event_bus = EventBus(self.store.events, now_millis)
         self.recordings = Recordings()
+        self.tills_first = TillsFirst(self.workers)
         self.clock_watch = ClockWatch()
         self.listeners.append(self.event_bus.on_event)
-
-    def tills_wait(self) -> bool:
-        """For a real machine, or the end of what it does for them."""
-        return any(worker.waiting and worker.book.mode == "live" for worker in self.workers)
 
     def publish(self, event: BookEvent) -> None:
         for listener in self.listeners:
@@ -103,7 +100,7 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
         live.offline_reason = Text("this machine is switched off in the configuration")
     if runtime.settings.sandbox.enabled:
         test = await _worker(runtime, machine, "test")
-        sandbox = await sandbox_port(runtime.store, test.book, live.ifu, runtime.tills_wait)
+        sandbox = await sandbox_port(runtime.store, test.book, live.ifu, runtime.tills_first)
         _keep(runtime, test, LineSettings(machine.nim, sandbox, Timers()))
 
 
@@ -111,7 +108,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
     book = await runtime.store.ledger.open_book(machine.nim, mode)
     worker = MachineWorker(
         book=book,
-        ledger=runtime.store.ledger,
+        ledger=runtime.store.ledger if mode == "live" else runtime.store.sandbox_ledger(runtime.tills_first.let_pass),
         journal=runtime.store.journal,
         events=runtime.store.events,
         clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),

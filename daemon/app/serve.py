@@ -21,6 +21,7 @@ from daemon import notify
 from daemon.api.access.auth import recognising
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
+from daemon.api.access.sandbox_share import SandboxShare
 from daemon.api.box import Box
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.server import BadCertificate, HttpServer, ServerConfig
@@ -193,6 +194,7 @@ def _api_deps(
         paper=paper,
         stopping=stopping,
         logins=Logins(runtime.store.people, now_millis),
+        sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
     )
 
 

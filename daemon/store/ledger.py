@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from daemon.core.audit import Actor
 from daemon.core.call import NOBODY, Call
@@ -19,11 +19,15 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.store.access import OpenLedger
 from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import catch_up, name_of
+from daemon.store.sqlite.connection import Job
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit, journal
 from daemon.store.tables.book import attempts, books, closures, epochs, settlements, totals
+
+T = TypeVar("T")
 
 
 class Ledger(CashDrawer):
@@ -219,6 +223,18 @@ class Ledger(CashDrawer):
     ) -> Sequence[Closure]:
         job = partial(closures.closures_between, book=book, start=start, end=end, after=after, limit=limit)
         return await self._read(job)
+
+
+class SandboxLedger(Ledger):
+    """As the sandbox's books are written: there is one writer, and tills go first."""
+
+    def __init__(self, parts: OpenLedger, let_pass: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(parts)
+        self._let_pass = let_pass
+
+    async def _write(self, job: Job[T], caller: Hashable = None) -> T:
+        await self._let_pass()
+        return await super()._write(job, caller)
 
 
 def _key_use(connection: sqlite3.Connection, book: Book, key_hash: bytes) -> KeyUse | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import tzinfo
 from functools import partial
@@ -21,7 +21,7 @@ from daemon.store.audit_log import AuditLog
 from daemon.store.decisions import OperatorDecisions
 from daemon.store.event_log import EventLog
 from daemon.store.journal import Journal
-from daemon.store.ledger import Ledger
+from daemon.store.ledger import Ledger, SandboxLedger
 from daemon.store.maintenance import housekeeping
 from daemon.store.maintenance.health import examine
 from daemon.store.maintenance.numbers import bring_back
@@ -57,6 +57,10 @@ class Store:
         self.audit = AuditLog(parts)
         self.standing = Standings(parts)
         self.outbox = self.outbox_for(UPSTREAM)
+
+    def sandbox_ledger(self, let_pass: Callable[[], Awaitable[None]]) -> SandboxLedger:
+        """Its writes each wait for `let_pass` first."""
+        return SandboxLedger(self._open, let_pass)
 
     @classmethod
     async def open(

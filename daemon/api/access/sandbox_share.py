@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 AT_ONCE: Final = 4
@@ -22,12 +22,21 @@ APART: Final = 0.1
 LIVE_FOR: Final = 60.0
 
 
+LetPass = Callable[[], Awaitable[None]]
+
+
+async def nobody() -> None:
+    """There is no till."""
+
+
 class SandboxShare:
     """What a request took is measured by the processor time of all threads meanwhile: those that read a page's rows hold up the loop as
     well. Too much rather than too little, since whatever else ran then is counted too."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, let_pass: LetPass = nobody) -> None:
+        """`let_pass` returns when no till is waiting just now, or has gone first for long enough."""
         self._clock = clock
+        self._let_pass = let_pass
         self._live_at = float("-inf")
         self._next = float("-inf")
         self._began = float("-inf")
@@ -40,8 +49,10 @@ class SandboxShare:
         """When it may begin; to be called when it is over."""
         await self._places.acquire()
         try:
-            while (wait := max(self._next, self._began + APART) - self._clock()) > 0 and self._is_live:  # noqa: ASYNC110  it is waited for a time, which others may put off
+            await self._let_pass()
+            while (wait := max(self._next, self._began + APART) - self._clock()) > 0 and self._is_live:
                 await asyncio.sleep(wait)
+                await self._let_pass()
         except BaseException:
             self._places.release()
             raise

@@ -76,3 +76,19 @@ async def test_alone_it_has_the_box_to_itself(busy: list[float]) -> None:
     leaves.pop()()
     async with asyncio.timeout(60):
         (await share.enter())()
+
+
+async def test_a_till_that_waits_goes_first(busy: list[float]) -> None:
+    """A request of the sandbox begins when `let_pass` has let it; one that breaks off meanwhile gives its place back."""
+    passed = asyncio.Event()
+
+    async def let_pass() -> None:
+        await passed.wait()
+
+    share = SandboxShare(Clock(), let_pass)
+    waiting = [asyncio.ensure_future(share.enter()) for _ in range(AT_ONCE)]
+    assert not (await asyncio.wait(waiting, timeout=0.05))[0]
+    waiting.pop().cancel()
+    passed.set()
+    for each in [*waiting, asyncio.ensure_future(share.enter())]:
+        await asyncio.wait_for(each, 60)

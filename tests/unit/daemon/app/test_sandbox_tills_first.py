@@ -1,0 +1,83 @@
+"""Tills go before the sandbox: at its machine, at the ledger's one writer, and at the door."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from daemon.app import sandbox
+from daemon.app.sandbox import REST, TillsFirst
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book
+from daemon.store.store import Store
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+NIM = "EL02000015-1"
+
+
+@dataclass
+class Worker:
+    """As much of a machine's worker as is asked here."""
+
+    mode: Mode
+    waiting: int = 0
+    book: Book = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.book = Book(1, NIM, self.mode)
+
+
+def tills_first(*workers: Worker) -> TillsFirst:
+    return TillsFirst(cast("list[MachineWorker]", list(workers)))
+
+
+async def test_nobody_waits_for_the_sandboxes_own_tills() -> None:
+    """Only who waits for a real machine goes first; without one a command comes at once and nothing is waited for."""
+    first = tills_first(Worker("test", waiting=9), Worker("live"))
+    assert first.rest() == 0.0
+    async with asyncio.timeout(60):
+        await first.let_pass()
+
+
+async def test_it_goes_on_when_the_till_has_its_answer() -> None:
+    """A till that waits at any machine counts; meanwhile each command of the sandbox's machine comes a little later."""
+    till = Worker("live", waiting=1)
+    first = tills_first(Worker("live"), till)
+    assert first.rest() == REST
+    passing = asyncio.ensure_future(first.let_pass())
+    await asyncio.sleep(0)
+    assert not passing.done()
+    till.waiting = 0
+    await asyncio.wait_for(passing, 60)
+
+
+async def test_a_shop_that_never_stops_selling_does_not_stop_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has let tills go first for long enough."""
+    monkeypatch.setattr(sandbox, "LONGEST", 0.02)
+    await asyncio.wait_for(tills_first(Worker("live", waiting=1)).let_pass(), 60)
+
+
+async def test_the_sandboxes_writes_let_tills_pass(tmp_path: Path) -> None:
+    """Each of them is asked for anew, and is in the same ledger afterwards; reading waits for nobody."""
+    passed: list[None] = []
+
+    async def let_pass() -> None:
+        passed.append(None)
+
+    store = await Store.open(tmp_path / "ledger.sqlite3", timezone=ZoneInfo("Africa/Ouagadougou"))
+    try:
+        ledger = store.sandbox_ledger(let_pass)
+        book = await ledger.open_book(NIM, "test")
+        assert len(passed) == 1
+        assert await ledger.state(book) == await store.ledger.state(book)
+        assert len(passed) == 1
+        await ledger.set_attention(book, "looked at", at=1)
+        assert len(passed) == 2
+        assert (await store.ledger.state(book)).attention == "looked at"
+    finally:
+        await store.close()
