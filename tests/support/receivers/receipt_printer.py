@@ -30,6 +30,11 @@ class ReceiptPrinter:
         self._thread.start()
 
     def reset(self) -> None:
+        """As new, once it is through with all that was sent to it: a document that nobody has waited for is not the next one's."""
+        with socket.create_connection(self._socket.getsockname()) as last:
+            last.shutdown(socket.SHUT_WR)
+            last.settimeout(20)
+            last.recv(1)
         self.offline, self.paper, self.takes = FINE, FINE, None
         self.jobs.clear()
         self.done.clear()
