@@ -22,6 +22,8 @@ took the whole loop for a quarter of a second."""
 STEP: Final = 0.005
 LONGEST: Final = 0.25
 """Seconds that a request or a write of the sandbox lets tills go first; in a shop that never stops selling it goes on then."""
+AWAITED: Final = 5.0
+"""Seconds at the most that a start waits for the sandbox."""
 
 
 class TillsFirst:
@@ -44,6 +46,19 @@ class TillsFirst:
 
     def _till_waits(self) -> bool:
         return any(worker.waiting and worker.book.mode == "live" for worker in self._workers)
+
+
+async def sandbox_answers(workers: Sequence[MachineWorker]) -> None:
+    """Until each machine of the sandbox can be asked, or could not be opened: whoever comes first with a test key is not told that a machine
+    which is a part of this daemon has not answered yet. It is a few steps of the loop, and as many writes as a slow disk may take long for."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + AWAITED
+    while loop.time() < until and any(map(_is_opening, workers)):  # noqa: ASYNC110  a worker does not tell, and it is but once
+        await asyncio.sleep(STEP / 5)
+
+
+def _is_opening(worker: MachineWorker) -> bool:
+    return worker.book.mode == "test" and not worker.connected and worker.offline_since is None
 
 
 async def sandbox_port(store: Store, book: Book, ifu: str, tills_first: TillsFirst) -> Callable[[], Port]:

@@ -35,6 +35,7 @@ from daemon.app.page.wiring import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import Runtime, build
+from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import report
 from daemon.app.upkeep.access_records import keep_uses, note_configuration, noting_configuration, write_uses
 from daemon.app.upkeep.box_clock import now_millis
@@ -118,6 +119,7 @@ async def _serve(settings: Settings) -> int:
         stack.push_async_callback(page.jobs.close)
         app = create_api(deps, page)
         server = HttpServer(app, _server_config(settings, certificate, deps))
+        await sandbox_answers(runtime.workers)
         await server.start()
         stack.push_async_callback(server.stop)
         address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"

@@ -1,4 +1,4 @@
-"""Tills go before the sandbox: at its machine, at the ledger's one writer, and at the door."""
+"""Tills go before the sandbox: at its machine, at the ledger's one writer, and at the door; and it is open before anybody comes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from daemon.app import sandbox
-from daemon.app.sandbox import REST, TillsFirst
+from daemon.app.sandbox import REST, TillsFirst, sandbox_answers
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.store.store import Store
@@ -26,6 +26,8 @@ class Worker:
 
     mode: Mode
     waiting: int = 0
+    connected: bool = False
+    offline_since: int | None = None
     book: Book = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,3 +83,22 @@ async def test_the_sandboxes_writes_let_tills_pass(tmp_path: Path) -> None:
         assert (await store.ledger.state(book)).attention == "looked at"
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize("change", [{"connected": True}, {"offline_since": 1}], ids=["answers", "not opened"])
+async def test_the_port_opens_after_the_sandbox(change: dict[str, object]) -> None:
+    """The start waits until every machine of the sandbox answers or could not be opened, and for no real one, which may be away for days."""
+    slow = Worker("test")
+    workers = cast("list[MachineWorker]", [Worker("live"), Worker("test", connected=True), slow])
+    start = asyncio.ensure_future(sandbox_answers(workers))
+    await asyncio.sleep(0)
+    assert not start.done()
+    for name, value in change.items():
+        setattr(slow, name, value)
+    await asyncio.wait_for(start, 60)
+
+
+async def test_a_sandbox_that_hangs_keeps_no_shop_shut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start goes on without it."""
+    monkeypatch.setattr(sandbox, "AWAITED", 0.02)
+    await asyncio.wait_for(sandbox_answers(cast("list[MachineWorker]", [Worker("test")])), 60)
