@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 from litestar import Litestar, Router
@@ -113,8 +114,8 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
             openapi_config=None,
             logging_config=None,
         )
-    app.state["openapi"] = DrawnOnce(lambda: document(app, deps.version))
-    app.state["collection"] = DrawnOnce(lambda: collection(document(app, deps.version)))
+    app.state["openapi"] = DrawnOnce(partial(document, app, deps.version))
+    app.state["collection"] = DrawnOnce(collection, app.state["openapi"])
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
     app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin)
     return app

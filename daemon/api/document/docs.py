@@ -43,17 +43,19 @@ POLICY: Final[Header] = (
 
 
 class DrawnOnce:
-    """What takes a tenth of a second to draw: in a thread when it is first asked for, once for all who wait for it, and kept."""
+    """What takes a tenth of a second to draw: in a thread when it is first asked for, once for all who wait for it, and kept. `draw` gets
+    what it is drawn from, `sources`."""
 
-    def __init__(self, draw: Callable[[], bytes]) -> None:
-        self.draw = draw
+    def __init__(self, draw: Callable[..., bytes], *sources: DrawnOnce) -> None:
+        self._draw = draw
+        self._sources = sources
         self._kept: bytes | None = None
         self._turn = asyncio.Lock()
 
     async def get(self) -> bytes:
         async with self._turn:
             if self._kept is None:
-                self._kept = await asyncio.to_thread(self.draw)
+                self._kept = await asyncio.to_thread(self._draw, *[await source.get() for source in self._sources])
         return self._kept
 
 

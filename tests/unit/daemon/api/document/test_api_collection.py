@@ -1,5 +1,6 @@
 """The collection for Postman and its like holds every request of the OpenAPI document, ready to send."""
 
+import asyncio
 import json
 
 from daemon.api.access.context import ApiDeps
@@ -21,8 +22,8 @@ def test_every_operation_is_a_request_with_its_example():
     """One for each path and method, in the folder of its tag; bodies are JSON, a POST at a machine has an Idempotency-Key, and nothing is
     left of a path's braces."""
     app = create_api(ApiDeps(workers=Nobody(), keyring=Nobody(), timezone="UTC", clock=lambda: 0, version="1.2"))
-    openapi = json.loads(app.state["openapi"].draw())
-    made = json.loads(app.state["collection"].draw())
+    openapi = json.loads(asyncio.run(app.state["openapi"].get()))
+    made = json.loads(asyncio.run(app.state["collection"].get()))
     requests = [item["request"] for folder in made["item"] for item in folder["item"]]
     assert len(requests) == sum(len(methods) for methods in openapi["paths"].values())
     for request in requests:

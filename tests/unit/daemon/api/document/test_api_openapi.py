@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
@@ -30,7 +31,7 @@ OUTSIDE = re.compile(rb"(?:https?:)?//[\w.-]+\.[a-z]{2,}", re.IGNORECASE)
 @pytest.fixture
 def document(workers: MachineWorkers) -> dict[str, Any]:
     app = create_api(ApiDeps(workers=workers, keyring=Ring(), timezone="UTC", clock=lambda: 0, version="1.2"))
-    found: dict[str, Any] = msgspec.json.decode(app.state["openapi"].draw())
+    found: dict[str, Any] = msgspec.json.decode(asyncio.run(app.state["openapi"].get()))
     return found
 
 
@@ -80,7 +81,9 @@ def test_every_route_is_in_the_document(workers: MachineWorkers) -> None:
         for method in handler.http_methods
         if method != "OPTIONS"
     }
-    found = {(path, method) for path, method, _ in operations(msgspec.json.decode(app.state["openapi"].draw()))}
+    found = {
+        (path, method) for path, method, _ in operations(msgspec.json.decode(asyncio.run(app.state["openapi"].get())))
+    }
     assert found == routes
 
 
