@@ -9,7 +9,7 @@ from typing import Any
 from support.line.naive_frames import naive_decode, naive_encode
 
 from bridge.commands import Command
-from bridge.link import Timers
+from bridge.link import Link, Timers
 from bridge.machine import Asked, Machine, Sentences
 
 NAK, SYN = b"\x15", b"\x16"
@@ -105,3 +105,8 @@ class Journal:
 
     def events(self) -> list[str]:
         return [event for event, _ in self.lines]
+
+
+def link_over(port: ScriptedPort, timers: Timers = QUICK, journal: Journal | None = None) -> Link:
+    """With SEQ 30h for its first frame."""
+    return Link(port, timers, journal or Journal(), first_seq=0x30)
