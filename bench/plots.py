@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 76, 170, 34, 48
+NAME = 150
+"""Wide at the most, of a line's."""
 COLOURS = ("#0b6e4f", "#c1440e", "#2f5d9b", "#8a6d00")
 
 Point = tuple[float, float]
@@ -55,9 +57,10 @@ def chart(title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> str:
         f'<text x="{LEFT}" y="20" font-size="14" font-weight="bold">{escape(title)}</text>',
         *_grid(x, y, place),
     ]
-    ends: list[float] = []
-    for line, colour in zip(lines, COLOURS, strict=False):
-        parts.extend(_line(line, colour, [place(point) for point in line.points], ends))
+    placed = [[place(point) for point in line.points] for line in lines]
+    for line, places, colour in zip(lines, placed, COLOURS, strict=False):
+        parts.extend(_line(line, places, colour))
+    parts.extend(_names(lines, [places[-1] for places in placed]))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -77,14 +80,20 @@ def _grid(x: Axis, y: Axis, place: Callable[[Point], Point]) -> list[str]:
     return parts
 
 
-def _line(line: Line, colour: str, places: Sequence[Point], ends: list[float]) -> list[str]:
+def _line(line: Line, places: Sequence[Point], colour: str) -> Iterator[str]:
     path = "M" + "L".join(f"{across:.1f} {up:.1f}" for across, up in places)
     dash = ' stroke-dasharray="5 4"' if line.dashed else ""
-    parts = [f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>']
-    parts.extend(f'<circle cx="{across:.1f}" cy="{up:.1f}" r="3" fill="{colour}"/>' for across, up in places)
-    across, up = places[-1]
-    while any(abs(up - end) < 14 for end in ends):  # names do not lie on one another
-        up += 14
-    ends.append(up)
-    parts.append(f'<text x="{across + 8:.1f}" y="{up + 4:.1f}" fill="{colour}">{escape(line.name)}</text>')
-    return parts
+    yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
+    for across, up in places:
+        yield f'<circle cx="{across:.1f}" cy="{up:.1f}" r="3" fill="{colour}"/>'
+
+
+def _names(lines: Sequence[Line], ends: Sequence[Point]) -> Iterator[str]:
+    """Each where its line ends, in front of the lines, and none on another."""
+    taken: list[Point] = []
+    for line, (across, up), colour in zip(lines, ends, COLOURS, strict=False):
+        while any(abs(across - beside) < NAME and abs(up - above) < 14 for beside, above in taken):
+            up += 14  # noqa: PLW2901  the place goes down until it is free
+        taken.append((across, up))
+        halo = 'stroke="#fff" stroke-width="4" paint-order="stroke"'
+        yield f'<text x="{across + 8:.1f}" y="{up + 4:.1f}" fill="{colour}" {halo}>{escape(line.name)}</text>'
