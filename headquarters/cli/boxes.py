@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -69,12 +70,36 @@ def list_(settings: Settings) -> None:
 @boxes.command()
 @click.argument("nim")
 @click.argument("key_id")
+@click.option(
+    "--stolen-since", metavar="DATE[THH:MM]", help="Since when others may have had it, by headquarters' clock."
+)
 @configured
-def revoke(settings: Settings, nim: str, key_id: str) -> None:
-    """What that key signs is refused from now on; what it has signed stays."""
+def revoke(settings: Settings, nim: str, key_id: str, *, stolen_since: str | None) -> None:
+    """What that key signs is refused from now on; what it has signed stays. With --stolen-since, also for a key that is revoked already: the
+    closures that came under it from then on are withdrawn, kept as evidence, and asked of the box again; prints how many."""
+    since = None if stolen_since is None else _millis(stolen_since, settings)
+    machine = machine_of(nim)
     with opened(settings) as store:
-        if not store.register.revoke(machine_of(nim), key_id, now()):
-            raise refusal(f"{nim} has no valid key {key_id}")
+        is_done = store.register.revoke(machine, key_id, now())
+        if since is None:
+            if not is_done:
+                raise refusal(f"{nim} has no valid key {key_id}")
+            return
+        withdrawn = store.register.withdraw(machine, key_id, since, now())
+        if withdrawn is None:
+            raise refusal(f"{nim} has no key {key_id}")
+        click.echo(withdrawn)
+
+
+def _millis(text: str, settings: Settings) -> int:
+    """Without an offset it is the configured time zone's."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise refusal(f"--stolen-since: {text} is neither a date nor a moment") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=settings.zone)
+    return round(moment.timestamp() * 1000)
 
 
 @boxes.command()

@@ -16,7 +16,8 @@ from exchange.signing import ID, NotSigned, WrongTime, verify
 from headquarters.core.held import Held, held_of, machine_of
 
 Via = Literal["https", "nats"]
-Reason = Literal["malformed", "oversized", "unsigned", "unknown", "foreign", "time", "fork"]
+Reason = Literal["malformed", "oversized", "unsigned", "unknown", "foreign", "time", "fork", "withdrawn"]
+"""Why it is not in the table; `withdrawn`: it was, until the key was known to be stolen."""
 
 DAY_BEGINS = timedelta(hours=4)
 """A shop that closes after midnight closes the day before."""

@@ -103,13 +103,19 @@ def accepted_ledgers(connection: Connection, machines: Sequence[str]) -> dict[st
 
 def _follow(connection: Connection, book: Book, ledger: str | None) -> None:
     """The book is from now on that ledger's: what of it is here already counts, and what others sent does not."""
-    table = tables.closure.c
     book.ledger = ledger
-    query = select(func.count(table.z.distinct()), func.max(table.z)).where(of_book(book))
-    book.held, last = connection.execute(query).one()
-    book.max_z, book.closed_at, book.around = last or 0, 0, {}
+    count_closures(connection, book)
     book.told_z, book.told_by = 0, None
     book.was_whole, book.is_newly_followed = False, True  # whatever was missing before is looked at again
+
+
+def count_closures(connection: Connection, book: Book) -> None:
+    """How far it goes and what of it is here, as the closures say that are in the table now."""
+    table = tables.closure.c
+    book.held, last = connection.execute(
+        select(func.count(table.z.distinct()), func.max(table.z)).where(of_book(book))
+    ).one()
+    book.max_z, book.closed_at, book.around = last or 0, 0, {}
     if book.max_z:
         row = connection.execute(
             select(table.held, table.created_at).where(of_book(book), table.z == book.max_z)

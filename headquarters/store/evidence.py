@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, RowMapping, delete, select
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
@@ -19,7 +19,9 @@ from headquarters.store import tables
 from headquarters.store.database import Database
 
 SAMPLES = 200
-"""Kept of each reason; the newest. Forks are all kept."""
+"""Kept of each reason; the newest."""
+ALL_KEPT: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
+"""Closures that a key of the box has signed: every one, and whole."""
 SAMPLE_BYTES = 8192
 Refusal = tuple[Message, Refused]
 
@@ -50,6 +52,13 @@ def keep_fork(connection: Connection, received: Received, now: int) -> None:
     detail = f"Z {received.held.z}, id {received.held.id}"
     _sample(connection, received.message, Refused("fork", detail, received.data.nim), now)
     _count(connection, "fork", received.message.via, now)
+
+
+def keep_withdrawn(connection: Connection, rows: Sequence[RowMapping], now: int) -> None:
+    """Closures that were in the table, whole."""
+    for row in rows:
+        message = Message(via=row["via"], headers=msgspec.json.decode(row["headers"]), body=bytes(row["body"]))
+        _sample(connection, message, Refused("withdrawn", f"Z {row['z']}, id {row['id']}", row["nim"]), now)
 
 
 class Evidence:
@@ -105,7 +114,7 @@ def _count(connection: Connection, reason: Reason, via: Via, now: int, count: in
 def _sample(connection: Connection, message: Message, refused: Refused, now: int) -> None:
     insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
     reason = refused.reason
-    whole = message.body if reason == "fork" else message.body[:SAMPLE_BYTES]
+    whole = message.body if reason in ALL_KEPT else message.body[:SAMPLE_BYTES]
     row = {
         "at": now,
         "via": message.via,
@@ -125,7 +134,7 @@ def _digest(reason: Reason, message: Message) -> str:
 
 def _prune(connection: Connection, reason: Reason) -> None:
     table = tables.evidence.c
-    if reason == "fork":
+    if reason in ALL_KEPT:
         return
     newest = select(table.id).where(table.reason == reason).order_by(table.id.desc()).offset(SAMPLES).limit(1)
     oldest = connection.scalar(newest)

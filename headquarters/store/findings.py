@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, RowMapping, Select, and_, func, or_, select, update
 
-from headquarters.core.finding import Fact, Facts, Kind
+from headquarters.core.finding import PASSING, Fact, Facts, Kind
 from headquarters.core.reception import Received
 from headquarters.store import tables
 from headquarters.store.bulk import among
@@ -92,6 +92,18 @@ def settle_passing(
     for key, fact in current.items():
         if key not in held:
             keep_fact(connection, key[:2], nim_of(connection, key[0]), fact, now)
+
+
+def disown(connection: Connection, book: tuple[str, str], numbers: set[int], note: str, now: int) -> None:
+    """What stands in the books of closures with these numbers is solved by that note: they are in the table no more. What the true ones show, when
+    they come, is found anew."""
+    table = tables.finding.c
+    standing = and_(table.machine == book[0], table.mode == book[1], table.kind.not_in(PASSING))
+    query = select(table.id, table.key, table.facts).where(standing, table.solved_at.is_(None))
+    for row in connection.execute(query).all():
+        if msgspec.json.decode(row.facts, type=Facts).get("z") in numbers:
+            solved = {"solved_at": now, "solved_by": "", "note": note, "key": f"{row.key}:{row.id}"}
+            connection.execute(update(tables.finding).where(table.id == row.id).values(solved))
 
 
 def nim_of(connection: Connection, machine: str) -> str:

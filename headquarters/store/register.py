@@ -19,6 +19,7 @@ from headquarters.store import tables
 from headquarters.store.books import take_back
 from headquarters.store.bulk import insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
+from headquarters.store.withdrawal import withdraw
 
 COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
 OF_A_LEDGER = ("gap", "fork", "chain")
@@ -53,6 +54,7 @@ class BoxKey(msgspec.Struct, frozen=True, kw_only=True):
     line: str
     added_at: int
     revoked_at: int | None
+    stolen_since: int | None
 
 
 class AcceptedLedger(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +134,7 @@ class Register:
             )
             table = tables.box_key.c
             one = (table.machine == machine, table.key_id == key.id)
-            connection.execute(update(tables.box_key).where(*one).values(revoked_at=None))
+            connection.execute(update(tables.box_key).where(*one).values(revoked_at=None, stolen_since=None))
             count_up(connection)
         return key.id
 
@@ -147,6 +149,16 @@ class Register:
             if done:
                 take_back(connection, machine, key_id, now)
             return done
+
+    def withdraw(self, machine: str, key_id: str, since: int, now: int) -> int | None:
+        """What headquarters got under that key from `since` on (ms) was perhaps not the box's: it is taken out of the table, and the box asked for
+        it. How many closures that were; None when that box has no such key, or it was not revoked."""
+        table = tables.box_key.c
+        one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_not(None))
+        with self._database.write() as connection:
+            count_up(connection)
+            done = connection.execute(update(tables.box_key).where(*one).values(stolen_since=since)).rowcount == 1
+            return withdraw(connection, machine, key_id, since, now) if done else None
 
     def accept_ledger(self, machine: str, ledger_id: str, who: str, now: int) -> bool:
         """The box goes on with that ledger: the one before is lost. What was found of that one is solved by it; False when there is no such
@@ -235,6 +247,8 @@ class Register:
             count_up(connection, copy.revision)
             for machine, key_id in connection.execute(_revoked_that_spoke()).all():
                 take_back(connection, machine, key_id, now)
+            for machine, key_id, since in connection.execute(_stolen()).all():
+                withdraw(connection, machine, key_id, since, now)
             return True
 
 
@@ -255,6 +269,11 @@ def _revoked_that_spoke() -> Select[Any]:
         exists().where(word.machine == key.machine, word.key_id == key.key_id),
     )
     return select(key.machine, key.key_id).where(key.revoked_at.is_not(None), spoke)
+
+
+def _stolen() -> Select[Any]:
+    key = tables.box_key.c
+    return select(key.machine, key.key_id, key.stolen_since).where(key.stolen_since.is_not(None))
 
 
 def hold_revision(connection: Connection, looked_with: int | None) -> None:

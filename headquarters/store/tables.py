@@ -40,3 +40,6 @@ ledger = Table(
 # 0003: the key that has said it last; NULL: said before that was kept
 book.append_column(Column("told_by", Text))
 presence.append_column(Column("key_id", Text))
+
+# 0004, ms by headquarters' clock: closures that it got under the key from then on were withdrawn; NULL: it was never in the wrong hands
+box_key.append_column(Column("stolen_since", BigInteger))

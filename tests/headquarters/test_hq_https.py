@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import httpx
 import msgspec
@@ -225,6 +226,28 @@ def test_stolen_key(hq, box):
     box.close()
     assert hq.post("/closures", box.sent(box.close())).status_code == 200
     assert held(hq, box)[0] == 1
+
+
+def test_a_thief_who_was_first(hq, box):
+    """The Z that he made up is withdrawn when the key is revoked with the moment of the theft, and the shop's own, which was a fork until then,
+    is asked for in the answer to its next word and taken. A moment that is none, and a key that is none, change nothing."""
+    assert hq.post("/closures", box.sent(box.close())).status_code == 200
+    stolen_at = datetime.now(UTC).isoformat()
+    thief = PaperBox(box.nim, box.key, seed="thief")
+    thief.closures, thief.ledger = list(box.closures), box.ledger
+    assert hq.post("/closures", thief.sent(thief.close(50))).status_code == 200
+    true = box.close()
+    assert hq.post("/closures", box.sent(true)).status_code == 422
+    stolen, box.key = box.key, PrivateKey(os.urandom(32))
+    hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)
+    for wrong in ((stolen.id, "--stolen-since", "yesterday"), ("0" * 16, "--stolen-since", stolen_at)):
+        assert hq.tried("boxes", "revoke", box.nim, *wrong).returncode == 2
+    assert hq.cli("boxes", "revoke", box.nim, stolen.id) == ""
+    assert hq.cli("boxes", "revoke", box.nim, stolen.id, "--stolen-since", stolen_at) == "1"
+    answer = hq.post("/presence", box.sent_presence(box.presence()))
+    assert answer.json()["replay"] == [{"mode": "live", "from_z": 2}]
+    assert hq.post("/closures", box.sent(true)).status_code == 200
+    assert (held(hq, box), found(hq, box)) == ([1, 2], [])
 
 
 def test_a_stolen_key_that_only_spoke(hq, box):

@@ -152,8 +152,9 @@ def test_from_the_first_version_on(new_url):
     take(old, box, box.close())
     with old.database.write() as connection:
         connection.execute(text("DROP TABLE ledger"))
-        for column in ("book DROP COLUMN ledger", "book DROP COLUMN told_by", "presence DROP COLUMN key_id"):
-            connection.execute(text(f"ALTER TABLE {column}"))
+        later = ("book", "ledger"), ("book", "told_by"), ("presence", "key_id"), ("box_key", "stolen_since")
+        for table, column in later:
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     old.close()
     store = Store(new_url)
