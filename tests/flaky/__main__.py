@@ -5,7 +5,7 @@
     make flaky BUSY=4 ARGS=tests/unit       four busy loops; only these tests
 
 The files are shuffled, and the tests within each: a worker takes whole files, as in `make test`. Every failure is told with its seed, and
-how often each test failed in all. Exit code 1 when one did.
+how often each test failed in all; what pytest said of a run with failures is in build/flaky/SEED.txt. Exit code 1 when one did.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TREE = Path(__file__).parents[2]
+TOLD = TREE / "build" / "flaky"
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 ENDED = re.compile(r"^\d+ (?:failed|passed|error|skipped).* in [\d.]+s.*$", re.MULTILINE)
 MOST_SECONDS = 3600.0
@@ -43,7 +44,7 @@ def main() -> int:
     with busy(options.busy):
         for seed in range(options.seed, options.seed + options.count):
             began = time.monotonic()
-            failed, end = one_run(shuffled(tests, seed))
+            failed, end = one_run(shuffled(tests, seed), TOLD / f"{seed}.txt")
             failures.update(failed)
             say(f"seed {seed}: {end}, {time.monotonic() - began:.0f} s")
             for test in failed:
@@ -76,8 +77,8 @@ def shuffled(tests: list[str], seed: int) -> list[str]:
     return [test for name in names for test in files[name]]
 
 
-def one_run(tests: list[str]) -> tuple[list[str], str]:
-    """What failed, and pytest's last line."""
+def one_run(tests: list[str], told_in: Path) -> tuple[list[str], str]:
+    """What failed, and pytest's last line; all that it said goes into that file when something failed."""
     with tempfile.TemporaryDirectory(prefix="mcfd-flaky-") as folder:
         listed = Path(folder, "tests")
         listed.write_text("\n".join(tests) + "\n")
@@ -87,12 +88,20 @@ def one_run(tests: list[str]) -> tuple[list[str], str]:
             done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False, timeout=MOST_SECONDS)
         except subprocess.TimeoutExpired as over:
             told = over.stdout.decode(errors="replace") if isinstance(over.stdout, bytes) else ""
+            keep(told_in, told)
             return [*FAILED.findall(told), "the run did not end"], "did not end"
         ends = ENDED.findall(done.stdout)
         failed = FAILED.findall(done.stdout)
         if done.returncode != 0 and not failed:
             failed = [f"pytest ended with {done.returncode}: {done.stdout[-500:]}"]
+        if failed:
+            keep(told_in, done.stdout + done.stderr)
         return failed, ends[-1] if ends else f"pytest ended with {done.returncode}"
+
+
+def keep(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 @contextmanager
