@@ -10,6 +10,8 @@ import asyncio
 import functools
 import gc
 import inspect
+import os
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -20,6 +22,11 @@ import uvloop
 from hypothesis import HealthCheck, settings
 from support.nursery import keep_warm
 from support.steady_loop import SteadyLoop
+
+# As on a box, whose package is compiled: a workplace that asks Python not to keep byte code has each worker rewrite 300 modules of tests (8 s
+# of a processor), and each program that is started compile itself anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

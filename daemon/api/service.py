@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from copy import copy
+from functools import cache, partial
 from typing import Any, Self
 
 from litestar import Litestar, Router
@@ -101,21 +102,27 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
 
 
 def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
-    """`Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
-    with without("pydantic", "attr", "attrs"):  # of other programs in the same environment
-        app = Litestar(
-            route_handlers=[
-                WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
-                WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
-                WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
-                *([OwnRouter("/", route_handlers=list(PAGE_ROUTES))] if page else []),
-            ],
-            state=State({"deps": deps, "page": page, "rendering": Rendering()}),
-            openapi_config=None,
-            logging_config=None,
-        )
+    app = copy(drawn_routes(with_page=page is not None))
+    app.state = State({"deps": deps, "page": page, "rendering": Rendering()})
     app.state["openapi"] = DrawnOnce(partial(document, app, deps.version))
     app.state["collection"] = DrawnOnce(collection, app.state["openapi"])
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
     app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin)
     return app
+
+
+@cache
+def drawn_routes(*, with_page: bool) -> Litestar:
+    """An application without a state, so that each of a process is a copy with its own: drawing the routes is most of what one costs.
+    `Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
+    with without("pydantic", "attr", "attrs"):  # of other programs in the same environment
+        return Litestar(
+            route_handlers=[
+                WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
+                WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
+                WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
+                *([OwnRouter("/", route_handlers=list(PAGE_ROUTES))] if with_page else []),
+            ],
+            openapi_config=None,
+            logging_config=None,
+        )

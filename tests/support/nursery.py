@@ -29,6 +29,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 TESTS = Path(__file__).parents[1]
 POLL_SECONDS = 0.002
 PROGRAMS = {
@@ -180,10 +182,8 @@ def serve() -> None:
     # Also what a daemon that is no longer root could not read in the developer's home.
     for each in (*sys.argv[1:], "encodings"):
         import_all(each)
-    from litestar import Litestar, get  # noqa: PLC0415
-
-    # Imports what is installed, at the first one.
-    Litestar([get("/")(_nothing)], openapi_config=None, logging_config=None)
+    if "daemon" in sys.argv[1:]:
+        prepare_daemon()
     for name in [name for name in sys.modules if name.startswith("daemon.cli")]:
         del sys.modules[name]  # what it says, it says in the language of its environment, when it is imported
     gc.freeze()
@@ -200,7 +200,14 @@ def import_all(package: str) -> None:
             importlib.import_module(module.name)
 
 
-async def _nothing() -> None: ...
+def prepare_daemon() -> None:
+    """What each start would make anew, and is the same for all: the routes, and what msgspec knows of the configuration."""
+    from daemon.api.service import drawn_routes  # noqa: PLC0415
+    from daemon.settings import Settings  # noqa: PLC0415
+
+    for with_page in (False, True):
+        drawn_routes(with_page=with_page)
+    msgspec.convert({"storage": {"path": "ledger"}}, Settings, dec_hook=lambda _, told: Path(told))
 
 
 def start(order: dict[str, Any]) -> dict[str, Any]:

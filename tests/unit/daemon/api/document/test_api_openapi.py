@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-import schemathesis
 from litestar.routes import HTTPRoute
 from support.api import INVOICE, Ring, Served, record
 
@@ -59,6 +58,8 @@ def resolver(document: dict[str, Any], name: str) -> jsonschema.Draft202012Valid
 
 def test_the_document_is_openapi(document: dict[str, Any]) -> None:
     """Read and checked by schemathesis; every schema is one, every reference leads somewhere."""
+    import schemathesis  # noqa: PLC0415  it takes a second, of each worker that collects this module
+
     schemathesis.openapi.from_dict(document)
     for schema in document["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
