@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import NIM, START, Till, invoice, opened, query, tamper
+from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, query, tamper
 
+from daemon.core.call import NOBODY
 from daemon.core.errors import LedgerUnusable
+from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.verify import MOST, Findings, verify
 
 RECORDS = 150
@@ -17,7 +20,7 @@ RECORDS = 150
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two books, 150 records, four Z (one of an empty period), a failure, a credit note, a disputed attempt."""
+    """Two books, 150 records, four Z (one of an empty period), two movements of cash, a failure, a credit note, a disputed attempt."""
     path = tmp_path_factory.mktemp("verify") / "ledger.sqlite3"
     asyncio.run(fill(path))
     return path
@@ -28,6 +31,8 @@ async def fill(path: Path) -> None:
         till = await Till.of(store)
         for number in range(RECORDS - 2):
             await till.sell(1000 + number)
+            if number in (40, 80):
+                await put_in(till)
             if number in (60, 100):
                 await till.close(unexplained=number // 100)
         await till.fail(invoice("X-1"))
@@ -39,6 +44,13 @@ async def fill(path: Path) -> None:
         other = await Till.of(store, "EL02000099-1", "test")
         await other.sell()
         await store.ledger.aggregate(other.book)
+
+
+async def put_in(till: Till) -> None:
+    till.at += MINUTE
+    await till.store.ledger.move_cash(
+        till.book, CashMove("deposit", 500, "float", "1", "Awa"), at=till.at, answer=lambda _: b"", call=NOBODY
+    )
 
 
 @pytest.fixture
@@ -93,7 +105,34 @@ CHANGES = [
     ("UPDATE book SET last_at = 9 WHERE id = 1", "older than its last record"),
     ("UPDATE certification SET state = 'refused' WHERE number = 'D-1'", "have ended without a place"),
     ("UPDATE certification SET book_id = 77 WHERE seq = 70 AND book_id = 1", "missing book"),
+    ("UPDATE certification SET ended_at = 5 WHERE seq = 70 AND book_id = 1", "record 70 is older than the one before it"),
+    ("UPDATE certification SET state = 'begun' WHERE seq = 70 AND book_id = 1", "without having ended"),
+    ("UPDATE certification SET tally = x'80' WHERE seq = 70 AND book_id = 1", "counts for other amounts than it has"),
+    ("UPDATE certification SET epoch = 2 WHERE seq = 70 AND book_id = 1", "not of the activation that it stands in"),
+    ("UPDATE certification SET chained_at = 5 WHERE seq = 70 AND book_id = 1", "record 70 has another time than the chain"),
+    ("UPDATE closure SET created_at = created_at + 1 WHERE z_number = 2", "Z 2 is older than what it holds"),
+    ("UPDATE closure SET period_end = period_end - 1 WHERE z_number = 2", "Z 2 is older than what it holds"),
+    ("UPDATE closure SET period_start = 7 WHERE z_number = 2", "Z 2 does not begin where the Z before it ended"),
+    ("UPDATE closure SET certs_count = 5 WHERE z_number = 2", "Z 2 reports another certs_count"),
+    ("UPDATE closure SET total_ttc = 5 WHERE z_number = 2", "Z 2 reports another total_ttc"),
+    ("UPDATE closure SET chained_at = 5 WHERE z_number = 2", "Z 2 has another time than the chain"),
+    ("UPDATE entry SET after_seq = 5000 WHERE id = 1", "entry 1 is not in its place"),
+    ("UPDATE entry SET after_z = after_z + 1 WHERE id = 1", "entry 1 is not in its place"),
+    ("UPDATE entry SET at = 5 WHERE id = 1", "entry 1 is older than what comes before it"),
+    ("UPDATE entry SET at = at + 1 WHERE id = 1", "entry 1 does not continue the chain"),
+    ("UPDATE entry SET chained_at = 5 WHERE id = 1", "entry 1 has another time than the chain"),
+    ("DELETE FROM entry WHERE id = 2", "Z 2 reports another cash"),
+    ("UPDATE checkpoint SET seq = 63 WHERE seq = 64", "the checkpoint at record 64 is missing"),
+    ("UPDATE total SET seq = seq + 1 WHERE book_id = 1", "not closed where the last Z ends"),
+    ("UPDATE total SET closed_seq = closed_seq - 1 WHERE book_id = 1", "not closed where the last Z ends"),
+    ("UPDATE book SET head = zeroblob(32) WHERE id = 1", "the head of the chain is not its last record"),
+    ("UPDATE book SET last_seq = last_seq + 1 WHERE id = 1", "the head of the chain is not its last record"),
 ]
+
+
+_ORDER = "aaabaacabbabcacbaccbbbcbccc"
+"""De Bruijn's of three letters: each three of them once, going round."""
+EACH_AFTER_EACH_TWO = [{"a": "sale", "b": "cash", "c": "z"}[letter] for letter in _ORDER + _ORDER[:2]]
 
 
 @pytest.mark.parametrize(("change", "named"), CHANGES, ids=[change for change, _ in CHANGES])
@@ -103,6 +142,18 @@ def test_a_change_is_found_and_named(path: Path, change: str, named: str) -> Non
     findings = verify(path)
     assert not findings.clean
     assert any(named in problem for problem in findings.problems), findings.problems
+
+
+async def test_a_sound_ledger_is_clean_in_whatever_order_it_was_written(tmp_path: Path) -> None:
+    """Sales, movements of cash and Z, each after each two of them, with whatever of them comes last."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store)
+        steps = {"sale": till.sell, "cash": partial(put_in, till), "z": till.close}
+        for step in EACH_AFTER_EACH_TWO:
+            await steps[step]()
+            assert verify(path).problems == (), step
+        assert [row[0] for row in query(path, "SELECT count(*) FROM entry")] == [EACH_AFTER_EACH_TWO.count("cash")]
 
 
 def test_the_first_bad_record_is_named_first(path: Path) -> None:
