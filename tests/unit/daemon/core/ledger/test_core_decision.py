@@ -1,5 +1,6 @@
 """What an operator may decide (`mcfd machine settle`, the page): nothing is entered that the machine did not say."""
 
+import msgspec
 import pytest
 from support.core_samples import record
 
@@ -66,3 +67,30 @@ def test_what_is_entered_is_the_machines_word():
     assert case(None).certified() is None
     assert case(OURS).foreign() == 2
     assert case("unknown").foreign() == 0
+
+
+@pytest.mark.parametrize(
+    ("nim", "tc", "named"),
+    [
+        ("EL02000015-2", 10, "EL02000015-2"),
+        ("EL02000015-2", 11, ""),
+        ("EL02000015", 9, ""),
+        ("EL02000015-1", 9, "EL02000015-1"),
+    ],
+)
+def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc, named):
+    """Where it tells its activation and its TC is not past what the ledger knows; a book that knows nothing of it names none."""
+    said = MachineState(nim, "00084440Y", "20260105100005", FiscalCounters(tc, 1, 0), {}, OURS)
+    for known, expected in ((KNOWN, named), (None, "")):
+        found = Case(msgspec.structs.replace(BOOK, known=known), None, Evidence(1, said)).certified()
+        assert found is not None
+        assert found.nim == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "others"), [(None, 0), (FiscalCounters(10, 9, 0), 2), (FiscalCounters(10, 12, 1), 0)]
+)
+def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(known, others):
+    """Sales and credit notes together; a machine that counts anew has none that could be told."""
+    doubt = case(OTHER)
+    assert Case(msgspec.structs.replace(BOOK, known=known), None, doubt.evidence).foreign() == others

@@ -67,3 +67,44 @@ def test_a_subtotal_that_is_too_far_off_or_does_not_add_up_is_not_paid(mode: str
     ours = read(body(ITEM, pay=122, **HT) if mode == "HT" else body({"name": "x", "taxGroup": "B", "amountTtc": 122}))
     with pytest.raises(MachineNonsense):
         agree(ours, Subtotal(total, (TaxLine("B", 1800, 103, ttc - 103, ttc),), 0))
+
+
+def off_by(difference: int, *amounts: int):
+    """Two items without VAT in their price, paid by `amounts`; the machine's total is that much more."""
+    paid = {"payments": [{"method": method, "amount": amount} for method, amount in zip("EMC", amounts, strict=False)]}
+    ours = read({**body(ITEM, ITEM, **HT), **paid})
+    total = ours.total_ttc + difference
+    return ours, Subtotal(total, (TaxLine("B", 1800, 206, total - 206, total),), 0)
+
+
+@pytest.mark.parametrize(("difference", "agrees"), [(2, True), (-2, True), (3, False), (-3, False)])
+def test_each_item_s_price_may_bring_a_franc(difference: int, agrees: bool) -> None:
+    """Two items, two francs either way; the payment makes up for it. One more is another invoice."""
+    ours, subtotal = off_by(difference, 243)
+    if agrees:
+        assert agree(ours, subtotal).payments[0].amount == ours.total_ttc + difference
+    else:
+        with pytest.raises(MachineNonsense):
+            agree(ours, subtotal)
+
+
+def test_the_largest_payment_carries_the_difference() -> None:
+    """The others are as they were."""
+    ours, subtotal = off_by(1, 50, 150, 43)
+    assert [payment.amount for payment in agree(ours, subtotal).payments] == [50, 151, 43]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [("B", 15_000), ("C", 0)],
+        [("C", 15_000)],
+        [("B", 15_001)],
+    ],
+)
+def test_each_group_s_total_is_ours(lines: list[tuple[str, int]]) -> None:
+    """Another group, one more, none, or one with another total is another invoice, although the total of all is ours."""
+    taxes = tuple(TaxLine(group, 1800, total - 2288, 2288, total) for group, total in lines)
+    with pytest.raises(MachineNonsense, match="is not ours"):
+        agree(ttc(15_000), Subtotal(15_000, taxes, 0))
