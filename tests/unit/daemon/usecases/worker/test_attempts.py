@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
 from support.ledgers.ledger import invoice
 
 from daemon.core.errors import StorageFull
