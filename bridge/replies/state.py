@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from bridge.errors import Nonsense
@@ -157,6 +158,12 @@ def _total_or_rate(place: int, value: int) -> bool:
 
 
 def _rates(fields: Sequence[str]) -> tuple[int, ...]:
+    return _read_rates(tuple(fields))
+
+
+@lru_cache(maxsize=16)
+def _read_rates(fields: tuple[str, ...]) -> tuple[int, ...]:
+    """They are the same in nearly every C1h of a machine, and took as long to read as the rest of it."""
     return tuple(read_hundredths(rate, "a VAT rate") for rate in fields)
 
 

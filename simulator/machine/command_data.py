@@ -8,6 +8,7 @@ only the line total of 31h is whole francs.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -125,6 +126,7 @@ def format_hundredths(value: int) -> str:
     return f"{whole}.{rest:02d}".rstrip("0") if rest else str(whole)
 
 
+@lru_cache(maxsize=64)
 def format_rate(rate: int) -> str:
     return f"{rate // 100}.{rate % 100:02d}" if rate else "0"
 

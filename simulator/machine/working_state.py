@@ -22,6 +22,7 @@ from simulator.machine.refusal import not_now
 
 
 class Stage(Enum):
+    __hash__ = object.__hash__  # asked for each command; that of an Enum is written in Python
     IDLE = "idle"
     OPEN = "invoice open"
     ITEMS = "items"

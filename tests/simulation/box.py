@@ -115,6 +115,7 @@ class Box:
         self.ledger = folder / "ledger"
         self.machines: Sequence[AtTheBox] = ()
         self.began = datetime(2026, 3, 4, *draw.choice(((9, 30, 0), (23, 59, 50), (12, 0, 0))), tzinfo=UTC)
+        self._looked_at, self._true_time = 0.0, self.began
         self.jump = 0.0
         """Seconds by which its clock is wrong."""
         self.synchronised = script.synchronised
@@ -143,7 +144,10 @@ class Box:
         return self._hash.hexdigest()
 
     def true_time(self) -> datetime:
-        return self.began + timedelta(seconds=self.loop.now)
+        now = self.loop.now
+        if now != self._looked_at:
+            self._looked_at, self._true_time = now, self.began + timedelta(seconds=now)
+        return self._true_time
 
     @property
     def is_another_day(self) -> bool:

@@ -7,12 +7,11 @@ order; callbacks (bytes that arrive, timers) keep theirs, since a serial line do
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import heapq
 import random
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
+from heapq import heappop, heappush
 from typing import Any
 
 PROCESS: ContextVar[object] = ContextVar("PROCESS", default=None)
@@ -26,19 +25,15 @@ class NothingLeft(Exception):
 
 
 class Turn(asyncio.TimerHandle):
-    """A callback at its moment, with no more than a loop of one thread needs. Of two timers at the same moment neither is the lesser."""
+    """A callback at its moment, with no more than a loop of one thread needs. Of two timers at the same moment neither is the lesser.
+
+    Whoever makes one sets its fields: a call of a constructor for each would cost more than all the rest of it."""
 
     __slots__ = ()
     _args: Any
     _callback: Any
     _context: Context
-
-    def __init__(self, when: float, callback: Callable[..., Any], args: Any, context: Context | None) -> None:
-        self._when = when
-        self._callback = callback
-        self._args = args
-        self._context = contextvars.copy_context() if context is None else context
-        self._cancelled = False
+    __init__ = object.__init__
 
     def cancel(self) -> None:
         self._cancelled = True
@@ -73,30 +68,40 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """By the life in which they began."""
         self._generators: dict[int, object] = {}
         """In whose life each asynchronous generator was begun, by its `id`; who comes to life again under it is entered anew."""
-        self.set_task_factory(_numbered)
         self.set_exception_handler(lambda _loop, _context: None)  # as for callbacks
+
+    get_debug = staticmethod(bool)  # asked of each future
 
     def time(self) -> float:
         return self.now
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Turn:  # type: ignore[override]
-        turn = Turn(self.now, callback, args, context)
+        turn = Turn()
+        turn._when, turn._callback, turn._args, turn._cancelled = self.now, callback, args, False
+        turn._context = copy_context() if context is None else context
         self._ready.append(turn)
         return turn
 
     def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Turn:  # type: ignore[override]
-        turn = Turn(when, callback, args, context)
-        heapq.heappush(self._scheduled, (when, turn))
+        turn = Turn()
+        turn._when, turn._callback, turn._args, turn._cancelled = when, callback, args, False
+        turn._context = copy_context() if context is None else context
+        heappush(self._scheduled, (when, turn))
         return turn
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **named: Any) -> Turn:  # type: ignore[override]
         return self.call_at(self.now + delay, callback, *args, **named)
 
-    def began(self, task: NumberedTask, process: object) -> None:
+    def create_task(
+        self, work: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
+    ) -> Any:
+        task = NumberedTask(work, loop=self, name=name, context=context)
         self._created += 1
         task.number = self._created
+        process = PROCESS.get() if context is None else context.get(PROCESS)
         if process is not None:
             self._tasks[process].append(task)
+        return task
 
     def run_in_executor(self, _: Any, work: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         """A thread: the job is done at a moment of its own."""
@@ -137,7 +142,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise NothingLeft("it goes round and round without coming to an end")
         ready, scheduled = self._ready, self._scheduled
         while scheduled and (not ready or scheduled[0][0] <= self.now or scheduled[0][1]._cancelled):
-            when, timer = heapq.heappop(scheduled)
+            when, timer = heappop(scheduled)
             if timer._cancelled:
                 continue
             self.now = max(self.now, when)
@@ -160,7 +165,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _shuffle(self) -> None:
         """Only tasks change places, and among themselves. By number first: what a set of tasks was walked in depends on addresses."""
         ready = self._ready
-        found = [(task.number, at) for at, turn in enumerate(ready) if (task := _task_of(turn)) is not None]
+        found = []
+        for at, turn in enumerate(ready):
+            task = getattr(turn._callback, "__self__", None)
+            if type(task) is NumberedTask:
+                found.append((task.number, at))
         if len(found) > 1:
             turns = [ready[at] for _, at in sorted(found)]
             self._draw.shuffle(turns)
@@ -174,13 +183,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
 class NumberedTask(asyncio.Task):
     __slots__ = ("number",)
     number: int
-
-
-def _numbered(loop: VirtualLoop, work: Coroutine[Any, Any, Any], **named: Any) -> NumberedTask:
-    task = NumberedTask(work, loop=loop, **named)
-    context: Context | None = named.get("context")
-    loop.began(task, PROCESS.get() if context is None else context.get(PROCESS))
-    return task
 
 
 def _task_of(turn: Turn) -> NumberedTask | None:

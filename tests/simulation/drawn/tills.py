@@ -20,6 +20,7 @@ from daemon.usecases.reports.close_period import close_period
 REFUSALS = 3
 """After which a till gives up what the machine does not want."""
 VAT = 118
+_NO_LIMIT = contextlib.nullcontext()
 ONCE_KNOWN = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsense, errors.CreditExceedsOriginal)
 """What also tells that no attempt before it was certified: it could only begin after they had ended."""
 
@@ -56,6 +57,11 @@ class Sale:
     @property
     def total(self) -> int:
         return sum(self.due)
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """All in which two of its requests can differ."""
+        return self.number, self.prices, self.reference
 
     def body(self) -> dict[str, Any]:
         changes: dict[str, Any] = {"invoiceType": self.kind, "priceMode": self.mode}
@@ -111,9 +117,9 @@ class Tills:
         """None once it is certified; else why there is no answer, or none yet."""
         with self.told.asking(sale.number):
             try:
-                seat, body = self.world.serving(), sale.body()
-                work = certify(seat.worker, body, seat.call(body, sale.key), credit=sale.is_credit)
-                async with asyncio.timeout(hangs_up or None):
+                seat = self.world.serving()
+                work = certify(seat.worker, sale.body(), seat.call(sale.said, sale.key), credit=sale.is_credit)
+                async with asyncio.timeout(hangs_up) if hangs_up else _NO_LIMIT:
                     answered = await self.world.ask(work, seat)
             except (errors.McfdError, Unreachable, TimeoutError) as error:
                 return self._not_certified(sale, error)

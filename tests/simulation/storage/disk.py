@@ -13,13 +13,13 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from simulation.storage.durable import DurableFiles, watched
+from simulation.storage.durable import DurableFiles, the_vfs, unwatched, watched
 
 from daemon.store.sqlite import connection as real
 from daemon.store.sqlite import high_water
@@ -158,10 +158,8 @@ class Process:
     def die(self) -> None:
         """Nothing of it reaches the disk any more."""
         self.alive = False
-        for access in self.connections:
-            access.sqlite.close()
-        for snapshot in self.snapshots:
-            snapshot.close()
+        for connection in (*(access.sqlite for access in self.connections), *self.snapshots):
+            the_vfs().close_as_killed(connection)
         for lock in self.locks:
             lock.release()
 
@@ -211,7 +209,7 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
             process().locks.append(lock := LedgerLock.acquire(ledger))
             return lock
 
-    with pytest.MonkeyPatch.context() as patch, watched(disk.files) if cuts_power else nullcontext():
+    with pytest.MonkeyPatch.context() as patch, watched(disk.files) if cuts_power else unwatched():
         for module in ("store", "maintenance.verify", "maintenance.backup"):
             patch.setattr(f"daemon.store.{module}.migrations", _read_once)
         patch.setattr("daemon.store.store.LedgerLock", Locks)

@@ -14,7 +14,8 @@ import random
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,10 @@ import pytest
 SECTOR = 512
 _CREATE, _JOURNALS = 0x4, 0x800 | 0x80000
 """Flags of xOpen: may be made; a rollback journal or a WAL, whose name SQLite syncs with it."""
+
+
+_NO_CHECKPOINT_ON_CLOSE = 1006
+"""Of `sqlite3_db_config`."""
 
 
 class Write(NamedTuple):
@@ -53,7 +58,7 @@ class DurableFiles:
         """What is written now never was."""
         self._syncs_left = 0
         self._tell: Callable[[], None] = lambda: None
-        self._left: dict[str, tuple[int, bytes]] | None = None
+        self._left: dict[str, bytes] | None = None
         """What is on the disk since the power went; what is written and renamed from then on never was."""
 
     def listing(self) -> dict[str, int]:
@@ -98,38 +103,29 @@ class DurableFiles:
 
     @contextmanager
     def ending(self, *, power_cut: bool) -> Iterator[None]:
-        """Around the end of a process: what its connections still write as they are closed has never been written."""
-        left = (self._left or self._after_cut()) if power_cut else self._after_kill()
+        """Around the end of a process: what is still written meanwhile has never been written. Of one that is killed the kernel has all that was
+        written, synced or not."""
+        left = (self._left or self._after_cut()) if power_cut else None
         self._left, self._syncs_left = None, 0
         self.is_over = True
         yield
         self.is_over = False
+        if left is None:
+            return
         for name in self.listing().keys() - left.keys():
             (self.folder / name).unlink()
-        moved: dict[int, int] = {}
-        for name, (inode, content) in left.items():
-            path = self.folder / name
-            path.write_bytes(content)
-            moved[inode] = path.stat().st_ino
+        for name, content in left.items():
+            (self.folder / name).write_bytes(content)
         for shared in self.folder.glob("*-shm"):
             shared.unlink()
-        if power_cut:
-            self.settle()
-            return
-        self._images = {moved.get(inode, inode): image for inode, image in self._images.items()}
-        self._since = {moved.get(inode, inode): writes for inode, writes in self._since.items() if inode in moved}
-        self._names = {name: moved.get(inode, inode) for name, inode in self._names.items()}
+        self.settle()
 
-    def _after_kill(self) -> dict[str, tuple[int, bytes]]:
-        """All that was written, synced or not: the kernel has it."""
-        return {name: (inode, (self.folder / name).read_bytes()) for name, inode in self.listing().items()}
-
-    def _after_cut(self) -> dict[str, tuple[int, bytes]]:
+    def _after_cut(self) -> dict[str, bytes]:
         now, left = self.listing(), {}
         for name in sorted(now.keys() | self._names.keys()):
             inode = self._draw.choice((now.get(name), self._names.get(name)))
             if inode is not None:
-                left[name] = (inode, self._torn(inode))
+                left[name] = self._torn(inode)
         return left
 
     def _torn(self, inode: int) -> bytes:
@@ -177,7 +173,8 @@ class WatchedVfs:
         self._library.sqlite3_vfs_find.argtypes = [ctypes.c_char_p]
         self._library.sqlite3_vfs_register.argtypes = [ctypes.c_void_p, ctypes.c_int]
         sqlite3.connect(":memory:").close()  # SQLite is initialised by the first connection
-        self._usual = self._library.sqlite3_vfs_find(None)
+        # One process alone has the ledger: that one asks the kernel for no locks between processes, and keeps what others share in its own memory.
+        self._before, self._usual = self._library.sqlite3_vfs_find(None), self._library.sqlite3_vfs_find(b"unix-excl")
         self._vfs = _Vfs.from_buffer_copy(_Vfs.from_address(self._usual))
         self._usual_open = _Open(self._vfs.open)
         self._kept: list[Any] = [ctypes.create_string_buffer(b"watched")]
@@ -189,13 +186,14 @@ class WatchedVfs:
         """Journals that were made and not synced yet: their first sync is their name's too."""
 
     @contextmanager
-    def watching(self, files: DurableFiles) -> Iterator[None]:
+    def watching(self, files: DurableFiles | None) -> Iterator[None]:
+        """None: it stands there and tells nobody."""
         self.files = files
-        self._library.sqlite3_vfs_register(ctypes.addressof(self._vfs), 1)
+        self._library.sqlite3_vfs_register(ctypes.addressof(self._vfs) if files else self._usual, 1)
         try:
             yield
         finally:
-            self._library.sqlite3_vfs_register(self._usual, 1)
+            self._library.sqlite3_vfs_register(self._before, 1)
             self.files = None
 
     def _pointer(self, function: Any) -> int | None:
@@ -259,18 +257,28 @@ class WatchedVfs:
                 self.files.synced_names()
         return 0
 
+    def close_as_killed(self, connection: sqlite3.Connection) -> None:
+        """Whoever is killed does not checkpoint first. Python 3.12 has a name for it (`setconfig`); SQLite's handle is a connection's first field."""
+        handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__).value
+        if handle is not None:
+            self._library.sqlite3_db_config(ctypes.c_void_p(handle), _NO_CHECKPOINT_ON_CLOSE, 1, None)
+        connection.close()
 
-_VFS: list[WatchedVfs] = []
+
+the_vfs = cache(WatchedVfs)
 
 
 @contextmanager
 def watched(files: DurableFiles) -> Iterator[None]:
     """While it lasts, `files` hears of every write and sync of SQLite, and of every `os.fsync`, in its folder."""
-    if not _VFS:
-        _VFS.append(WatchedVfs())
-    with pytest.MonkeyPatch.context() as patch, _VFS[0].watching(files):
+    with pytest.MonkeyPatch.context() as patch, the_vfs().watching(files):
         patch.setattr(os, "fsync", _fsync(files))
         yield
+
+
+def unwatched() -> AbstractContextManager[None]:
+    """The same files, where nobody has to hear of it."""
+    return the_vfs().watching(None)
 
 
 def _fsync(files: DurableFiles) -> Callable[[int], None]:
