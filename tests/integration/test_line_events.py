@@ -1,0 +1,109 @@
+"""What an idle machine is asked, and what comes of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+
+from daemon.core.clock import DAY, HOUR
+from daemon.core.machine.state import FiscalCounters
+from daemon.usecases import line_events
+from daemon.usecases.line_events import ALERT_EVERY
+
+pytestmark = pytest.mark.quick_timers
+
+
+def silent_for(shop: MemoryShop, days: int) -> None:
+    fiscal = shop.session.machine.fiscal
+    fiscal.reachable = False
+    fiscal.last_contact = (datetime.now(UTC) - timedelta(days=days, hours=1)).strftime("%Y%m%d%H%M%S")
+
+
+async def looked_at(shop: MemoryShop) -> None:
+    """The next heartbeat, of ours."""
+    await shop.keeper.heartbeat()
+
+
+async def test_a_tax_server_s_silence_is_told_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the days, at the first look and then at none before nearly a day has gone; a server that is heard is told of never."""
+    monkeypatch.setattr(line_events, "SERVER_CHECK_SECONDS", 0.0)
+    told: list[str] = []
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        shop.synchronised = True
+        shop.worker.on_event = lambda event: told.append(event.detail) if event.type == "taxserver.alert" else None
+        await shop.connected()
+        await looked_at(shop)
+        assert told == []
+        silent_for(shop, 9)
+        for later, count in (
+            (0, 1),
+            (HOUR, 1),
+            (ALERT_EVERY - HOUR, 1),
+            (ALERT_EVERY + 1, 2),
+            (ALERT_EVERY + DAY // 2, 2),
+        ):
+            shop.box_offset = later
+            await looked_at(shop)
+            assert len(told) == count, later
+    assert told == ["9", "10"]
+
+
+async def test_a_tax_server_is_asked_about_hourly(tmp_path: Path) -> None:
+    """At the connection, and not at each look at the machine."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        link = shop.worker.server_link
+        assert link is not None
+        silent_for(shop, 9)
+        await looked_at(shop)
+        assert shop.worker.server_link is link
+
+
+async def test_what_a_machine_did_alone_is_known_after_a_look(tmp_path: Path) -> None:
+    """Its own reports move TC, which explains itself; an invoice of somebody else is counted; other rates are taken."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        fiscal = shop.session.machine.fiscal
+        fiscal.tc += 1
+        await looked_at(shop)
+        assert shop.worker.known == FiscalCounters(*shop.counters)
+        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 0
+        shop.session.machine.certify_foreign(total=500)
+        shop.worker.rates = {}
+        await looked_at(shop)
+        assert shop.worker.known == FiscalCounters(*shop.counters)
+        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 1
+        assert shop.worker.rates["B"] == 1800
+
+
+async def test_a_machine_whose_counters_went_down_is_let_go(tmp_path: Path) -> None:
+    """Nobody gets it before it was asked what it is; at the next connection an operator is told."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        shop.session.machine.fiscal.fvc -= 1
+        await looked_at(shop)
+        assert not shop.worker.connected
+        assert "went down" in shop.worker.offline_reason
+        await shop.connected()
+        assert "went down" in shop.worker.attention
+        await looked_at(shop)
+        assert shop.worker.connected
+
+
+async def test_a_busy_machine_is_not_looked_at(tmp_path: Path) -> None:
+    """Its work looks at it; and one that is away is not asked either."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        frames = shop.session.frames_in
+        with shop.worker.queue.join():
+            await looked_at(shop)
+        machine = shop.worker.machine
+        assert machine is not None
+        assert shop.session.frames_in == frames
+        await looked_at(shop)
+        assert shop.session.frames_in > frames
