@@ -1,9 +1,19 @@
 import base64
 import hashlib
+import re
 
 import pytest
 
-from daemon.core.passwords import NOBODY, fault_of_name, fault_of_password, fits, hash_password
+from daemon.core.passwords import (
+    LONGEST,
+    NOBODY,
+    SHORTEST,
+    fault_of_name,
+    fault_of_password,
+    fits,
+    hash_password,
+    make_password,
+)
 
 
 def test_only_the_password_itself_fits():
@@ -19,7 +29,8 @@ def test_only_the_password_itself_fits():
 def test_the_hash_is_scrypt_as_others_compute_it():
     """The stored line is all that is needed: cost, salt and hash (RFC 7914, by hashlib alone)."""
     name, n, r, p, salt, derived = hash_password("correct horse").split("$")
-    assert (name, int(n) * int(r) * int(p) >= 2**14 * 8 * 5) == ("scrypt", True)
+    assert (name, int(n), int(r), int(p)) == ("scrypt", 2**14, 8, 5)
+    assert (len(base64.b64decode(salt)), len(base64.b64decode(derived))) == (16, 32)
     again = hashlib.scrypt(
         b"correct horse", salt=base64.b64decode(salt), n=int(n), r=int(r), p=int(p), maxmem=2**26, dklen=32
     )
@@ -59,3 +70,33 @@ def test_passwords_that_are_none(password, said):
     """Too short, too long, of three letters, with the name in it, with what cannot be typed."""
     assert said in fault_of_password(password, "awa")
     assert fault_of_password("mil et sorgho", "awa") is None
+
+
+def test_a_password_that_the_box_makes_is_typed_from_a_screen():
+    """Three groups of four characters that cannot be taken for another, never the same twice, and one that would be taken."""
+    made = [make_password() for _ in range(50)]
+    assert all(re.fullmatch(r"[a-hjkmnp-z2-9]{4}(-[a-hjkmnp-z2-9]{4}){2}", each) for each in made)
+    assert len({*made}) == 50
+    assert fault_of_password(made[0], "awa") is None
+
+
+@pytest.mark.parametrize(
+    ("password", "is_taken"),
+    [
+        ("abcdefghij"[:SHORTEST], True),
+        ("abcdefghi"[: SHORTEST - 1], False),
+        ("abcd" * (LONGEST // 4), True),
+        ("abcd" * (LONGEST // 4) + "a", False),
+        ("abcabcabcabc", False),
+        ("abcdabcdabcd", True),
+        ("mil AWA sorgho", False),
+    ],
+)
+def test_the_first_and_the_last_password_that_is_taken(password, is_taken):
+    """Ten characters and two hundred, of four kinds, without the name in any case; one step beyond, none is."""
+    assert (fault_of_password(password, "awa") is None) is is_taken
+
+
+def test_what_is_beyond_the_longest_does_not_fit_either():
+    """A stranger's megabyte is cut before it costs anything, and is not taken for the password that it begins with."""
+    assert not fits("x" * (LONGEST + 1), hash_password("x" * LONGEST))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened
+from support.ledgers.ledger import Till, code_of, invoice, opened
+from support.ledgers.worker import worker_of
 
-from daemon.core.invoice.intake import Defaults
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import search as searching
 from daemon.usecases.reports.journal import make_way
 from daemon.usecases.reports.search import Search, search
-from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 EVER = Page(0, 1 << 53, limit=2)
@@ -54,14 +54,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
             sale = msgspec.structs.replace(sale, customer=msgspec.structs.replace(sale.customer, name=name))
             await till.certify(sale)
             wanted += [sale.number] if at % 5 == 0 else []
-        worker = MachineWorker(
-            till.book,
-            store.ledger,
-            store.journal,
-            store.events,
-            BoxClock(lambda: 0),
-            Defaults("1", "Caisse 1", "1", NIM),
-        )
+        worker = worker_of(till)
         by_amount, answers = await everything(worker, Search(EVER, amount=AMOUNT))
         by_customer, _ = await everything(worker, Search(EVER, text="wend"))
         none, _ = await everything(worker, Search(EVER, amount=1))
@@ -78,3 +71,50 @@ async def test_a_long_reading_makes_way() -> None:
     asyncio.get_running_loop().call_soon(ran.append, "another")
     await make_way(SimpleNamespace(waiting=0))  # type: ignore[arg-type]  # that is all it asks of a worker
     assert ran == ["another"]
+
+
+async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
+    """A code with dashes and in small letters, a whole number, a part of one; what lies outside of the range is none of them."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        records = [await till.certify(invoice(number)) for number in ("A-1", "A-12", "B-1")]
+        worker = worker_of(till)
+        code = code_of("A-12")
+        dashed = "-".join(code[at : at + 4] for at in range(0, 24, 4)).lower()
+        for text, numbers in (
+            (code, ["A-12"]),
+            (dashed, ["A-12"]),
+            (f" {dashed} ", ["A-12"]),
+            (code[:-1], []),
+            ("A-1", ["A-1"]),
+            ("A-", ["A-12", "A-1"]),
+            ("-1", ["B-1", "A-12"]),
+            ("", ["B-1", "A-12"]),
+        ):
+            found = await search(worker, Search(EVER, text=text))
+            assert [record.number for record, _ in found.records] == numbers, text
+            assert (found.complete, bool(found.next)) == (True, text in ("-1", "")), text
+        at = records[1].ended_at
+        for start, end, count in ((at, at + 1, 1), (at + 1, 1 << 53, 0), (0, at, 0)):
+            found = await search(worker, Search(Page(start, end, limit=2), text=code))
+            assert len(found.records) == count
+
+
+@pytest.mark.parametrize("wanted", [{"amount": 500}, {"type": "FA"}, {"state": "refused"}, {"state": "begun"}])
+async def test_what_an_entry_is_looked_for_by(tmp_path: Path, wanted: dict[str, Any]) -> None:
+    """Its amount, also where that is 0, its type, and its state, whether it has ended or not."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        await till.sell()
+        credit = invoice("C-1", type_="FA", amounts=(("B", 500),), reference="EL02000015-1-1")
+        await till.certify(credit)
+        await till.fail(invoice("X-1"))
+        await till.begin(invoice("O-1"))
+        page = msgspec.structs.replace(EVER, state=wanted.get("state"))
+        asked = Search(page, amount=wanted.get("amount"), type=wanted.get("type", ""))
+        found = await search(worker_of(till), asked)
+        number = {"refused": "X-1", "begun": "O-1"}.get(wanted.get("state", ""), "C-1")
+        assert [record.number for record, _ in found.records] == [number]
+        assert (found.next, found.complete) == (0, True)
+        none = await search(worker_of(till), Search(EVER, amount=0))
+        assert (none.records, none.complete) == ((), True)

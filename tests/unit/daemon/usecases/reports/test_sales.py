@@ -1,0 +1,88 @@
+"""Sales as a screen shows them, from a real ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
+from support.ledgers.worker import worker_of
+
+from daemon.usecases.reports import sales
+from daemon.usecases.reports.sales import HOUR, Sales, latest, sales_between, totals_by_hour
+
+EVER = 1 << 53
+
+
+def figures(found: Sales) -> tuple[int, ...]:
+    return found.count, found.total, found.credits, found.credited, found.average
+
+
+@pytest.mark.parametrize("is_brought_in", [True, False])
+async def test_sales_to_the_last_one_whether_or_not_a_tick_has_come(tmp_path: Path, is_brought_in: bool) -> None:
+    """Net of credit notes; what failed is nothing; the average is of what was sold, and none of nothing."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        assert figures(await sales_between(worker, 0, EVER)) == (0, 0, 0, 0, 0)
+        first = await till.sell(1000)
+        await till.sell(2001)
+        await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference="EL02000015-1-1"))
+        await till.fail(invoice("X-1"))
+        if is_brought_in:
+            await store.ledger.aggregate(till.book)
+        found = await sales_between(worker, 0, EVER)
+        assert figures(found) == (2, 2501, 1, 500, 1500)
+        assert [(each.method, each.amount) for each in found.payments] == [("E", 2501)]
+        at = first.ended_at
+        assert figures(await sales_between(worker, at, at + 1))[:2] == (1, 1000)
+        assert figures(await sales_between(worker, at + 1, EVER))[:2] == (1, 1501)
+        assert [record.number for record in await latest(worker, 2)] == ["X-1", "C-1"]
+
+
+@pytest.mark.parametrize("is_brought_in", [True, False])
+async def test_hour_by_hour(tmp_path: Path, is_brought_in: bool) -> None:
+    """Each in its own; one that is to come is nothing and one that is not long over is looked at again, so that it is right whenever it is asked."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        known: dict[tuple[int, int], int] = {}
+        for total, hours in ((100, 1), (20, 2), (3, 0)):
+            await till.sell(total)
+            till.at += hours * HOUR
+        if is_brought_in:
+            await store.ledger.aggregate(till.book)
+        assert await totals_by_hour(worker, START, 6, known) == [100, 20, 0, 3, 0, 0]
+        assert sorted(at for _, at in known) == [START, START + HOUR]
+        assert {book for book, _ in known} == {till.book.id}
+        await till.sell(7)
+        assert await totals_by_hour(worker, START, 6, known) == [100, 20, 0, 10, 0, 0]
+
+
+async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Path) -> None:
+    """And not a millisecond before."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        await till.sell(100)
+        await store.ledger.aggregate(till.book)
+        for later, is_kept in ((2 * HOUR, False), (2 * HOUR + 1, True)):
+            till.at = START + later
+            known: dict[tuple[int, int], int] = {}
+            await totals_by_hour(worker, START, 1, known)
+            assert bool(known) is is_kept
+        assert till.at > START + MINUTE
+
+
+async def test_what_is_remembered_is_taken_and_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest goes first; what is remembered is not read again."""
+    monkeypatch.setattr(sales, "KEPT_HOURS", 2)
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        await till.sell(100)
+        await store.ledger.aggregate(till.book)
+        till.at = START + 9 * HOUR
+        known = {(till.book.id, START): 5}
+        assert await totals_by_hour(worker, START, 3, known) == [5, 0, 0]
+        assert [at for _, at in known] == [START + HOUR, START + 2 * HOUR]
