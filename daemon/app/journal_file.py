@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
@@ -13,6 +13,7 @@ from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
 from daemon.usecases.reports import journal_files
 from daemon.usecases.reports.journal import JournalSource
+from daemon.usecases.worker.machine_worker import nobody_waits
 
 EXCEL_FR: Final = "excel-fr"
 
@@ -24,7 +25,7 @@ class BesideTheDaemon:
     book: Book
     journal: Journal
     ledger: Ledger
-    waiting: int = 0
+    till_waits: Callable[[], bool] = nobody_waits
 
 
 def journal_pieces(source: JournalSource, page: Page, form: str, zone: tzinfo) -> AsyncGenerator[bytes, None]:

@@ -14,7 +14,8 @@ from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
 from daemon.app.outward.event_bus import EventBus
-from daemon.app.sandbox import TillsFirst, sandbox_port
+from daemon.app.sandbox import sandbox_port
+from daemon.app.tills_first import TillsFirst
 from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
@@ -122,6 +123,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
         machine_zone=zone(machine.timezone),
         labels=runtime.settings.payment_labels(),
         on_event=runtime.publish,
+        till_waits=runtime.tills_first.till_waits,
     )
     worker.take_state(await runtime.store.ledger.state(book))
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine

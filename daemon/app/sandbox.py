@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from bridge.link import Port
+from daemon.app.tills_first import TillsFirst
 from daemon.core.ledger.book import Book
 from daemon.store.store import Store
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -16,36 +17,9 @@ from simulator.machine.fiscal_memory import LastInvoice, Snapshot
 from simulator.machine.machine import Machine
 from simulator.machine.options import Options
 
-REST: Final = 0.001
-"""Seconds before each command while a till waits for a real machine: a trial of a thousand lines is as many commands, which without it
-took the whole loop for a quarter of a second."""
-STEP: Final = 0.005
-LONGEST: Final = 0.25
-"""Seconds that a request or a write of the sandbox lets tills go first; in a shop that never stops selling it goes on then."""
 AWAITED: Final = 5.0
 """Seconds at the most that a start waits for the sandbox."""
-
-
-class TillsFirst:
-    """What the sandbox leaves to tills: to read an invoice of a thousand lines holds the loop up for 20 ms, to write it down the ledger's
-    one writer for up to 100, and a sale that meets one of each takes twice its time."""
-
-    def __init__(self, workers: Sequence[MachineWorker]) -> None:
-        self._workers = workers
-
-    def rest(self) -> float:
-        """Seconds before the next command of a sandbox's machine."""
-        return REST if self._till_waits() else 0.0
-
-    async def let_pass(self) -> None:
-        """Until no till waits for a real machine, or it has been long enough."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + LONGEST
-        while self._till_waits() and loop.time() < until:  # noqa: ASYNC110  a till does not tell when it has its answer
-            await asyncio.sleep(STEP)
-
-    def _till_waits(self) -> bool:
-        return any(worker.waiting and worker.book.mode == "live" for worker in self._workers)
+STEP: Final = 0.001
 
 
 async def sandbox_answers(workers: Sequence[MachineWorker]) -> None:
@@ -54,7 +28,7 @@ async def sandbox_answers(workers: Sequence[MachineWorker]) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + AWAITED
     while loop.time() < until and any(map(_is_opening, workers)):  # noqa: ASYNC110  a worker does not tell, and it is but once
-        await asyncio.sleep(STEP / 5)
+        await asyncio.sleep(STEP)
 
 
 def _is_opening(worker: MachineWorker) -> bool:

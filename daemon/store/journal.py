@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
+
+import msgspec
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
@@ -20,6 +22,21 @@ class Journal(LedgerAccess):
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first; go on with `before_seq` = the seq of the last one."""
         return await self._read(partial(journal.journal, book=book, page=page))
+
+    async def with_part(self, book: Book, page: Page, make_way: Callable[[], Awaitable[None]]) -> Sequence[Record]:
+        """Newest first, with `page.part` in the number; `make_way` between two looks, and others read in between as well."""
+        found, before = await self._read(partial(journal.newest_with_part, book=book, page=page))
+        if not before:
+            return found
+        rest = msgspec.structs.replace(page, before_seq=before, limit=page.limit - len(found))
+        older: list[Record] = []
+        for stretch in await self._read(partial(journal.stretches, book=book)):
+            await make_way()
+            older += await self._read(partial(journal.with_part, book=book, page=rest, stretch=stretch))
+            older = sorted(older, key=lambda record: -record.seq)[: rest.limit]
+            if len(older) == rest.limit:
+                rest = msgspec.structs.replace(rest, after_seq=older[-1].seq)
+        return [*found, *older]
 
     async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
         """Of the next `page.limit` entries those whose customer has the text in it, and the `before_seq` to go on with, 0 at the end."""

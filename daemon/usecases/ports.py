@@ -187,11 +187,19 @@ class Ledger(Attempts, Totals, CashDrawer, Protocol):
     """All of it, as one worker has it of its book."""
 
 
+MakeWay = Callable[[], Awaitable[None]]
+"""Lets whoever is at a till go first."""
+
+
 class Journal(Protocol):
     """What ended, as screens and auditors read it."""
 
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
+        ...
+
+    async def with_part(self, book: Book, page: Page, make_way: MakeWay) -> Sequence[Record]:
+        """Newest first, those with `page.part` in the number; `make_way` is awaited between two looks at the ledger."""
         ...
 
     async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
@@ -25,7 +26,16 @@ CHUNK = 128
 WALKED = 2000
 """Entries gone back through before the indexes of the numbers are asked."""
 
+NUMBERS = 20000
+"""Or about as many, looked through at a time in these indexes: some milliseconds."""
+
 _LAST = sys.maxsize
+_LAST_NUMBER = "\U0010ffff"
+
+Between = tuple[int, int, int, int]
+"""After a seq up to another; from a time until before another (ms)."""
+Stretch = tuple[str, str]
+"""After a number up to another."""
 
 
 def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
@@ -34,17 +44,20 @@ def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Reco
         return list(_open_ones(connection, book, page))
     if page.number:
         return _of_number(connection, book, page)
+    return _newest_first(connection, book, page, _between(connection, book, page))
+
+
+def _newest_first(connection: sqlite3.Connection, book: Book, page: Page, between: Between) -> list[Record]:
+    values = (book.id, *between, *_asked(page), page.part, page.part, page.limit)
+    return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
+
+
+def _between(connection: sqlite3.Connection, book: Book, page: Page) -> Between:
     after, upto = bracket(connection, book, page.start, page.end)
-    after = max(after, page.after_seq)
     last = _LAST if upto is None else upto
     if page.before_seq:
         last = min(last, page.before_seq - 1)
-    between = (after, last, page.start, page.end)
-    asked = _asked(page)
-    if page.part:
-        return _with_part(connection, book, page, between)
-    values = (book.id, *between, *asked, "", "", page.limit)
-    return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
+    return max(after, page.after_seq), last, page.start, page.end
 
 
 def _asked(page: Page) -> tuple[object, ...]:
@@ -52,18 +65,30 @@ def _asked(page: Page) -> tuple[object, ...]:
     return (state, state, page.type, page.type, page.amount, page.amount)
 
 
-def _with_part(
-    connection: sqlite3.Connection, book: Book, page: Page, between: tuple[int, int, int, int]
-) -> list[Record]:
-    """A part that many numbers have is soon found on the way back from the newest one; any other by the indexes of the numbers."""
-    after, last, *times = between
+def newest_with_part(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[list[Record], int]:
+    """A part that many numbers have is soon found on the way back from the newest one; and the seq that older ones, which are still to be
+    looked for, are before: 0 where that is all."""
+    if page.state in attempts.OPEN:
+        return list(_open_ones(connection, book, page)), 0
+    after, last, start, end = _between(connection, book, page)
     (newest,) = connection.execute(_SQL["newest"], (book.id, last)).fetchone()
-    walked = (book.id, max(after, newest - WALKED), last, *times, *_asked(page), page.part, page.part, page.limit)
-    rows = connection.execute(_SQL["newest_first"], walked).fetchall()
-    if len(rows) < page.limit and newest - WALKED > after:
-        values = (book.id, page.part, book.id, page.part, *between, *_asked(page), page.limit)
-        rows = connection.execute(_SQL["with_part"], values).fetchall()
-    return [record_of(row) for row in rows]
+    walked = max(after, newest - WALKED)
+    found = _newest_first(connection, book, page, (walked, last, start, end))
+    return found, 0 if len(found) == page.limit or walked == after else walked + 1
+
+
+def stretches(connection: sqlite3.Connection, book: Book) -> list[Stretch]:
+    """However numbers are given, those of entries that are equally far apart divide them about equally, and none has to be counted."""
+    (newest,) = connection.execute(_SQL["newest"], (book.id, _LAST)).fetchone()
+    rows = (connection.execute(_SQL["number"], (book.id, seq)).fetchone() for seq in range(NUMBERS, newest, NUMBERS))
+    return list(pairwise(["", *sorted(row[0] for row in rows if row), _LAST_NUMBER]))
+
+
+def with_part(connection: sqlite3.Connection, book: Book, page: Page, stretch: Stretch) -> list[Record]:
+    """Of the numbers in that stretch, by their indexes; newest first."""
+    numbers = (book.id, *stretch, page.part)
+    values = (*numbers, *numbers, *_between(connection, book, page), *_asked(page), page.limit)
+    return [record_of(row) for row in connection.execute(_SQL["with_part"], values)]
 
 
 def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
@@ -118,7 +143,8 @@ def credited(connection: sqlite3.Connection, book: Book, epoch: int, fvc: int) -
 def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:
     state: attempts.OpenState = "begun" if page.state == "begun" else "disputed"
     for record in reversed(attempts.unfinished(connection, book, state)):
-        if page.start <= record.begun_at < page.end and page.number in ("", record.number):
+        fits = page.number in ("", record.number) and page.part in record.number
+        if fits and page.start <= record.begun_at < page.end:
             yield record
 
 

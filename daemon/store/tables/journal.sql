@@ -9,10 +9,12 @@ ORDER BY seq DESC LIMIT ?;
 SELECT {columns} FROM certification
 WHERE id IN (
         SELECT id FROM certification INDEXED BY certification_number
-        WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed') AND instr(number, ?) > 0
+        WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed')
+            AND number > ? AND number <= ? AND instr(number, ?) > 0
         UNION ALL
         SELECT id FROM certification INDEXED BY certification_failed_number
-        WHERE book_id = ? AND state IN ('refused', 'abandoned') AND instr(number, ?) > 0
+        WHERE book_id = ? AND state IN ('refused', 'abandoned')
+            AND number > ? AND number <= ? AND instr(number, ?) > 0
     )
     AND +seq > ? AND +seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
     AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?)
@@ -50,3 +52,6 @@ SELECT coalesce(max(seq), 0) FROM certification WHERE book_id = ? AND seq <= ?;
 
 -- name: of_seq
 SELECT {columns} FROM certification WHERE book_id = ? AND seq = ?;
+
+-- name: number
+SELECT number FROM certification WHERE book_id = ? AND seq = ?;

@@ -4,7 +4,7 @@ millisecond or so, and rests between them while somebody is at the machine."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -26,7 +26,8 @@ REST = 0.01
 
 
 class JournalSource(Protocol):
-    """What reads a journal: the worker of a book, or a command beside it. `waiting` are the tills that would be held up."""
+    """What reads a journal: the worker of a book, or a command beside it. `till_waits` tells whether somebody would be held up, at whichever
+    machine."""
 
     @property
     def book(self) -> Book: ...
@@ -35,7 +36,7 @@ class JournalSource(Protocol):
     @property
     def ledger(self) -> CashDrawer: ...
     @property
-    def waiting(self) -> int: ...
+    def till_waits(self) -> Callable[[], bool]: ...
 
 
 Dated = tuple[Record, int]
@@ -135,4 +136,4 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
 
 async def make_way(worker: JournalSource) -> None:
     """Between two slices of a long reading."""
-    await asyncio.sleep(REST if worker.waiting else 0)
+    await asyncio.sleep(REST if worker.till_waits() else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -47,8 +48,9 @@ async def search(worker: MachineWorker, asked: Search) -> Found:
         return await _found(worker, exact, page, complete=True)
     if not asked.text and _is_sifting(page):
         return await _sifted(worker, page)
-    records = list(await worker.journal.page(worker.book, page))
-    if records or not asked.text:
+    if not asked.text:
+        return await _found(worker, await worker.journal.page(worker.book, page), page, complete=True)
+    if records := await worker.journal.with_part(worker.book, page, partial(make_way, worker)):
         return await _found(worker, records, page, complete=True)
     return await _of_customer(worker, asked, msgspec.structs.replace(page, part=""))
 

@@ -40,6 +40,11 @@ ANSWERS_FIRST = 0.002
 """Seconds; a till's answer leaves in half of that."""
 
 
+def nobody_waits() -> bool:
+    """There is no till."""
+    return False
+
+
 class Limits(NamedTuple):
     """How many tills may wait, and how long; seconds."""
 
@@ -94,6 +99,8 @@ class MachineWorker:
     """Of the machine's own clock."""
     labels: Labels = field(default_factory=lambda: PAYMENT_LABELS)
     on_event: Callable[[BookEvent], None] = lambda _: None
+    till_waits: Callable[[], bool] = nobody_waits
+    """Whether a till waits for any real machine of this box: a long reading of one machine's book makes way for all."""
     note_odd: Callable[[str], str] = lambda _: ""
     """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
 

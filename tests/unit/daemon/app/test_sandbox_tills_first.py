@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from daemon.app import sandbox
-from daemon.app.sandbox import REST, TillsFirst, sandbox_answers
+from daemon.app import sandbox, tills_first
+from daemon.app.sandbox import sandbox_answers
+from daemon.app.tills_first import REST, TillsFirst
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.store.store import Store
+from daemon.usecases.reports import journal as reading
+from daemon.usecases.reports.journal import JournalSource
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NIM = "EL02000015-1"
@@ -34,13 +38,13 @@ class Worker:
         self.book = Book(1, NIM, self.mode)
 
 
-def tills_first(*workers: Worker) -> TillsFirst:
+def first_of(*workers: Worker) -> TillsFirst:
     return TillsFirst(cast("list[MachineWorker]", list(workers)))
 
 
 async def test_nobody_waits_for_the_sandboxes_own_tills() -> None:
     """Only who waits for a real machine goes first; without one a command comes at once and nothing is waited for."""
-    first = tills_first(Worker("test", waiting=9), Worker("live"))
+    first = first_of(Worker("test", waiting=9), Worker("live"))
     assert first.rest() == 0.0
     async with asyncio.timeout(60):
         await first.let_pass()
@@ -49,7 +53,7 @@ async def test_nobody_waits_for_the_sandboxes_own_tills() -> None:
 async def test_it_goes_on_when_the_till_has_its_answer() -> None:
     """A till that waits at any machine counts; meanwhile each command of the sandbox's machine comes a little later."""
     till = Worker("live", waiting=1)
-    first = tills_first(Worker("live"), till)
+    first = first_of(Worker("live"), till)
     assert first.rest() == REST
     passing = asyncio.ensure_future(first.let_pass())
     await asyncio.sleep(0)
@@ -58,10 +62,25 @@ async def test_it_goes_on_when_the_till_has_its_answer() -> None:
     await asyncio.wait_for(passing, 60)
 
 
+async def test_a_long_reading_rests_for_a_till_at_any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever machine's journal is gone through; without a till it goes on in the next turn of the loop."""
+    monkeypatch.setattr(reading, "REST", 3600.0)
+    other = Worker("live")
+    source = SimpleNamespace(till_waits=first_of(Worker("live"), other).till_waits)
+    async with asyncio.timeout(60):
+        await reading.make_way(cast("JournalSource", source))
+    other.waiting = 1
+    resting = asyncio.ensure_future(reading.make_way(cast("JournalSource", source)))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not resting.done()
+    resting.cancel()
+
+
 async def test_a_shop_that_never_stops_selling_does_not_stop_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has let tills go first for long enough."""
-    monkeypatch.setattr(sandbox, "LONGEST", 0.02)
-    await asyncio.wait_for(tills_first(Worker("live", waiting=1)).let_pass(), 60)
+    monkeypatch.setattr(tills_first, "LONGEST", 0.02)
+    await asyncio.wait_for(first_of(Worker("live", waiting=1)).let_pass(), 60)
 
 
 async def test_the_sandboxes_writes_let_tills_pass(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ async def test_a_long_reading_makes_way() -> None:
     """Between two slices the loop has a turn for whatever else is ready, also when no invoice waits."""
     ran: list[str] = []
     asyncio.get_running_loop().call_soon(ran.append, "another")
-    await make_way(SimpleNamespace(waiting=0))  # type: ignore[arg-type]  # that is all it asks of a worker
+    await make_way(SimpleNamespace(till_waits=lambda: False))  # type: ignore[arg-type]  # that is all it asks of a worker
     assert ran == ["another"]
 
 
