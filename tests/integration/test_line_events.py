@@ -12,6 +12,7 @@ from daemon.core.clock import DAY, HOUR
 from daemon.core.machine.state import FiscalCounters
 from daemon.usecases import line_events
 from daemon.usecases.line_events import ALERT_EVERY
+from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
 
@@ -66,18 +67,31 @@ async def test_what_a_machine_did_alone_is_known_after_a_look(tmp_path: Path) ->
     """Its own reports move TC, which explains itself; an invoice of somebody else is counted; other rates are taken."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
-        await shop.certify("A")
+        await shop.certify("A", 1000)
+        await shop.certify("K", 500, credit=True, invoiceType="FA", creditNoteRef=f"{shop.nim}-1")
         fiscal = shop.session.machine.fiscal
         fiscal.tc += 1
         await looked_at(shop)
         assert shop.worker.known == FiscalCounters(*shop.counters)
         assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 0
         shop.session.machine.certify_foreign(total=500)
-        shop.worker.rates = {}
         await looked_at(shop)
         assert shop.worker.known == FiscalCounters(*shop.counters)
         assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 1
+        assert not shop.worker.attention
+
+
+async def test_rates_and_a_clock_of_now_are_taken_at_a_look(tmp_path: Path) -> None:
+    """Also where nothing was counted since the last one."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        shop.worker.rates = {}
+        shop.clock.offset = timedelta(hours=1)
+        assert abs(shop.worker.drift_seconds or 0.0) < 60
+        await looked_at(shop)
         assert shop.worker.rates["B"] == 1800
+        assert shop.worker.drift_seconds is not None
+        assert abs(shop.worker.drift_seconds + 3600) < 60
 
 
 async def test_a_machine_whose_counters_went_down_is_let_go(tmp_path: Path) -> None:
@@ -96,14 +110,13 @@ async def test_a_machine_whose_counters_went_down_is_let_go(tmp_path: Path) -> N
 
 
 async def test_a_busy_machine_is_not_looked_at(tmp_path: Path) -> None:
-    """Its work looks at it; and one that is away is not asked either."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+    """Its work looks at it: the look does not wait for its turn, of which nobody would know the end."""
+    limits = Limits(patience=24 * 3600.0)
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=limits) as shop:
         await shop.connected()
         frames = shop.session.frames_in
         with shop.worker.queue.join():
             await looked_at(shop)
-        machine = shop.worker.machine
-        assert machine is not None
         assert shop.session.frames_in == frames
         await looked_at(shop)
         assert shop.session.frames_in > frames

@@ -16,8 +16,9 @@ LARGEST = 100
 """Numbers beyond that are limits of formats and times; one more or less is nothing that a test has to know."""
 UNSEEN = ("log", "_log", "self._log", "notify")
 """What is only told to people who read logs: leaving it out, or another number in it, is no mistake of the kind meant here."""
-MOMENT = re.compile(r"\.time\(\)|monotonic(?:_ns)?\(\)|\bdeadline\b")
-"""One side of a comparison of two moments of a running clock, which are never equal: with or without `=` is the same."""
+MOMENT = re.compile(r"\.time\(\)|clock\(\)|monotonic(?:_ns)?\(\)|\bdeadline\b|\bnow - ")
+"""One side of a comparison of two moments of a running clock, or of how long ago one was with a limit, which are never equal: with or without
+`=` is the same."""
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 

@@ -121,6 +121,7 @@ async def test_another_book_is_another_machine() -> None:
 async def test_what_the_ledger_knows_is_taken() -> None:
     """Its counters, or none where it never heard of the machine, and its question to an operator."""
     attempts = Attempts()
+    assert (attempts.known, attempts.met_machine) == (FiscalCounters(0, 0, 0), False)
     for counters in (FiscalCounters(3, 2, 1), None):
         attempts.take(BookState(Book(1, "EL02000015-1", "live"), counters, "", 0, 0, {}, "", "look", 0, 0))
-        assert (attempts.known, attempts.attention) == (counters or NO_COUNTERS, "look")
+        assert (attempts.known, attempts.attention) == (counters or FiscalCounters(0, 0, 0), "look")
