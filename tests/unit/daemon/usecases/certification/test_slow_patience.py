@@ -1,0 +1,87 @@
+"""How long a 38h is waited for before somebody is told."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from daemon.core.events import SLOW
+from daemon.core.ledger.book import Book
+from daemon.usecases.certification import slow_close
+from daemon.usecases.certification.slow_close import patience, watching
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+
+@pytest.mark.parametrize(
+    ("longest", "is_credit", "seconds"),
+    [(0.0, False, 1.0), (0.5, False, 1.5), (9.0, False, 3.0), (0.0, True, 20.0), (8.0, True, 24.0), (50.0, True, 60.0)],
+)
+def test_three_times_the_longest_so_far(longest: float, is_credit: bool, seconds: float) -> None:
+    """Within bounds, which a credit note has of its own."""
+    assert patience(longest, is_credit=is_credit) == seconds
+
+
+class Watched:
+    """A worker as far as it is asked here."""
+
+    def __init__(self) -> None:
+        self.longest_close: dict[bool, float] = {}
+        self.told: list[str] = []
+        self.odd: list[str] = []
+        self.worker = cast(
+            "MachineWorker",
+            SimpleNamespace(
+                longest_close=self.longest_close,
+                book=Book(1, "EL02000015-1", "live"),
+                note_odd=lambda why: self.odd.append(why) or "incident",
+                publish=lambda kind, detail: self.told.append(f"{kind}: {detail}"),
+            ),
+        )
+
+
+async def test_what_was_answered_in_time_is_told_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest answer is kept, of sales and of credit notes apart; what ends otherwise is no measure."""
+    monkeypatch.setattr(slow_close, "BOUNDS", {False: (60.0, 60.0), True: (60.0, 60.0)})
+    watched = Watched()
+    with watching(watched.worker, "F-1", is_credit=False):
+        await asyncio.sleep(0.01)
+    longest = watched.longest_close[False]
+    assert longest > 0
+    with watching(watched.worker, "F-2", is_credit=False):
+        pass
+    assert watched.longest_close == {False: longest}
+    with pytest.raises(ZeroDivisionError), watching(watched.worker, "K-1", is_credit=True):
+        raise ZeroDivisionError
+    assert watched.longest_close == {False: longest}
+    assert (watched.told, watched.odd) == ([], [])
+
+
+async def test_what_takes_too_long_is_told_once_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is waited for, to screens and to the recording of the line."""
+    monkeypatch.setattr(slow_close, "BOUNDS", {False: (0.01, 0.01)})
+    watched = Watched()
+    async with asyncio.timeout(60):
+        with watching(watched.worker, "F-1", is_credit=False):
+            while not watched.told:  # noqa: ASYNC110  a timer of somebody else's
+                await asyncio.sleep(0.002)
+    assert watched.told == [f"{SLOW}: 38h of invoice F-1 has no answer after 0.01 s; it is waited for"]
+    assert watched.odd == ["38h is slow"]
+
+
+def test_the_watch_is_over_with_the_answer() -> None:
+    """A timer that is left would tell of an invoice that was certified long ago."""
+
+    async def watch() -> list[Any]:
+        watched = Watched()
+        loop = asyncio.get_running_loop()
+        timers: list[asyncio.TimerHandle] = []
+        later = loop.call_later
+        loop.call_later = lambda *call: timers.append(later(*call)) or timers[-1]  # type: ignore[method-assign, assignment]
+        with watching(watched.worker, "F-1", is_credit=False):
+            pass
+        return [timer.cancelled() for timer in timers]
+
+    assert asyncio.run(watch()) == [True]

@@ -1,0 +1,213 @@
+"""The journal is read in pieces, page by page and as a file, and what comes of it does not depend on the pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from support.ledgers.ledger import MINUTE, ZONE, Till, code_of, invoice, opened
+from support.ledgers.worker import worker_of
+
+from daemon.core.errors import NotFound
+from daemon.core.ledger.entries import CashMove
+from daemon.core.report.journal import Page
+from daemon.usecases.reports import journal, journal_files
+from daemon.usecases.reports.journal import credits_of, read_in_slices, read_page, read_record
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+EVER = 1 << 53
+STEPS = "ssmsszmfscsszssm"
+"""Sales, movements of cash, Z, a failure and a credit note."""
+WIDE = 5
+"""Items of each third sale."""
+
+
+@pytest.fixture(params=[(2, 1, 1), (3, 2, 6), (64, 16, 128)], ids=["small", "between", "usual"])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
+    """Records read at once, and records and items worked on at once; also small files."""
+    batch, slice_, items = request.param
+    for module in (journal, journal_files):
+        monkeypatch.setattr(module, "BATCH", batch)
+    monkeypatch.setattr(journal, "SLICE", slice_)
+    monkeypatch.setattr(journal, "SLICE_ITEMS", items)
+    monkeypatch.setattr(journal_files, "PIECE", 100 * batch)
+    return batch, slice_, items
+
+
+class Filled(NamedTuple):
+    """`ended`: the numbers of what is in the journal, or `cash`, oldest first, with the Z of each, 0 while it is open."""
+
+    path: Path
+    ended: list[tuple[str, int]]
+
+    @property
+    def attempts(self) -> list[tuple[str, int]]:
+        return [each for each in self.ended if each[0] != "cash"]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    path = tmp_path_factory.mktemp("journal") / "ledger.sqlite3"
+    return Filled(path, asyncio.run(fill(path)))
+
+
+@pytest.fixture
+def ledger(original: Filled, tmp_path: Path) -> Filled:
+    return original._replace(path=Path(shutil.copy(original.path, tmp_path / "ledger.sqlite3")))
+
+
+async def fill(path: Path) -> list[tuple[str, int]]:
+    async with opened(path) as store:
+        return await filled(await Till.of(store))
+
+
+async def filled(till: Till) -> list[tuple[str, int]]:
+    """What ends in the journal, oldest first, with its Z; and an attempt that has not ended."""
+    told: list[tuple[str, int]] = []
+    z_number = 1
+    for step in STEPS:
+        match step:
+            case "s":
+                told.append((f"S-{len(told)}", z_number))
+                amounts = [("B", 1000)] * (WIDE if len(told) % 3 == 0 else 1)
+                await till.certify(invoice(told[-1][0], amounts=amounts))
+            case "c":
+                told.append(("C-1", z_number))
+                await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{till.book.nim}-1"))
+            case "f":
+                told.append(("X-1", z_number))
+                await till.fail(invoice("X-1"))
+            case "m":
+                told.append(("cash", z_number))
+                till.at += MINUTE
+                move = CashMove("deposit", 500, "float", "1", "Awa")
+                await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+            case "z":
+                await till.close()
+                z_number += 1
+    await till.begin(invoice("O-1"))
+    return [(number, z if z < z_number else 0) for number, z in told]
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_all_pages_are_the_journal(ledger: Filled) -> None:
+    """Newest first, each entry once with its Z, no page longer than asked for, and after the last one nothing."""
+    async with opened(ledger.path) as store:
+        worker = worker_of(await Till.of(store))
+        for limit in (1, 2, 3, 4, 100):
+            found: list[tuple[str, int]] = []
+            cursor: str | None = "0"
+            while cursor is not None:
+                page = await read_page(worker, Page(0, EVER, before_seq=int(cursor), limit=limit))
+                assert 0 < page.count == len(page.certifications) <= limit
+                found += [(entry.invoice_number, entry.z_number or 0) for entry in page.certifications]
+                cursor = page.next
+            assert found == ledger.attempts[::-1]
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_a_part_of_the_journal(ledger: Filled) -> None:
+    """One number, or one state, also of what has not ended; on a page and in slices."""
+    async with opened(ledger.path) as store:
+        worker = worker_of(await Till.of(store))
+        for page, numbers in (
+            (Page(0, EVER, state="refused"), ["X-1"]),
+            (Page(0, EVER, state="begun"), ["O-1"]),
+            (Page(0, EVER, number="S-1"), ["S-1"]),
+            (Page(0, EVER, number="O-1"), []),
+            (Page(0, EVER, number="S-"), []),
+            (Page(0, EVER, number="S-1", state="refused"), []),
+        ):
+            told = await read_page(worker, page)
+            assert [entry.invoice_number for entry in told.certifications] == numbers
+            assert told.next is None
+            slices = [part async for part in read_in_slices(worker, page)]
+            assert [record.number for part in slices for record, _ in part] == numbers
+
+
+async def test_slices_are_bounded_by_records_and_by_items(ledger: Filled, pieces: tuple[int, int, int]) -> None:
+    """Oldest first; a slice holds no more than its share of either, or one record that is larger by itself; none is empty."""
+    _, most, most_items = pieces
+    async with opened(ledger.path) as store:
+        slices = [part async for part in read_in_slices(worker_of(await Till.of(store)), Page(0, EVER))]
+        assert [(record.number, z) for part in slices for record, z in part] == ledger.attempts
+        for part in slices:
+            assert 0 < len(part) <= most
+            assert len(part) == 1 or sum(len(record.invoice.items) for record, _ in part) <= most_items
+        assert most > 1 or len(slices) == len(ledger.attempts)
+        assert most < 16 or len(slices) == 1
+
+
+async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:
+    source = {
+        "csv": lambda: journal_files.as_csv(worker, page),
+        "jsonl": lambda: journal_files.as_jsonl(worker, page),
+        "excel": lambda: journal_files.as_excel(worker, page, zone=ZONE),
+    }[form]()
+    return [piece async for piece in source]
+
+
+async def test_a_file_has_all_that_ended_and_the_cash_in_its_place(
+    ledger: Filled, pieces: tuple[int, int, int]
+) -> None:
+    """Oldest first, with the Z of each; in pieces that are not small but for the last one."""
+    async with opened(ledger.path) as store:
+        worker = worker_of(await Till.of(store))
+        files = {form: await file_of(worker, form, Page(0, EVER)) for form in ("csv", "excel", "jsonl")}
+    texts = {form: b"".join(parts).decode("utf-8-sig") for form, parts in files.items()}
+    for parts in files.values():
+        assert all(len(part) >= 100 * pieces[0] for part in parts[:-1])
+    lines = [msgspec.json.decode(line) for line in texts["jsonl"].splitlines()]
+    assert [(line.get("invoiceNumber", "cash"), line["zNumber"] or 0) for line in lines] == ledger.ended
+    for form, delimiter in (("csv", ","), ("excel", ";")):
+        rows = list(csv.reader(io.StringIO(texts[form]), delimiter=delimiter))
+        assert len(rows) == len(ledger.ended) + 1
+        for row, (number, z_number) in zip(rows[1:], ledger.ended, strict=True):
+            assert (number in row) or number == "cash"
+            assert (str(z_number) in row) or not z_number
+
+
+async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled) -> None:
+    """Only attempts have those; a range has the movements that lie in it."""
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        for page, lines in (
+            (Page(0, EVER, number="S-1"), 1),
+            (Page(0, EVER, state="refused"), 1),
+            (Page(till.at - MINUTE, EVER), 1),
+            (Page(till.at - MINUTE + 1, EVER), 0),
+        ):
+            parts = await file_of(worker, "jsonl", page)
+            assert b"".join(parts).count(b"\n") == lines, page
+
+
+async def test_one_certification_by_its_code(ledger: Filled) -> None:
+    """With the dashes that some firmware prints; with its Z once it has one; NotFound of any other."""
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        code = code_of("S-0")
+        for text in (code, f"{code[:4]}-{code[4:]}"):
+            found = await read_record(worker, text)
+            assert (found.invoice_number, found.z_number) == ("S-0", 1)
+        assert (await read_record(worker, code_of("S-12"))).z_number is None
+        with pytest.raises(NotFound, match="no certification of this code"):
+            await read_record(worker, code_of("O-1"))
+
+
+async def test_the_credit_notes_of_a_sale(ledger: Filled) -> None:
+    """Those that name it; a credit note has none itself, nor has what was not certified."""
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        page = await worker.journal.page(till.book, Page(0, EVER, limit=100))
+        notes = {record.number: [note.number for note in await credits_of(worker, record)] for record in page}
+        assert {number: found for number, found in notes.items() if found} == {"S-0": ["C-1"]}
+        assert notes["C-1"] == notes["X-1"] == []

@@ -1,0 +1,86 @@
+"""X, A, Z, sales by article and cash, from a real ledger: what each of them counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.ledgers.ledger import MINUTE, START, Till, opened
+from support.ledgers.worker import worker_of
+
+from daemon.core.call import Call
+from daemon.core.errors import KeyReused, NotFound
+from daemon.usecases.reports.articles import articles_report
+from daemon.usecases.reports.move_cash import cash_moves, move_cash
+from daemon.usecases.reports.report import a_report, closure, history, net_total, x_between, x_report
+
+EVER = START + 365 * 24 * 60 * MINUTE
+DEPOSIT = {"kind": "deposit", "amount": 500, "reason": "float"}
+
+
+async def test_each_report_has_what_is_its_own(tmp_path: Path) -> None:
+    """X the open period as of the last tick; a look at a range whatever Z lie in it; A with the Z that were made in the range."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        first = await till.sell(1000)
+        await till.close()
+        second = await till.sell(2000)
+        await store.ledger.aggregate(till.book)
+        await till.sell(4000)
+        x = await x_report(worker)
+        assert (x.total_ttc, x.certs_count) == (2000, 1)
+        range_ = first.ended_at, second.ended_at + 1
+        between = await x_between(worker, *range_)
+        assert (between.total_ttc, between.certs_count) == (3000, 2)
+        assert (await x_between(worker, first.ended_at + 1, second.ended_at)).certs_count == 0
+        a = await a_report(worker, *range_)
+        assert (a.total_ttc, [each.z_number for each in a.closures]) == (3000, [1])
+        articles = await articles_report(worker, 0, EVER)
+        assert sum(each.amount for each in articles.articles) == 3000
+
+
+async def test_a_z_is_found_by_its_number_or_its_id(tmp_path: Path) -> None:
+    """NotFound of any other; the history has them in order, from the one after."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        made = [await till.close() for _ in range(3)]
+        for asked in ("2", "000000002", made[1].report_id):
+            assert (await closure(worker, asked)).z_number == 2
+        for asked in ("4", "0000000002", "²", "", "-1", "x"):
+            with pytest.raises(NotFound):
+                await closure(worker, asked)
+        assert [each.z_number for each in await history(worker, 0, EVER, 0, 2)] == [1, 2]
+        assert [each.z_number for each in await history(worker, 0, EVER, 2, 2)] == [3]
+
+
+async def test_cash_is_moved_once_under_its_key(tmp_path: Path) -> None:
+    """The same request again gets the first answer; another one under that key is told so; all are listed, page by page."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        calls = [Call("r1", "k", b"one"), Call("r2", "k", b"one"), Call("r3", "", b"")]
+        answers = []
+        for call in calls:
+            till.at += MINUTE
+            answers.append(await move_cash(worker, dict(DEPOSIT), call))
+        assert [each.replayed for each in answers] == [False, True, False]
+        assert answers[0].value == answers[1].value != answers[2].value
+        with pytest.raises(KeyReused):
+            await move_cash(worker, dict(DEPOSIT), Call("r4", "k", b"two"))
+        listed = msgspec.to_builtins(await cash_moves(worker, 0, EVER, 0, 1))
+        assert len(listed["movements"]) == 1
+        rest = msgspec.to_builtins(await cash_moves(worker, 0, EVER, 1, 5))
+        assert len(rest["movements"]) == 1
+        assert rest["deposits"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("tally", "net"),
+    [({}, 0), ({"FV.ttc": 5, "FT.ttc": 3, "FA.ttc": 2, "FV.n": 9}, 6), ({"EV.ttc": 1, "ET.ttc": 1, "EA.ttc": 7}, -5)],
+)
+def test_credit_notes_are_taken_off(tally: dict[str, int], net: int) -> None:
+    """Of every type of sale."""
+    assert net_total(tally) == net
