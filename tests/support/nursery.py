@@ -146,12 +146,19 @@ class Child:
         return self.returncode
 
     def wait(self, timeout: float) -> int:
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
         while (code := self.poll()) is None:
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > timeout:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            time.sleep(POLL_SECONDS)
+            time.sleep(pause(POLL_SECONDS, waited))
         return code
+
+
+def pause(least: float, waited: float) -> float:
+    """Before the next look at what has been waited for so long (s): a tenth of that, so it is seen about when it comes, and a wait on
+    a busy box does not add to what keeps it busy."""
+    return min(max(least, waited / 10), 0.05)
 
 
 class _Warm:
