@@ -30,11 +30,13 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """With somebody upstream who never answers, and a ledger that was verified once."""
+    """With somebody upstream who never answers, a sale and its closure, and a ledger that was verified once."""
     folder = tmp_path_factory.mktemp("shop")
     (folder / "secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
     with Shop(folder, config={"upstream": UPSTREAM}) as shop:
         shop.start()
+        certified(shop.certify(invoice(fresh())))
+        shop.close_period()
         shop.verify()
         yield shop
 
@@ -195,7 +197,6 @@ def test_from_elsewhere_it_takes_a_key(lan: Shop) -> None:
 
 def exposed(shop: Shop) -> set[str]:
     """Names of the families, and of the parts of histograms that are asked for."""
-    shop.close_period()
     return {name for name, _ in scrape(shop)}
 
 

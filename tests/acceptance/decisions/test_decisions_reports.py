@@ -16,14 +16,24 @@ USED = "EL02000088-1"
 """A machine that has certified elsewhere before it came here."""
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    folder = tmp_path_factory.mktemp("shop")
+def opened(folder: Path) -> Shop:
     used = Machine(folder, USED)
     used.start()
     used.order("counters", tc=41, fvc=30, frc=9)
     used.stop()
-    with Shop(folder, machines=(Machine(folder), used)) as shop:
+    return Shop(folder, machines=(Machine(folder), used))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with opened(tmp_path_factory.mktemp("shop")) as shop:
+        yield shop.start()
+
+
+@pytest.fixture(scope="module")
+def new_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """Nobody sells or closes in it."""
+    with opened(tmp_path_factory.mktemp("new")) as shop:
         yield shop.start()
 
 
@@ -48,10 +58,10 @@ def ask(shop: Shop, path: str = "reports/a", **query: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["live", "test"])
 @pytest.mark.parametrize("nim", ["EL02000015-1", USED])
-def test_decision_16_x_before_anything(shop: Shop, nim: str, mode: str) -> None:
+def test_decision_16_x_before_anything(new_shop: Shop, nim: str, mode: str) -> None:
     """Nothing certified, nothing closed: `period_start = period_end =` now, zero totals, nothing in the lists."""
     before = millis(datetime.now(UTC))
-    report = shop.get("reports/x", nim=nim, mode=mode).json()
+    report = new_shop.get("reports/x", nim=nim, mode=mode).json()
     assert before <= report["period_start"] == report["period_end"] <= millis(datetime.now(UTC))
     assert (report["certs_count"], report["total_ttc"], report["total_ht"], report["total_tva"]) == (0, 0, 0, 0)
     assert (report["by_group"], report["by_type"]) == ([], [])
