@@ -110,3 +110,17 @@ def test_texts_go_out_in_the_machine_s_code_page() -> None:
     """A character is one byte in CP1252, a cut ends at one, and what the code page lacks becomes a question mark."""
     assert compose([Free("Café né à Pô"), "\t"], 8, "cp1252") == "Café né".encode("cp1252") + b"\t"
     assert compose([Free("日x")], 8, "cp1252") == b"?x"
+
+
+@pytest.mark.parametrize("free", ["", "ab"])
+def test_what_must_not_be_cut_may_fill_the_frame(free: str) -> None:
+    """To its last byte: of a free text beside it nothing is left. One byte more, and the error says how many there are."""
+    assert compose(["x" * 10, Free(free)], 10) == b"x" * 10
+    with pytest.raises(Unsendable, match="11 bytes that must not be cut do not fit into a frame's 10"):
+        compose(["x" * 11, Free(free)], 10)
+
+
+def test_no_byte_is_given_away_where_texts_are_cut() -> None:
+    """What a short text leaves over goes to the long ones, in equal shares."""
+    assert compose([Free("aa"), Free("b" * 9), Free("c" * 9)], 12) == b"aa" + b"b" * 5 + b"c" * 5
+    assert compose([Free("a" * 9), Free("b" * 9), Free("c" * 9)], 9) == b"aaabbbccc"

@@ -64,3 +64,18 @@ def test_the_systems_own_console_is_marked(tmp_path):
     (tmp_path / "class/console/active").write_text("tty0 ttyAMA0\n")
     found = find_ports(tmp_path / "class", tmp_path / "dev")
     assert [(port.path.name, port.console) for port in found] == [("ttyACM0", False), ("ttyAMA0", True)]
+
+
+def test_of_several_links_the_better_name_is_shown(tmp_path):
+    """By serial number before by socket before the system's own, and of one kind the first by name."""
+    make_tty(tmp_path, "ttyACM0", "usb1/1-1/1-1:1.0")
+    dev = tmp_path / "dev"
+    (dev / "serial/by-id").mkdir(parents=True)
+    names = ("serial/by-id/usb-b", "serial/by-id/usb-a", "mcf-at-2", "mcf-at-1", "mcf-b", "mcf-7", "mcf-ab", "mcf-aa")
+    shown = []
+    for name in names:
+        (dev / name).symlink_to(dev / "ttyACM0")
+        shown += [str(port.stable.relative_to(dev)) for port in find_ports(tmp_path / "class", dev)]
+    assert shown == [
+        *("serial/by-id/usb-b", "serial/by-id/usb-a", "mcf-at-2", "mcf-at-1", "mcf-b", "mcf-7", "mcf-ab", "mcf-aa")
+    ]

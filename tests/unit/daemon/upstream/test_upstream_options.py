@@ -147,12 +147,12 @@ async def test_a_third_kind_is_one_file_and_one_line(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
-    """tls_ca is checked at the start: there, and certificates in it."""
+    """tls_ca is checked at the start: there, and certificates in it; what is wrong with it is told."""
     url = {"https": "https://hq.example/", "nats": "tls://hq.example"}[kind]
     (tmp_path / "garbage.pem").write_text("no certificate")
-    for path in (tmp_path / "missing.pem", tmp_path / "garbage.pem"):
-        with pytest.raises(BadOptions, match=r"upstream\.tls_ca"):
-            open_receiver(kind, Options(url=url, key_files=key, tls_ca=path))
+    for name, why in (("missing.pem", "No such file"), ("garbage.pem", r"\[")):
+        with pytest.raises(BadOptions, match=rf"upstream\.tls_ca .*/{name}: {why}"):
+            open_receiver(kind, Options(url=url, key_files=key, tls_ca=tmp_path / name))
     await open_receiver(kind, Options(url=url, key_files=key, tls_ca=Authority(tmp_path).path)).aclose()
 
 

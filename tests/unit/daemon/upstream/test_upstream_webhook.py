@@ -69,3 +69,14 @@ def test_blank_lines_are_no_secret(secret: Path) -> None:
     """An editor's last line end and white space do not belong to it."""
     secret.write_text("\n  whsec_abc  \n\n")
     assert read_secret(secret) == "whsec_abc"
+
+
+@pytest.mark.parametrize(("text", "is_taken"), [("x" * 16, True), ("x" * 15, False), ("é" * 8, True), ("é" * 7, False)])
+def test_the_shortest_secret_of_a_client_s_own(secret: Path, text: str, is_taken: bool) -> None:
+    """Sixteen bytes; a shorter one can be guessed, and is refused without being shown."""
+    if is_taken:
+        assert standard_key(text, secret)
+        return
+    with pytest.raises(BadOptions, match="shorter than 16 bytes") as caught:
+        standard_key(text, secret)
+    assert text not in str(caught.value)
