@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import CreditExceedsOriginal, KeyReused, LineLost, MachineBusy, MachineError
+from daemon.core.errors import CreditExceedsOriginal, KeyReused, LineLost, MachineBusy, MachineError, StorageError
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import Limits
@@ -203,3 +203,20 @@ async def test_a_z_at_a_machine_that_counts_anew_ends_the_connection(tmp_path: P
             await shop.close_period()
         assert not shop.worker.connected
         assert not await shop.store.ledger.unfinished(shop.worker.book)
+
+
+async def test_an_intent_that_was_refused_while_it_waited_is_nothing_to_the_machine(tmp_path: Path) -> None:
+    """The disk refuses it before its turn has come: the till is told so, and no frame is sent for it."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        with shop.worker.queue.join():
+            await shop.disk(writable=False)
+            sale = asyncio.ensure_future(shop.certify("A"))
+            await shop.until(lambda: len(shop.worker.queue) == 2, "its place in the line")
+            await shop.until(lambda: shop.worker.attempts.find("A") is None, "the refusal of its intent")
+            frames = shop.session.frames_in
+        with pytest.raises(StorageError):
+            await sale
+        assert shop.session.frames_in == frames
+        await shop.disk(writable=True)
+        assert (await shop.certify("A")).value.state == "certified"
