@@ -7,7 +7,7 @@ import functools
 import random
 import secrets
 import uuid
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from simulation.storage.disk import Disk, Process, folder, simulated
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
 
+from bridge.frame import MIN_SEQ
 from daemon.core.clock import zone
 from daemon.core.errors import MachineError, StorageError
 from daemon.store.store import Store
@@ -30,6 +31,8 @@ from daemon.store.store import Store
 SERVED_WITHIN = 500.0
 """Seconds after the last trouble: a credit note alone may take two minutes and a half on a line that was cut under it."""
 LONGEST = 5000.0
+NEAR = (8, 13)
+"""On a day of late answers a link begins so many SEQ before that of the answer that is still on its way: so far it is to 38h of the first invoice."""
 
 
 class Outcome(NamedTuple):
@@ -54,6 +57,12 @@ class History:
         self.told = [Told(world) for world in worlds]
         self.tills = [Tills(told) for told in self.told]
         self.troubles = [Troubles(told, self.told) for told in self.told]
+
+    @property
+    def late_seq(self) -> int:
+        """Of the last answer that some machine has still to give."""
+        later = [late for told in self.told for late in told.world.session._later]
+        return max(later)[2][2] if later else MIN_SEQ
 
     async def play(self) -> None:
         box = self.box
@@ -143,7 +152,8 @@ def play(script: Script, *, show: bool = False) -> Outcome:
     """Plays it to its end; what did not hold is in the outcome."""
     loop = VirtualLoop(script.seed)
     failure = ""
-    with folder() as path, seeded(script.seed), logging_to(lambda: history.box):
+    late = (lambda: history.late_seq) if script.is_late else None
+    with folder() as path, seeded(script.seed, late), logging_to(lambda: history.box):
         (path / "ledger").write_bytes(new_ledger())
         history = History(script, loop, path, show=show)
         box = history.box
@@ -170,12 +180,16 @@ def played(seed: int) -> Outcome:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """What the daemon draws itself: names of closures, the first SEQ of a link."""
+def seeded(seed: int, late: Callable[[], int] | None = None) -> Iterator[None]:
+    """What the daemon draws itself: names of closures, the first SEQ of a link, where `late` is given a little before that."""
     draw = random.Random(f"daemon {seed}")
+
+    def below(most: int) -> int:
+        return draw.randrange(most) if late is None else (late() - MIN_SEQ - draw.randrange(*NEAR)) % most
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=draw.getrandbits(128), version=4))
-        patch.setattr(secrets, "randbelow", draw.randrange)
+        patch.setattr(secrets, "randbelow", below)
         yield
 
 

@@ -44,7 +44,7 @@ MISTAKES = (
         "        await worker.attempts.way_is_free(live)\n",
     ),
     Mistake(
-        213,
+        85,
         "38h does not wait for the outcome before it",
         ENTER,
         "        await worker.attempts.way_is_free(live)\n",
@@ -271,14 +271,14 @@ MISTAKES = (
         "            pass\n        finally:\n            os.close(descriptor)\n        part",
     ),
     Mistake(
-        651,
+        449,
         "what is renamed is not synced",
         "daemon.store.sqlite.durable",
         "        os.fsync(descriptor)\n",
         "        pass\n",
     ),
     Mistake(
-        2242,
+        647,
         "an answer to an earlier 38h is taken for this one's",
         "daemon.machines.adapter",
         "        if closed.tc <= known.tc:\n",

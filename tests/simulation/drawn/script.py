@@ -38,13 +38,14 @@ class MachinePart(NamedTuple):
 
 
 class Script(NamedTuple):
-    """`pace`: seconds an access to the disk takes at the most, usually."""
+    """`pace`: seconds an access to the disk takes at the most, usually. `is_late`: a day of late answers."""
 
     seed: int
     machines: tuple[MachinePart, ...]
     pace: float
     synchronised: bool
     events: tuple[Event, ...]
+    is_late: bool = False
 
     @property
     def cuts_power(self) -> bool:
@@ -65,7 +66,28 @@ def drawn(seed: int) -> Script:
     tills = [till for machine in range(machines) for till in _tills(draw, length, sales, machine)]
     troubles, synchronised = _troubles(draw, length, tills), draw.random() < 0.5
     events = sorted((*tills, *troubles, *_evening(draw, length, machines)), key=lambda event: event.at)
-    return Script(seed, parts, pace, synchronised, tuple(_amid(draw, event) for event in events))
+    script = Script(seed, parts, pace, synchronised, tuple(_amid(draw, event) for event in events))
+    late = random.Random(f"late {seed}")
+    return _answered_late(late, script) if seed >= SHORT_DAYS and late.random() < LATE_DAYS else script
+
+
+LATE_DAYS = 0.05
+"""How many of the long days are such that 38h is answered seconds late, the daemon begins anew meanwhile, and its links begin near the SEQ that is still to
+be answered: each of these is rare, and what they do together one day in three thousand would show."""
+LATE = "late:6@38=40%"
+ENDS = 8
+
+
+def _answered_late(draw: random.Random, script: Script) -> Script:
+    first, *others = script.machines
+    sales = [event for event in script.events if event.what == "sell" and not event.machine]
+    ends = [
+        _trouble(draw, draw.choice(("kill", "stop")), draw.choice(sales).at + draw.expovariate(0.2))
+        for _ in range(ENDS)
+    ]
+    short = [end._replace(how={"seconds": round(2.0 * draw.random(), 3)}) for end in ends]
+    events = sorted((*script.events, *short), key=lambda event: event.at)
+    return script._replace(machines=(first._replace(faults=LATE), *others), events=tuple(events), is_late=True)
 
 
 SYNCS = {"cut_box": 4, "cut_all": 4, "restore": 9}
