@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 
@@ -29,13 +30,18 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 @pytest.mark.parametrize("view", BOTH_VIEWS)
 def test_search_among_a_hundred_thousand_invoices(person: Callable[..., Person], view: View) -> None:
-    """A number, a part of one that only the oldest have, and one that nobody has; further back by a click, an old invoice by its link."""
+    """A number, a part of one that only the oldest have, and one that nobody has; while it is typed, and by the button; further back by a
+    click, an old invoice by its link."""
     awa = person("reader", view)
     page = awa.go("/ui/journal")
     rows = page.get_by_test_id("journal-row")
     expect(rows).to_have_count(PAGE, timeout=PATIENCE_MS)
     awa.follow("Older")
     expect(rows.first).to_contain_text(f"S-{COUNT + 1 - PAGE}", timeout=PATIENCE_MS)
+    page.locator("[name=q]").press_sequentially("S-27182")
+    expect(rows).to_have_count(1, timeout=PATIENCE_MS)
+    expect(rows).to_contain_text("S-27182")
+    expect(page).to_have_url(re.compile(r"q=S-27182"))
     for asked, found in (("S-31415", "S-31415"), (f"-{COUNT // 2 + 7}", f"S-{COUNT // 2 + 7}")):
         page.locator("[name=q]").fill(asked)
         awa.press("Search")
