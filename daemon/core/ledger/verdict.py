@@ -131,10 +131,12 @@ def behind(known: FiscalCounters, last_number: str, state: MachineState) -> str:
         )
     foreign = now.fvc - known.fvc + now.frc - known.frc
     if foreign:
+        what = Text("the machine has certified an invoice that this ledger does not know")
+        if foreign > 1:
+            what = Text("the machine has certified {count} invoices that this ledger does not know", count=foreign)
         return Text(
-            "the machine has certified {foreign} invoice(s) this ledger does not know (a restored backup, or another program on the "
-            "machine): {ours}; {theirs}",
-            foreign=foreign,
+            "{what} (a restored backup, or another program on the machine): {ours}; {theirs}",
+            what=what,
             ours=ours,
             theirs=theirs,
         )

@@ -102,9 +102,10 @@ def test_a_ledger_that_knows_the_machines_counters_is_not_behind(tc):
 
 
 def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
-    """A restored backup, or another program at the machine."""
+    """A restored backup, or another program at the machine; one invoice is told as one."""
+    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 9, 1, OURS))
     text = behind(KNOWN, "FV-0", state(14, 10, 2, OURS))
-    assert "3 invoice(s)" in text
+    assert "has certified 3 invoices that" in text
     for part in ("'FV-0'", "'FV-1'", "FVC 8", "FVC 10"):
         assert part in text
     assert "none as the last invoice" in behind(FiscalCounters(0, 0, 0), "", state(14, 10, 2))
