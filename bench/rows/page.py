@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -20,9 +21,9 @@ from bench.shop.shops import PACED, Bench, running
 from bench.shop.till import Till
 
 PEOPLE = 8
-ROUNDS = 20
-CERTIFICATIONS = 30
-"""Of one item, in each round, calm and with people."""
+ROUNDS = 40
+CERTIFICATIONS = 15
+"""Of one item, in each round, calm and with people: a second each. What hinders a host often lasts as long, and meets both."""
 VIEWS = 15
 SEARCHES = ("/ui/journal?q=0050005", "/ui/journal?amount=123456")
 ASSET = re.compile(r'(?:src|href)="(/ui/static/[^"]+)"')
@@ -78,38 +79,54 @@ def _clicked(bench: Bench, client: httpx.Client, size: int) -> Row:
     calms: tuple[list[float], list[float]] = ([], [])
     """Of the rounds by turns: calm against calm is what the host alone does to a p99."""
     clicked: list[float] = []
-    seen = refused = 0
-    for number in range(ROUNDS):
-        calm = calms[number // 2 % 2]
-        if number % 2 == 0:
-            calm += sales()
-        with _people(bench, client) as told:
-            clicked += sales()
-        if number % 2:
-            calm += sales()
-        seen, refused = seen + told[0], refused + told[1]
+    with _people(bench, client) as people:
+        for number in range(ROUNDS):
+            calm = calms[number // 2 % 2]
+            if number % 2 == 0:
+                calm += sales()
+            with people.clicking():
+                clicked += sales()
+            if number % 2:
+                calm += sales()
     till.close()
-    if refused:
-        raise RuntimeError(f"{refused} screens of {seen + refused} were refused")
+    if people.refused:
+        raise RuntimeError(f"{people.refused} screens of {people.seen + people.refused} were refused")
     all_calm = calms[0] + calms[1]
     slow, quiet = quantile(clicked, 0.99), quantile(all_calm, 0.99)
     less, more = sorted(quantile(calm, 0.99) for calm in calms)
     note = (
         f"{milliseconds(slow)} / {milliseconds(quiet)}, p99 of {len(all_calm)} each; calm against calm {more / less:.3f};"
-        f" {seen} screens seen, ledger of {size:,}"
+        f" {people.seen} screens seen, ledger of {size:,}"
     )
-    beside = {"median": median(clicked) / median(all_calm), "calm": more / less, "screens": seen}
+    beside = {"median": median(clicked) / median(all_calm), "calm": more / less, "screens": people.seen}
     return Row("14c", slow / quiet, note, beside)
 
 
+@dataclass
+class _People:
+    """How many screens they have seen, and how many were refused to them."""
+
+    process: subprocess.Popen[str]
+    seen: int = 0
+    refused: int = 0
+
+    @contextmanager
+    def clicking(self) -> Iterator[None]:
+        """Nothing of it is under way any more in the end."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print(file=self.process.stdin, flush=True)
+        time.sleep(1.0)  # until all have begun
+        yield
+        print(file=self.process.stdin, flush=True)
+        seen, refused = map(int, self.process.stdout.readline().split())
+        self.seen += seen
+        self.refused += refused
+
+
 @contextmanager
-def _people(bench: Bench, client: httpx.Client) -> Iterator[list[int]]:
-    """Click until the end; how many screens were seen and refused is known then."""
+def _people(bench: Bench, client: httpx.Client) -> Iterator[_People]:
     cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     command = [sys.executable, "-m", "bench.shop.clicker", str(bench.shop.port), cookie, str(PEOPLE)]
-    told: list[int] = []
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(1.0)  # until they have begun
-        yield told
-        out, _ = process.communicate("")
-    told += map(int, out.split())
+        yield _People(process)

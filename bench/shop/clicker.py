@@ -1,14 +1,17 @@
 """People who click through the shop's page, in a process of their own: `python -m bench.shop.clicker PORT COOKIE PEOPLE`.
 
-Each looks at a screen a second: the journal, older pages of it, one invoice, a search, Today, the calendar. Ends with its stdin, and then
-tells how many screens were seen and how many were refused.
+Each looks at a screen a second: the journal, older pages of it, one invoice, a search, Today, the calendar. The lines of stdin, by turns, are
+when they begin and when they stop; whoever is waiting for a screen then still sees it, and how many were seen and refused is told.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle
 
 A_CLICK = 1.0
 """Seconds; a person reads in between."""
@@ -25,27 +28,37 @@ SCREENS = (
 
 
 async def main(port: int, cookie: str, people: int) -> None:
-    seen: Counter[bool] = Counter()
-    clicking = [asyncio.create_task(_click(port, cookie, at, people, seen)) for at in range(people)]
-    await asyncio.to_thread(sys.stdin.read)
-    for task in clicking:
-        task.cancel()
-    await asyncio.gather(*clicking, return_exceptions=True)
-    print(seen[True], seen[False], flush=True)
+    persons = [cycle(SCREENS[at:] + SCREENS[:at]) for at in range(people)]
+    while await asyncio.to_thread(sys.stdin.readline):
+        seen: Counter[bool] = Counter()
+        stop = asyncio.Event()
+        clicking = [
+            asyncio.create_task(_click(port, cookie, screens, seen, stop, after=at * A_CLICK / people))
+            for at, screens in enumerate(persons)
+        ]
+        await asyncio.to_thread(sys.stdin.readline)
+        stop.set()
+        await asyncio.gather(*clicking)
+        print(seen[True], seen[False], flush=True)
 
 
-async def _click(port: int, cookie: str, person: int, people: int, seen: Counter[bool]) -> None:
-    await asyncio.sleep(person * A_CLICK / people)
-    at = person
-    while True:
+async def _click(
+    port: int, cookie: str, screens: Iterator[str], seen: Counter[bool], stop: asyncio.Event, *, after: float
+) -> None:
+    while not await _is_set_within(after, stop):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        request = f"GET {SCREENS[at % len(SCREENS)]} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+        request = f"GET {next(screens)} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
         writer.write(request.encode())
         answer = await reader.read(-1)
         writer.close()
         seen[answer.startswith(b"HTTP/1.1 200")] += 1
-        at += 1
-        await asyncio.sleep(A_CLICK)
+        after = A_CLICK
+
+
+async def _is_set_within(seconds: float, stop: asyncio.Event) -> bool:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
+    return stop.is_set()
 
 
 if __name__ == "__main__":

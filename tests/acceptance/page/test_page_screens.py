@@ -312,10 +312,13 @@ def test_the_log_reads(person: People) -> None:
 
 @in_both_views
 def test_every_screen_can_be_used_by_everybody(person: People, view: View) -> None:
-    """WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen: in both languages, by day and by night."""
+    """WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen, the longest menu on one line: in both languages, by day and
+    by night."""
     tech = person("technician", view)
     for path in SCREENS:
         usable(tech.go(path))
+    lines = tech.page.locator("header li").evaluate_all("items => items.map(item => item.getBoundingClientRect().top)")
+    assert lines == 5 * lines[:1]
 
 
 @pytest.mark.parametrize("view", [FRENCH_PHONE, ENGLISH_DESKTOP], ids=["fr", "en"])
