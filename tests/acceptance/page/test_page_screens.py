@@ -113,19 +113,27 @@ def test_x_shows_the_open_period(person: People, shop: Shop, view: View) -> None
 
 
 @pytest.mark.parametrize(
-    ("days", "name", "bars"), [(91, "Sales by day", 92), (92, "Sales by month", None), (9000, "Sales by month", 0)]
+    ("days", "name", "is_drawn"),
+    [
+        (91, "Sales by day", True),
+        (92, "Sales by month", True),
+        (9000, "Sales by year", True),
+        (30_000, "Sales by year", False),
+    ],
 )
-def test_totals_of_any_days_have_a_chart(person: People, days: int, name: str, bars: int | None) -> None:
-    """A bar for each day of up to 92, for each month of a longer range, together the total beside it; decades have none."""
+def test_totals_of_any_days_have_a_chart(person: People, days: int, name: str, is_drawn: bool) -> None:
+    """A bar for each day of up to 92, for each month of up to 120 and for each year of a longer range, together the total beside it; a
+    lifetime has none."""
     awa = person("reader", ENGLISH_DESKTOP)
     to = datetime.now(UTC).date()
     start = to - timedelta(days=days)
-    months = (to.year - start.year) * 12 + to.month - start.month + 1
+    years = to.year - start.year + 1
+    bars = {"Sales by day": 92, "Sales by month": (years - 1) * 12 + to.month - start.month + 1, "Sales by year": years}
     chart = awa.go(f"/ui/a?from={start}&to={to}").get_by_role("img", name=name)
-    expect(chart.locator("rect")).to_have_count(months if bars is None else bars)
+    expect(chart.locator("rect")).to_have_count(bars[name] if is_drawn else 0)
     sold = awa.page.locator(".figures strong").nth(1).inner_text()
     words = chart.locator("title").all_text_contents()
-    assert bars == 0 or sum(_number(each.partition(":")[2]) for each in words) == _number(sold) > 0
+    assert not is_drawn or sum(_number(each.partition(":")[2]) for each in words) == _number(sold) > 0
 
 
 def _number(text: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -25,7 +25,8 @@ from pagekit.days import beside, days_of
 WIDTH: Final[Width] = 48
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120
-"""At the most, with a bar for each; a longer range than either has no chart."""
+YEARS_OF_A: Final = 60
+"""At the most, with a bar for each; a longer range than any of them has no chart."""
 ALONE: Final = (
     b"content-security-policy",
     b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -67,25 +68,22 @@ async def a_screen(visit: Visit) -> Reply:
     start, _ = visit.day_bounds(first)
     _, end = visit.day_bounds(last)
     shown_a = await report.a_report(visit.worker, start, end)
-    by_day = (last - first).days < DAYS_OF_A
-    bars_from = _days_from(first, last) if by_day else _months_from(first, last)
+    each, bars_from = _bars(first, last)
     bars_to = [*bars_from[1:], date.fromordinal(last.toordinal() + 1)]
     chart = [Day(at, await _sold(visit, at, (to - at).days), ()) for at, to in zip(bars_from, bars_to, strict=False)]
-    return await shown(
-        visit, "report.html", report=shown_a, what="a", chart=chart, by_day=by_day, first=first, last=last
-    )
+    return await shown(visit, "report.html", report=shown_a, what="a", chart=chart, each=each, first=first, last=last)
 
 
-def _days_from(first: date, last: date) -> list[date]:
-    return [date.fromordinal(at) for at in range(first.toordinal(), last.toordinal() + 1)]
-
-
-def _months_from(first: date, last: date) -> list[date]:
-    """Where each month of the range begins in it; none of a range of too many."""
+def _bars(first: date, last: date) -> tuple[Literal["day", "month", "year"], list[date]]:
+    """What a bar is of, and where each begins in the range; none of a range of too many years."""
+    if (last - first).days < DAYS_OF_A:
+        return "day", [date.fromordinal(at) for at in range(first.toordinal(), last.toordinal() + 1)]
     begin, end = (day.year * 12 + day.month - 1 for day in (first, last))
-    if end - begin >= MONTHS_OF_A:
-        return []
-    return [first, *(date(at // 12, at % 12 + 1, 1) for at in range(begin + 1, end + 1))]
+    if end - begin < MONTHS_OF_A:
+        return "month", [first, *(date(at // 12, at % 12 + 1, 1) for at in range(begin + 1, end + 1))]
+    if last.year - first.year >= YEARS_OF_A:
+        return "year", []
+    return "year", [first, *(date(year, 1, 1) for year in range(first.year + 1, last.year + 1))]
 
 
 def range_of_a(visit: Visit) -> tuple[date, date]:

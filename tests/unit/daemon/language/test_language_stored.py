@@ -28,7 +28,13 @@ def test_what_attention_says_is_french():
         for english in ("the ", " says ", "last invoice", "none", " as "):
             assert english not in told
     told = retold(str(behind(KNOWN, "F-7", machine())), "fr")
-    for value in ("TC 10, FVC 8, FRC 1", "'F-7'", "TC 13, FVC 10, FRC 1", "'F-9' (FV, 15000 XOF)", "certifié 2 factures"):
+    for value in (
+        "TC 10, FVC 8, FRC 1",
+        "'F-7'",
+        "TC 13, FVC 10, FRC 1",
+        "'F-9' (FV, 15000 XOF)",
+        "certifié 2 factures",
+    ):
         assert value in told
 
 
