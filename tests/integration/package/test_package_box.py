@@ -20,6 +20,7 @@ def shop() -> Iterator[Shop]:
 
 def test_it_runs_as_its_own_user_and_says_when_it_is_ready(shop: Shop) -> None:
     """systemd counts it as started only once it serves; it is not root, and reads its secret through systemd alone."""
+    shop.box.run("systemctl", "restart", "mcfd.service")
     assert (shop.unit("Type"), shop.unit("SubState"), shop.unit("NRestarts")) == ("notify", "running", "0")
     status = shop.box.path(f"/proc/{shop.unit('MainPID')}/status")
     found = shop.box.run(
@@ -47,17 +48,23 @@ def test_a_killed_daemon_comes_back_and_has_lost_nothing(shop: Shop) -> None:
 
 
 def test_a_daemon_that_hangs_is_started_again(shop: Shop) -> None:
-    """Stopped in its tracks, it does not feed the watchdog (here of 2 seconds), and systemd replaces it."""
-    drop_in = "/run/systemd/system/mcfd.service.d"
-    shop.box.run("sh", "-c", f"mkdir -p {drop_in} && printf '[Service]\\nWatchdogSec=2\\n' > {drop_in}/soon.conf")
-    shop.box.run("systemctl", "daemon-reload")
-    shop.box.run("systemctl", "restart", "mcfd.service")
-    hung = shop.unit("MainPID")
-    shop.box.run("sh", "-c", f"kill -STOP {hung}")
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while shop.unit("MainPID") in {hung, "0"}:
-        assert time.monotonic() < deadline, shop.journal()
-        time.sleep(0.1)
+    """Stopped in its tracks, it does not feed the watchdog (here of 5 seconds), and systemd replaces it."""
+    drop_in = "/run/systemd/system/mcfd.service.d/soon.conf"
+    shop.box.run(
+        "sh",
+        "-c",
+        f"mkdir -p $(dirname {drop_in}) && printf '[Service]\\nWatchdogSec=5\\n' > {drop_in} && systemctl daemon-reload",
+    )
+    try:
+        shop.box.run("systemctl", "restart", "mcfd.service")
+        hung = shop.unit("MainPID")
+        shop.box.run("systemctl", "kill", "--kill-whom=main", "--signal=SIGSTOP", "mcfd.service")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while shop.unit("MainPID") in {hung, "0"}:
+            assert time.monotonic() < deadline, shop.journal()
+            time.sleep(0.1)
+    finally:
+        shop.box.run("sh", "-c", f"rm {drop_in} && systemctl daemon-reload")
     shop.sell()
     shop.assert_nothing_is_lost()
 
@@ -128,8 +135,10 @@ def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> Non
     assert shop.box.run("mountpoint", "-q", "/run/mcfd-stick", check=False).returncode != 0
 
 
-def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
-    """Configuration, secrets, copies, user and program go. The ledger stays, root's own; a new installation is not in its way."""
+def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(shop: Shop) -> None:
+    """Configuration, secrets, copies, user and program go. The ledger stays, root's own; a new installation is not in its way. Without a
+    configuration it serves the first start by itself: on the box alone, not as root, to who has the code, which is root's to read and
+    `mcfd setup --page` shows again. What was decided becomes the configuration, the daemon takes its place, and the ledger goes on."""
     shop.sell()
     shop.unplug()
     said = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
@@ -162,11 +171,6 @@ def test_a_purge_leaves_the_ledger_alone_and_says_so(shop: Shop) -> None:
     assert shop.box.run("getent", "passwd", "mcfd", check=False).stdout == ""
 
     shop.box.install(shop.package)
-
-
-def test_a_box_without_configuration_is_set_up_in_its_browser(shop: Shop) -> None:
-    """It serves the first start by itself: on the box alone, not as root, to who has the code, which is root's to read and `mcfd setup --page`
-    shows again. What was decided becomes the configuration, the daemon takes its place, and the ledger that the purge had left goes on."""
     unit = "first-start-mcfd.service"
     process = shop.box.run("systemctl", "show", "--value", "--property=MainPID", unit).stdout.strip()
     assert shop.box.run("stat", "-c", "%U", f"/proc/{process}").stdout == "mcfd\n"
@@ -184,3 +188,4 @@ def test_a_box_without_configuration_is_set_up_in_its_browser(shop: Shop) -> Non
         "inactive",
     ]
     shop.assert_nothing_is_lost()
+    shop.set_up_upstream()

@@ -166,12 +166,16 @@ class Shop:
         self.box.run("systemctl", "daemon-reload")
         self.plug_in()
         self.set_up()
-        with self.configuration.open("a") as file:
-            file.write(UPSTREAM)
-        self.box.path("/etc/mcfd/credentials/upstream.secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+        self.set_up_upstream()
         self.box.run("mcfd", "config", "check")
         self.box.run("systemctl", "start", "mcfd.service", check=False)
         assert self.unit("ActiveState") == "active", self.journal()
+
+    def set_up_upstream(self) -> None:
+        """Somebody who never answers, and the secret for him."""
+        with self.configuration.open("a") as file:
+            file.write(UPSTREAM)
+        self.box.path("/etc/mcfd/credentials/upstream.secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
 
     def version(self) -> str:
         """The one in use."""
