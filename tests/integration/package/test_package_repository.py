@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from support.box.shop import Shop, open_shop
 
 STICK = "/media/stick"
 SOURCES = "/etc/apt/sources.list.d/mcfd.sources"
+UNIT = "/etc/systemd/system/machine.service"
 DAY = 86_400
+NUMBERS = count()
 APT = ("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold")
 
 
@@ -26,13 +29,22 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture(scope="module")
 def stick(shop: Shop) -> Path:
-    """A repository on a stick in the box, with a version 9.0, and the box told of it."""
+    """A repository on a stick in the box, and the box told of it."""
     secret_key()
     folder = shop.box.path(STICK)
     folder.mkdir()
-    publish(folder, other_version(shop.package, "9.0"), url=f"file:{STICK}")
+    publish(folder, newer(shop), url=f"file:{STICK}")
     shop.box.run("cp", f"{STICK}/mcfd.sources", SOURCES)
     return folder
+
+
+def newer(shop: Shop) -> Path:
+    """A package of a version above all that there have been."""
+    return other_version(shop.package, f"9.{next(NUMBERS)}")
+
+
+def version_of(package: Path) -> str:
+    return package.name.split("_")[1]
 
 
 def offered(shop: Shop) -> str:
@@ -44,10 +56,12 @@ def offered(shop: Shop) -> str:
 def test_an_upgrade_from_a_stick(shop: Shop, stick: Path) -> None:
     """`apt update && apt upgrade` with a stick in the box: signed, checked, and the shop sells on with everything it had."""
     shop.sell()
+    package = newer(shop)
+    publish(stick, package, url=f"file:{STICK}")
     assert shop.box.run("apt-get", "update", "--error-on=any").returncode == 0
-    assert offered(shop) == "9.0"
+    assert offered(shop) == version_of(package)
     shop.box.run(*APT, "upgrade")
-    assert shop.version() == "9.0"
+    assert shop.version() == version_of(package)
     shop.sell()
     shop.assert_nothing_is_lost()
 
@@ -56,7 +70,7 @@ def test_a_stick_pulled_out_in_the_middle(shop: Shop, stick: Path) -> None:
     """While dpkg lays out the new files the package ends: dpkg puts the old ones back, the daemon serves, and with the stick in its
     place again the upgrade goes through."""
     shop.sell()
-    package = other_version(shop.package, "9.1")
+    package, before = newer(shop), shop.version()
     publish(stick, package, url=f"file:{STICK}")
     shop.box.run("apt-get", "update", "--error-on=any")
     inside = f"{STICK}/pool/{package.name}"
@@ -65,13 +79,13 @@ def test_a_stick_pulled_out_in_the_middle(shop: Shop, stick: Path) -> None:
     failed = shop.box.run(*APT, *cut, "upgrade", check=False)
     assert failed.returncode != 0
     assert "unexpected end of file" in failed.stdout + failed.stderr
-    assert shop.version() == "9.0"
+    assert shop.version() == before
     assert shop.unit("ActiveState") == "active"
     shop.sell()
     shop.assert_nothing_is_lost()
     shop.box.path(inside).write_bytes(package.read_bytes())
     shop.box.run(*APT, "upgrade")
-    assert shop.version() == "9.1"
+    assert shop.version() == version_of(package)
     shop.assert_nothing_is_lost()
 
 
@@ -93,32 +107,38 @@ def online(shop: Shop, stick: Path) -> Iterator[str]:
 
 def test_a_tampered_index_is_refused(shop: Shop, stick: Path, online: str) -> None:
     """One byte of the index, of what is signed, or another's key: apt says so, and nothing of it is offered or installed."""
-    publish(stick, other_version(shop.package, "9.2"), url=online)
+    publish(stick, url=online)
+    shop.box.run("apt-get", "update", "--error-on=any")
+    known = offered(shop), shop.version()
+    package = newer(shop)
+    publish(stick, package, url=online)
     release = stick / "dists/stable/InRelease"
     good = release.read_bytes()
     release.write_bytes(good.replace(b"Origin: mcfd", b"Origin: mcfe"))
-    assert_refused(shop, "signature", "9.1")
+    assert_refused(shop, "signature", known)
 
     publish(stick, url=online, key=secret_key("stranger"))
-    assert_refused(shop, "signature", "9.1")
+    assert_refused(shop, "signature", known)
 
     release.write_bytes(good)
     index = stick / f"dists/stable/main/binary-{own_arch()}"
+    number, higher = f"Version: {version_of(package)}".encode(), b"Version: 99"
     for path in [*index.glob("Packages*"), *(index / "by-hash/SHA256").iterdir()]:
-        path.write_bytes(path.read_bytes().replace(b"9.2", b"9.9")[:-1] + b" ")
-    assert_refused(shop, "hash sum mismatch", "9.1")
+        path.write_bytes(path.read_bytes().replace(number, higher.ljust(len(number), b"9"))[:-1] + b" ")
+    assert_refused(shop, "hash sum mismatch", known)
 
     publish(stick, url=online)
     shop.box.run("apt-get", "update", "--error-on=any")
-    assert offered(shop) == "9.2"
+    assert offered(shop) == version_of(package)
 
 
-def assert_refused(shop: Shop, reason: str, version: str) -> None:
+def assert_refused(shop: Shop, reason: str, known: tuple[str, str]) -> None:
+    """`known` is what was offered and in use before."""
     done = shop.box.run("apt-get", "update", "--error-on=any", check=False)
     assert done.returncode != 0
     said = (done.stdout + done.stderr).lower()
     assert reason in said or "not signed" in said, said
-    assert (offered(shop), shop.version()) == (version, version)
+    assert (offered(shop), shop.version()) == known
 
 
 def test_a_box_whose_clock_is_behind(shop: Shop, stick: Path, online: str) -> None:
@@ -142,7 +162,8 @@ def test_at_night_it_upgrades_by_itself_unless_the_shop_sells(shop: Shop, stick:
     alone and says so; when nobody does, the new version is in."""
     timer = shop.box.run("systemctl", "show", "upgrade-mcfd.timer", "--property=ActiveState,Persistent").stdout
     assert set(timer.split()) == {"ActiveState=active", "Persistent=no"}
-    publish(stick, other_version(shop.package, "9.3"), url=f"file:{STICK}")
+    package = newer(shop)
+    publish(stick, package, url=f"file:{STICK}")
     wait_for_quiet(shop, 12)  # in which a sale ends on a busy machine, too
     before = shop.version()
     job = threading.Thread(target=shop.box.run, args=("systemctl", "start", "upgrade-mcfd.service"))
@@ -157,7 +178,9 @@ def test_at_night_it_upgrades_by_itself_unless_the_shop_sells(shop: Shop, stick:
 
     wait_for_quiet(shop, 1)
     shop.box.run("systemctl", "start", "upgrade-mcfd.service")
-    assert shop.version() == "9.3", shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
+    assert shop.version() == version_of(package), shop.box.run(
+        "journalctl", "--no-pager", "--unit=upgrade-mcfd.service"
+    ).stdout
     shop.sell()
     shop.assert_nothing_is_lost()
 
@@ -169,26 +192,37 @@ def wait_for_quiet(shop: Shop, seconds: int) -> None:
     shop.box.run("sh", "-c", f"mkdir -p {folder} && printf '{told}' > {folder}/soon.conf && systemctl daemon-reload")
 
 
+@pytest.fixture
+def slow_machine(shop: Shop) -> Iterator[None]:
+    """On a line where an invoice takes seconds."""
+    quick = shop.box.path(UNIT).read_text()
+    start_machine(shop, quick.replace("--baud 0", "--baud 1200"))
+    yield
+    start_machine(shop, quick)
+
+
+def start_machine(shop: Shop, unit: str) -> None:
+    shop.box.path(UNIT).write_text(unit)
+    shop.box.run("systemctl", "daemon-reload")
+    shop.box.run("systemctl", "restart", "machine.service")
+
+
+@pytest.mark.usefixtures("slow_machine")
 def test_an_invoice_on_the_line_is_ended_before_the_daemon_stops(shop: Shop, stick: Path) -> None:
-    """On a line where an invoice takes seconds, an upgrade that begins in its middle waits: the till has its certification, and the
-    new version has it in its ledger."""
-    box = shop.box
-    unit = box.path("/etc/systemd/system/machine.service")
-    unit.write_text(unit.read_text().replace("--baud 0", "--baud 1200"))
-    box.run("systemctl", "daemon-reload")
-    box.run("systemctl", "restart", "machine.service")
+    """An upgrade that begins in the middle of an invoice waits: the till has its certification, and the new version has it in its ledger."""
     shop.sell()
-    publish(stick, other_version(shop.package, "9.4"), url=f"file:{STICK}")
-    box.run("apt-get", "update", "--error-on=any")
+    package = newer(shop)
+    publish(stick, package, url=f"file:{STICK}")
+    shop.box.run("apt-get", "update", "--error-on=any")
     answers: list[tuple[int, dict[str, object]]] = []
     till = threading.Thread(target=lambda: answers.append(shop.certify("FV-LAST")))
     begun = time.monotonic()
     till.start()
     time.sleep(1.0)  # the first frames are out; the invoice takes longer than that, which is asserted below
-    box.run(*APT, "upgrade")
+    shop.box.run(*APT, "upgrade")
     till.join()
     assert time.monotonic() - begun > 2.0
     assert answers[0][0] == 200, answers
-    assert shop.version() == "9.4"
+    assert shop.version() == version_of(package)
     shop.sold.append("FV-LAST")
     shop.assert_nothing_is_lost()
