@@ -8,8 +8,9 @@ are cut where the frame would be too long; numbers, IFU and references never are
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeVar
+
+import msgspec
 
 from bridge.errors import Nonsense, Refused
 from bridge.fields import UTF_8, Free, compose, cut, decode, escape, price, quantity, short_price, unescape
@@ -29,8 +30,7 @@ _PENDING = re.compile(r"\s*P\s?:", re.IGNORECASE)
 _RESULT = re.compile(r"\s*R\s?:", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Habits:
+class Habits(msgspec.Struct, frozen=True):
     """How this machine wants to be talked to, where the page is not sure (C) or firmwares differ; the defaults suit what is known.
 
     `name_bytes`: the longest item name it takes, 0 for what a frame holds. `walk_in`: a customer of whom nothing is known goes
@@ -77,8 +77,7 @@ def _unless_unreadable(kind: type[Readable], text: str) -> Readable | Done:
         return Done(text)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadState:
+class ReadState(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0xC1
 
     def encode(self, _: Habits = USUAL) -> bytes:
@@ -88,8 +87,7 @@ class ReadState:
         return StateReply.read(text)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadServerLink:
+class ReadServerLink(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0xC2
 
     def encode(self, _: Habits = USUAL) -> bytes:
@@ -99,8 +97,7 @@ class ReadServerLink:
         return ServerLink.read(text)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTaxpayer:
+class ReadTaxpayer(msgspec.Struct, frozen=True):
     """`line` 0 is the trade name, 1 and 2 the address, 3 the city, 4 the phone, 5 the e-mail."""
 
     line: int
@@ -113,8 +110,7 @@ class ReadTaxpayer:
         return unescape(re.sub(rf"\s*I{self.line}\s*[,:;=]", "", text, count=1, flags=re.IGNORECASE)).strip()
 
 
-@dataclass(frozen=True, slots=True)
-class SetCustomer:
+class SetCustomer(msgspec.Struct, frozen=True):
     """Of the next invoice; a walk-in customer of whom nothing is known needs no data."""
 
     type: str = "CC"
@@ -138,8 +134,7 @@ class SetCustomer:
         return Done(text)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenInvoice:
+class OpenInvoice(msgspec.Struct, frozen=True):
     """`nature` and `reference` belong to credit notes (FA, EA) and are left out of all others."""
 
     type: str
@@ -163,8 +158,7 @@ class OpenInvoice:
         return _unless_unreadable(Opened, text)
 
 
-@dataclass(frozen=True, slots=True)
-class AddItem:
+class AddItem(msgspec.Struct, frozen=True):
     """`amount`: price × quantity, plus the specific tax with its VAT; in HT mode all of that without VAT."""
 
     name: str
@@ -201,8 +195,7 @@ class AddItem:
         return _unless_unreadable(LineTotals, text)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSubtotal:
+class ReadSubtotal(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0x33
 
     def encode(self, _: Habits = USUAL) -> bytes:
@@ -212,8 +205,7 @@ class ReadSubtotal:
         return Subtotal.read(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Pay:
+class Pay(msgspec.Struct, frozen=True):
     method: str
     amount: int
     cmd: ClassVar[int] = 0x35
@@ -225,8 +217,7 @@ class Pay:
         return _unless_unreadable(Balance, text)
 
 
-@dataclass(frozen=True, slots=True)
-class AddComment:
+class AddComment(msgspec.Struct, frozen=True):
     label: str
     text: str
     cmd: ClassVar[int] = 0x36
@@ -238,8 +229,7 @@ class AddComment:
         return Done(text)
 
 
-@dataclass(frozen=True, slots=True)
-class CloseInvoice:
+class CloseInvoice(msgspec.Struct, frozen=True):
     total: int
     cmd: ClassVar[int] = 0x38
 
@@ -253,8 +243,7 @@ class CloseInvoice:
         return Closed.read(text[result.end() :] if result else text)
 
 
-@dataclass(frozen=True, slots=True)
-class CancelInvoice:
+class CancelInvoice(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0x38
 
     def encode(self, _: Habits = USUAL) -> bytes:

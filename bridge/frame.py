@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
+
+import msgspec
 
 SOH, ETX, AMB, BRK, NAK, SYN = 0x01, 0x03, 0x05, 0x04, 0x15, 0x16
 
@@ -66,18 +67,15 @@ class Reply(NamedTuple):
     status: bytes = _READY
 
 
-@dataclass(frozen=True, slots=True)
-class Nak:
+class Nak(msgspec.Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Syn:
+class Syn(msgspec.Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Garbage:
+class Garbage(msgspec.Struct, frozen=True):
     """Bytes that are not a frame.
 
     `checksum` and `format`: it began as a frame (SOH and a possible LEN) and is wrong further on; a machine

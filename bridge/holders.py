@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 PROC = Path("/proc")
 FAR_END = "ptmx"
 """Who has this open holds the far end of a pseudo-terminal: the machine (a simulator), not another till."""
 
 
-@dataclass(frozen=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     pid: int
     name: str
 

@@ -13,8 +13,9 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
@@ -42,8 +43,7 @@ class Log(Protocol):
     def __call__(self, event: str, /, **fields: object) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Timers:
+class Timers(msgspec.Struct, frozen=True):
     """Seconds, and tries of the same frame (protocol section 1, all C facts)."""
 
     tries: int = 3
@@ -65,8 +65,7 @@ class Timers:
     """for a 38h that is answered by `P:` again and again"""
 
 
-@dataclass(slots=True)
-class LineStatistics:
+class LineStatistics(msgspec.Struct):
     """Of one link since it began, or of all links of a line, when they are given the same; for metrics."""
 
     exchanges: int = 0
@@ -79,8 +78,11 @@ class LineStatistics:
     """replies to something that was asked before"""
 
 
-@dataclass(slots=True)
-class _Exchange:
+NOTHING_ASKED = Request(MIN_SEQ, 0)
+"""Before an exchange has begun."""
+
+
+class _Exchange(msgspec.Struct):
     """The command under way and how long to wait for its reply; in a talk, one after the other."""
 
     answer: asyncio.Future[Any]
@@ -89,12 +91,12 @@ class _Exchange:
     tries: int
     is_probe: bool = False
     talk: Talk | None = None
-    request: Request = field(init=False)
-    raw: bytes = field(init=False)
-    tries_left: int = field(init=False)
-    answer_by: float = field(init=False)
-    give_up_at: float = field(init=False)
-    is_spoiled: bool = field(init=False)
+    request: Request = NOTHING_ASKED
+    raw: bytes = b""
+    tries_left: int = 0
+    answer_by: float = 0.0
+    give_up_at: float = 0.0
+    is_spoiled: bool = False
 
     def is_answered_by(self, reply: Reply) -> bool:
         return reply.seq == self.request.seq and reply.cmd == self.request.cmd

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 SYS = Path("/sys/class/tty")
 DEV = Path("/dev")
@@ -15,8 +16,7 @@ NO_UART = "0"
 """The `type` of a ttyS that the kernel keeps a place for, without a chip behind it."""
 
 
-@dataclass(frozen=True)
-class FoundPort:
+class FoundPort(msgspec.Struct, frozen=True):
     """`stable` is the best name for a configuration, `path` itself where there is no better one; `usb` as `03eb:6119`;
     `console` where the system itself talks (a Raspberry Pi's own port, as it comes)."""
 
@@ -33,7 +33,7 @@ def find_ports(sys: Path = SYS, dev: Path = DEV) -> list[FoundPort]:
     links = dict(_stable_links(dev))
     consoles = _read(sys / "console" / "active").split()
     found = [_found(entry, dev, links) for entry in sorted(sys.glob("*")) if _is_port(entry)]
-    return [replace(port, console=port.path.name in consoles) for port in found]
+    return [msgspec.structs.replace(port, console=port.path.name in consoles) for port in found]
 
 
 def _is_port(entry: Path) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from bridge.frame import Reply, Request, encode
 
@@ -26,8 +27,7 @@ Words = Generator[Word, Reply | None, T]
 Said = tuple[Request, bytes, bool]
 
 
-@dataclass(slots=True)
-class Talk:
+class Talk(msgspec.Struct):
     """Commands one after the other. The next one is put into a frame while the machine is busy with the one before it."""
 
     words: Words[Any]

@@ -12,9 +12,9 @@ from __future__ import annotations
 import resource
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import structlog
 
 from edge.peer import peer
@@ -31,8 +31,7 @@ KNOWN_FOR = 3600.0
 ADDRESSES = 4096
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConnectionLimits:
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """`per_address` has to leave room for a shop's tills behind one address; `total` is less where the process may not open so many
     files. `unknown` and `sandboxed` are connections at once; rates are (a second, at once after a pause)."""
 

@@ -253,8 +253,8 @@ class Kept:
             connection.close()
 
 
-def growing_ledger(path: Path, sizes: tuple[int, ...], size_at_last: int) -> tuple[list[Row], Curve]:
-    """Row 9: A over 31 days and over everything, while a ledger with a Z a day grows; then it grows on to `size_at_last`."""
+def growing_ledger(path: Path, sizes: tuple[int, ...], size_at_last: int) -> tuple[list[Row], Curve, Maker]:
+    """Row 9: A over 31 days and over everything, while a ledger with a Z a day grows; then it may go on to `size_at_last`."""
     curve: Curve = []
     start = start_of(size_at_last // 1000)
     maker = Maker(path, start=start)
@@ -265,6 +265,5 @@ def growing_ledger(path: Path, sizes: tuple[int, ...], size_at_last: int) -> tup
         month, whole = asyncio.run(ranges(path, days, start + (days + 1) * DAY))
         curve.append((size, whole))
         maker.resume()
-    maker.add(size_at_last - maker.count)
     maker.pause()
-    return range_rows(month, whole, sizes[-1]), curve
+    return range_rows(month, whole, sizes[-1]), curve, maker

@@ -14,7 +14,7 @@ import random
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -60,6 +60,8 @@ BLOCK = 1000
 """Invoices that are written out in one go, in another process."""
 AHEAD = 4
 """Blocks that are under way for each of those processes."""
+LAST_OF_ALL = 19
+"""How nice a process is that everybody goes ahead of."""
 
 COLUMNS = (
     "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, "
@@ -274,6 +276,29 @@ def make(
     while maker.count < count:
         maker.add(min(step, count - maker.count), closing=closing)
         progress(maker.count)
+    maker.pause()
+
+
+@contextmanager
+def growing_beside(maker: Maker, count: int) -> Iterator[Future[None]]:
+    """A ledger that grows to `count` in a process beside whatever is done meanwhile, which goes ahead; `maker` is paused."""
+    with elsewhere(1, _begin_to_grow, (maker,)) as pool:
+        yield pool.submit(_grow, count)
+
+
+_maker_there: list[Maker] = []
+"""In a process in which a ledger grows."""
+
+
+def _begin_to_grow(maker: Maker) -> None:
+    os.nice(LAST_OF_ALL)
+    _maker_there[:] = [maker]
+
+
+def _grow(count: int) -> None:
+    (maker,) = _maker_there
+    maker.resume()
+    maker.add(count - maker.count)
     maker.pause()
 
 

@@ -12,8 +12,9 @@ printable and escaped as in C where they are not, so that each byte of the line 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
+
+import msgspec
 
 Kind = Literal[">", "<", "#"]
 SENT: Final = ">"
@@ -47,8 +48,7 @@ class Problem(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(msgspec.Struct, frozen=True):
     """`lines`: where in the file each event stands."""
 
     about: Mapping[str, str]

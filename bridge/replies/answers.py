@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from bridge.errors import Nonsense
 from bridge.fields import unescape
@@ -22,8 +23,7 @@ from bridge.replies.numbers import (
 _BALANCE = re.compile(r"\s*([DR])[\s:,]*(.*)", re.DOTALL | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLink:
+class ServerLink(msgspec.Struct, frozen=True):
     """Transactions acknowledged by the tax server and held by the machine; `last_contact` empty if never; `state` is CON,
     TRA or DIS, or another word of the machine's own."""
 
@@ -45,15 +45,13 @@ class ServerLink:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """The machine took it; what else it says is free."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     fc: int
     tc: int
 
@@ -63,8 +61,7 @@ class Opened:
         return cls(read_counter(fc, "FC"), read_counter(tc, "TC"))
 
 
-@dataclass(frozen=True, slots=True)
-class LineTotals:
+class LineTotals(msgspec.Struct, frozen=True):
     """Of one line, in hundredths of a franc."""
 
     ttc: int
@@ -79,8 +76,7 @@ class LineTotals:
         return cls(ttc, ht, tva, specific)
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(msgspec.Struct, frozen=True):
     """After a payment, in whole XOF: what is still due, or the change to give back; the other one is 0."""
 
     due: int
@@ -95,8 +91,7 @@ class Balance:
         return cls(amount, 0) if match[1] in "Dd" else cls(0, amount)
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     """`fc` is the counter of the type just certified, None if not told; `code` without dashes; `nim` empty if it is none;
     `number` empty if not told, and with whatever follows it."""
 
@@ -132,8 +127,7 @@ def _nim_if_any(text: str) -> str:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """Not yet: the tax server is being asked."""
 
     text: str

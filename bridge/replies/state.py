@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
+
+import msgspec
 
 from bridge.errors import Nonsense
 from bridge.fields import GROUPS, unescape
@@ -29,8 +30,7 @@ _COMMAS_MOST = 4
 _WHOLE_RATE = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class LastInvoice:
+class LastInvoice(msgspec.Struct, frozen=True):
     """`code` without dashes; `number` as the machine kept it (see `fields.as_machine_tells`).
 
     It may be somebody else's: a type of their own, no code or no time (empty), a total that cannot be read (0)."""
@@ -42,8 +42,7 @@ class LastInvoice:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateReply:
+class StateReply(msgspec.Struct, frozen=True):
     """`nim` with its suffix where the firmware sends one; `rates` of the groups from A on, P at the most; `time` empty when
     the clock cannot be read."""
 

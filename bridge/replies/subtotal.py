@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from bridge.errors import Nonsense
 from bridge.fields import GROUPS
@@ -17,8 +18,7 @@ _SUBTOTAL_FIELDS = _SUBTOTAL_LEAST + 1
 _FRANC = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Subtotal:
+class Subtotal(msgspec.Struct, frozen=True):
     """In hundredths of a franc. `groups` are the totals and `vat` the VAT in them, of the groups A to P. Whether the totals
     are with VAT, the total of all tells, which is. `specific` is None when it was left out."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from daemon.core.delivery import Backlog
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
-@dataclass(frozen=True, kw_only=True)
-class LineFigures:
+class LineFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Of one serial line since the start; as `bridge.link.LineStatistics`."""
 
     exchanges: int
@@ -21,8 +21,7 @@ class LineFigures:
     stale: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class LineSlot:
+class LineSlot(msgspec.Struct, frozen=True, kw_only=True):
     """Ten minutes of a line from `at` (ms) on; `line_ms` is the mean time at the machine of what was certified in them."""
 
     at: int
@@ -33,8 +32,7 @@ class LineSlot:
     line_ms: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoxFigures:
+class BoxFigures(msgspec.Struct, frozen=True, kw_only=True):
     """`outbox` by destination: `upstream`, or the name of a webhook (a URL may be a secret).
     `verified_at` is when `mcfd verify` last found the ledger sound (ms), 0 for never."""
 
@@ -45,8 +43,7 @@ class BoxFigures:
     commits: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Box:
+class Box(msgspec.Struct, frozen=True, kw_only=True):
     """`line` gives None for a worker without a line, as that of a machine switched off; `history` its last day, oldest first."""
 
     figures: Callable[[], Awaitable[BoxFigures]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from daemon.language import Language
 from daemon.paper.escpos import CodePage
@@ -24,8 +25,7 @@ def bare_shop(worker: MachineWorker, _language: Language) -> Shop:
     return Shop(nim=worker.book.nim, ifu=worker.ifu, is_test=worker.book.mode == "test")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paper:
+class Paper(msgspec.Struct, frozen=True, kw_only=True):
     """`shop` gives what stands above every document of a worker's book, in that language; `printer` is None without `[printer]`."""
 
     shop: Callable[[MachineWorker, Language], Shop] = bare_shop

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
+
+import msgspec
 
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
@@ -18,8 +19,7 @@ from daemon.usecases.worker.machine_worker import nobody_waits
 EXCEL_FR: Final = "excel-fr"
 
 
-@dataclass(frozen=True)
-class BesideTheDaemon:
+class BesideTheDaemon(msgspec.Struct, frozen=True):
     """A `JournalSource`: it reads what the daemon writes, and holds up no till."""
 
     book: Book

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
+
+import msgspec
 
 from bridge.commands import Habits
 from bridge.link import LineStatistics, Timers
@@ -161,7 +163,7 @@ def _timers(machine: Machine) -> Timers:
     """As configured; what bounds a whole exchange leaves room for all its tries."""
     usual = Timers()
     tries = machine.tries + 1
-    return replace(
+    return msgspec.structs.replace(
         usual,
         tries=machine.tries,
         first_byte=machine.reply_timeout,

@@ -117,7 +117,8 @@ async def _serve(settings: Settings) -> int:
         stack.push_async_callback(write_uses, deps, runtime.store)
         page = page_of(runtime, certificate, replication, webhooks, signals.stop)
         stack.push_async_callback(page.jobs.close)
-        app = create_api(deps, page)
+        # Beside the loop: the machines' first replies come in meanwhile, and each is answered at once.
+        app = await asyncio.to_thread(create_api, deps, page)
         server = HttpServer(app, _server_config(settings, certificate, deps))
         await sandbox_answers(runtime.workers)
         await server.start()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
 import structlog
 
 from bridge.commands import USUAL, Habits
@@ -39,8 +39,7 @@ class LineListener(Protocol):
     def lost(self, reason: str) -> None: ...
 
 
-@dataclass(frozen=True)
-class LineSettings:
+class LineSettings(msgspec.Struct, frozen=True):
     """`counters` go on over every link that there is on this line."""
 
     nim: str
@@ -49,7 +48,7 @@ class LineSettings:
     habits: Habits = USUAL
     retry: float = RETRY_SECONDS
     heartbeat: float = HEARTBEAT_SECONDS
-    counters: LineStatistics = field(default_factory=LineStatistics)
+    counters: LineStatistics = msgspec.field(default_factory=LineStatistics)
     recorder: Recorder | None = None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from bridge.recording.masking import masked
 from bridge.recording.recording import Recording, header, read, written
@@ -26,11 +27,15 @@ def read_incident(folder: Path, name: str) -> Recording:
 def since(recording: Recording, at: int) -> Recording:
     """What happened from that microsecond on."""
     kept = [(event, line) for event, line in zip(recording.events, recording.lines, strict=True) if event.at >= at]
-    return replace(recording, events=tuple(event for event, _ in kept), lines=tuple(line for _, line in kept))
+    return msgspec.structs.replace(
+        recording, events=tuple(event for event, _ in kept), lines=tuple(line for _, line in kept)
+    )
 
 
 def without_people(recording: Recording) -> Recording:
-    return replace(recording, about={**recording.about, "masked": "yes"}, events=tuple(masked(recording.events)))
+    return msgspec.structs.replace(
+        recording, about={**recording.about, "masked": "yes"}, events=tuple(masked(recording.events))
+    )
 
 
 def as_file(recording: Recording) -> str:

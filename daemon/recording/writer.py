@@ -10,10 +10,10 @@ import asyncio
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from bridge.recording.recorder import Recorder
@@ -27,8 +27,7 @@ EVERY = 0.75
 """Seconds; with the writing itself, less than one is lost by a kill."""
 
 
-@dataclass(frozen=True)
-class RecordingPlace:
+class RecordingPlace(msgspec.Struct, frozen=True):
     """Where one line's files go. `limit`: bytes of the ring; `floor`: bytes that stay free on that disk for others."""
 
     folder: Path

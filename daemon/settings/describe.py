@@ -7,7 +7,6 @@ import re
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,8 +26,7 @@ SIMPLE: dict[object, Text] = {
 }
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """One key of one section; `hint` is its type, `default` msgspec's NODEFAULT where required."""
 
     section: str
@@ -59,8 +57,7 @@ class Key:
         return wording(self.hint)
 
 
-@dataclass(frozen=True)
-class SectionInfo:
+class SectionInfo(msgspec.Struct, frozen=True):
     """One table of the file; `many` where it is an array of tables, or in one: `machine.habits` is a table of each machine."""
 
     name: str

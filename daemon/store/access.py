@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TypeVar
+
+import msgspec
 
 from daemon.store.sqlite.connection import Connection, Job
 from daemon.store.sqlite.faults import storage_error
@@ -18,8 +19,7 @@ from daemon.store.tables.events import EventWriter
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class OpenLedger:
+class OpenLedger(msgspec.Struct, frozen=True):
     """`snapshot` is a connection for look-ups on the loop's own thread (it sees a commit before the writer's caller is told); `labels` name the payment methods in a Z."""
 
     writer: Writer

@@ -85,7 +85,7 @@ def change_problem(place: Path, tests: Path) -> str:
 def add_command_of_the_machine(place: Path, tests: Path) -> str:
     place.write_text(
         place.read_text()
-        + "\n\n@dataclass(frozen=True, slots=True)\nclass ReadLogo:\n    cmd: ClassVar[int] = 0x2C\n\n"
+        + "\n\nclass ReadLogo(msgspec.Struct, frozen=True):\n    cmd: ClassVar[int] = 0x2C\n\n"
         + "    def encode(self, _: Habits = USUAL, /) -> bytes:\n        return b''\n\n"
         + "    def read(self, text: str, /) -> str:\n        return text\n"
     )

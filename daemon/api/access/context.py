@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -47,8 +46,7 @@ EXPORTS = 2
 """Of one key at once."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApiDeps:
+class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     """`disabled` are the NIMs whose live machine is switched off on purpose: they do not make the box unready. `stopping`
     ends the answers that would go on."""
 
@@ -57,20 +55,20 @@ class ApiDeps:
     timezone: str
     clock: Clock
     allowed_hosts: tuple[str, ...] = ()
-    cross_origin: CrossOrigin = field(default_factory=CrossOrigin)
+    cross_origin: CrossOrigin = msgspec.field(default_factory=CrossOrigin)
     upstream: Figures | None = None
     disabled: frozenset[str] = frozenset()
     version: str = ""
     box: Box | None = None
-    paper: Paper = field(default_factory=Paper)
-    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
-    notifier: EventNotifier = field(default_factory=EventNotifier)
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    event_streams: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EVENT_STREAMS))
+    paper: Paper = msgspec.field(default_factory=Paper)
+    wrong_keys: WrongKeys = msgspec.field(default_factory=WrongKeys)
+    notifier: EventNotifier = msgspec.field(default_factory=EventNotifier)
+    stopping: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    event_streams: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EVENT_STREAMS))
     logins: Logins | None = None
-    sandbox: SandboxShare = field(default_factory=SandboxShare)
-    uses: Uses = field(default_factory=dict)
-    exports: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
+    sandbox: SandboxShare = msgspec.field(default_factory=SandboxShare)
+    uses: Uses = msgspec.field(default_factory=dict)
+    exports: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
 
     def is_disabled(self, nim: str) -> bool:
         return any(same_machine(nim, disabled) for disabled in self.disabled)

@@ -7,9 +7,9 @@ holds the three together."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -25,8 +25,7 @@ BOOK = ("nim", "mode")
 OUTCOMES = ("certified", "refused", "abandoned", "not_sent", "disputed")
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """One scrape: what whoever asks may see. `now` in ms."""
 
     now: int

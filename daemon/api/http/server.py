@@ -8,10 +8,10 @@ import functools
 import socket
 import ssl
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import uvicorn
 from litestar import Litestar
 
@@ -30,8 +30,7 @@ CHECK_EVERY: Final = 2
 """Of the ticks (uvicorn's own work, as the Date header, goes by tens of them)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerConfig:
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """`port` 0 takes a free one. `tls_cert` and `tls_key` go together. `grace` seconds are left to answers at the stop."""
 
     host: str = "127.0.0.1"
@@ -39,9 +38,9 @@ class ServerConfig:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     grace: float = 10.0
-    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    limits: ConnectionLimits = msgspec.field(default_factory=ConnectionLimits)
     recognise: Recognise = lambda _: None
-    cross_origin: CrossOrigin = field(default_factory=CrossOrigin)
+    cross_origin: CrossOrigin = msgspec.field(default_factory=CrossOrigin)
 
 
 class BadCertificate(Exception):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
+
+import msgspec
 
 from pagekit.days import is_month
 
 DEPTHS = 4
 
 
-@dataclass(frozen=True)
-class Day:
+class Day(msgspec.Struct, frozen=True):
     """`total` in whole XOF, net; `zs` are the numbers of its closures."""
 
     date: date

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple, Protocol
 
@@ -133,8 +132,7 @@ async def _nothing_to_send(*, at: int, by: Actor) -> int:  # noqa: ARG001  the s
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class PageDeps:
+class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     """`examine` is what `mcfd doctor` finds, `back_up` makes a copy into the box's folder and gives its name, `verify` goes
     through the ledger (all three in processes of their own, so that no till waits for them); `export` writes the journal of a year, from
     and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
@@ -153,12 +151,12 @@ class PageDeps:
     back_up: Callable[[Actor, Tell], Awaitable[str]] = _no_copy
     verify: Callable[[Tell], Awaitable[Verified]] = _not_verified
     backups: Callable[[], Sequence[Copy]] = tuple
-    read_backup: Callable[[str], Any] = field(default=lambda _: None)
+    read_backup: Callable[[str], Any] = msgspec.field(default=lambda _: None)
     restore: Callable[[str, Actor], Awaitable[None]] = _no_restore
     export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file
     exports: Callable[[], Sequence[Copy]] = tuple
-    read_export: Callable[[str], Any] = field(default=lambda _: None)
-    jobs: Jobs = field(default_factory=Jobs)
+    read_export: Callable[[str], Any] = msgspec.field(default=lambda _: None)
+    jobs: Jobs = msgspec.field(default_factory=Jobs)
     send_again: SendAgain = _nothing_to_send
     authority: Callable[[], bytes] = bytes
     labels: Callable[[Language], Mapping[str, str]] = _no_labels

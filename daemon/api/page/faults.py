@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import structlog
 
 from daemon.api import refusals
@@ -26,8 +25,7 @@ class BoxFailed(Exception):
     """A command of the box did not do what it was asked for; which one, and why as far as it is known."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     status: int
     text: Text
     error: Exception | None = None

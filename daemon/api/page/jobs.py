@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+import msgspec
 
 from daemon.api.page.faults import Fault, fault_of
 
@@ -16,8 +17,7 @@ KEPT: Final = 8
 """Of the last ones."""
 
 
-@dataclass
-class Job:
+class Job(msgspec.Struct):
     id: int
     kind: Kind
     subject: str
@@ -44,12 +44,11 @@ Work = Callable[[Job], Awaitable[str]]
 """Gives the job's result; an error is the job's fault."""
 
 
-@dataclass
-class Jobs:
+class Jobs(msgspec.Struct):
     """One of a kind at a time: whoever begins another while one runs is shown that one."""
 
-    jobs: list[Job] = field(default_factory=list)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    jobs: list[Job] = msgspec.field(default_factory=list)
+    _tasks: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
 
     def begin(self, kind: Kind, subject: str, work: Work) -> Job:
         if running := next((job for job in self.jobs if job.kind == kind and job.state == "running"), None):

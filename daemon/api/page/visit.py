@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import date, datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
+import msgspec
 from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
@@ -61,8 +61,7 @@ MENU: Final[tuple[tuple[str, str, Right], ...]] = (
 MAX_FIELDS: Final = 40
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(msgspec.Struct, frozen=True):
     """One request of somebody who is logged in. `query` and `form` hold the first value of each field."""
 
     request: AnyRequest

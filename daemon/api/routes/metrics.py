@@ -6,8 +6,8 @@ from elsewhere it takes an API key, and shows the book of that key. A proxy on t
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import replace
 
+import msgspec
 from litestar import get
 
 from daemon.api.access.auth import identify
@@ -88,7 +88,7 @@ def _for(owner: ApiKey | None, figures: BoxFigures) -> BoxFigures:
         destination: tuple(lane for lane in lanes if _is_its_own(owner, lane.nim, lane.mode))
         for destination, lanes in figures.outbox.items()
     }
-    return replace(figures, outbox=its_own)
+    return msgspec.structs.replace(figures, outbox=its_own)
 
 
 HANDLERS = (metrics,)

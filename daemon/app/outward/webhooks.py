@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 
 from daemon.app.outward.receivers import webhook_receiver
@@ -28,8 +28,7 @@ from daemon.usecases.worker.machine_worker import BookEvent
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class Sender:
+class Sender(msgspec.Struct, frozen=True):
     replicator: Replicator[Posting]
     receiver: Receiver
     task: asyncio.Task[None]

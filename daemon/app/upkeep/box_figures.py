@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
+
+import msgspec
 
 from daemon.api.box import Box, BoxFigures, LineFigures
 from daemon.app.outward.replication import Replication
@@ -36,7 +37,7 @@ def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history:
 
     def line(worker: MachineWorker) -> LineFigures | None:
         counters = runtime.counters.get(worker.book.id)
-        return None if counters is None else LineFigures(**asdict(counters))
+        return None if counters is None else LineFigures(**msgspec.structs.asdict(counters))
 
     return Box(figures=figures, line=line, history=history.of)
 

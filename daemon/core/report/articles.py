@@ -6,7 +6,6 @@ back money and no goods."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -40,8 +39,7 @@ class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
     articles: tuple[ArticleTotal, ...]
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(msgspec.Struct):
     sold: int = 0
     """thousandths, as `returned`"""
     returned: int = 0

@@ -9,7 +9,8 @@ forgotten.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+
+import msgspec
 
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Book
@@ -71,8 +72,7 @@ def _count(connection: sqlite3.Connection, book: Book, start: BookStart) -> int:
     return found
 
 
-@dataclass(frozen=True)
-class _Link:
+class _Link(msgspec.Struct, frozen=True):
     """A closure between two records."""
 
     z_number: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
@@ -17,8 +18,7 @@ from daemon.usecases.worker.machine_worker import InFlight, MachineWorker
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Answered(Generic[T]):
+class Answered(msgspec.Struct, Generic[T], frozen=True):
     """Whether the answer is a first one."""
 
     value: T

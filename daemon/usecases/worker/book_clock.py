@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
+import msgspec
 import structlog
 
 from daemon.core.clock import machine_millis
@@ -30,8 +30,7 @@ class Anchor(NamedTuple):
         return self.millis + int((asyncio.get_running_loop().time() - self.at) * 1000)
 
 
-@dataclass(frozen=True)
-class BoxClock:
+class BoxClock(msgspec.Struct, frozen=True):
     """`millis` since 1970, UTC; `synchronised` says whether somebody (timesyncd, chrony) vouches for it at this moment."""
 
     millis: Callable[[], int]

@@ -56,8 +56,7 @@ class Limits(NamedTuple):
     aggregation_delay: float = 2.0
 
 
-@dataclass(frozen=True)
-class BookEvent:
+class BookEvent(msgspec.Struct, frozen=True):
     """Something a screen wants to know at once; `type` as the public event names have it."""
 
     type: str
@@ -66,16 +65,14 @@ class BookEvent:
     detail: str = ""
 
 
-@dataclass
-class InFlight:
+class InFlight(msgspec.Struct):
     """A request that runs now under an Idempotency-Key."""
 
     fingerprint: bytes
     done: asyncio.Future[None]
 
 
-@dataclass(frozen=True)
-class MachineReading:
+class MachineReading(msgspec.Struct, frozen=True):
     """One look at the machine for people; `at` in loop time, `read_at` in milliseconds since 1970."""
 
     state: MachineState

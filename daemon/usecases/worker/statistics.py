@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from daemon.core.ledger.attempt import NOT_SENT, Record
 
@@ -26,13 +27,12 @@ class Histogram:
         self.total += seconds
 
 
-@dataclass
-class WorkerStatistics:
+class WorkerStatistics(msgspec.Struct):
     """`line` is the time at the machine, `total` from the request's arrival to the durable outcome; certified ones only."""
 
-    outcomes: Counter[str] = field(default_factory=Counter)
-    line: Histogram = field(default_factory=Histogram)
-    total: Histogram = field(default_factory=Histogram)
+    outcomes: Counter[str] = msgspec.field(default_factory=Counter)
+    line: Histogram = msgspec.field(default_factory=Histogram)
+    total: Histogram = msgspec.field(default_factory=Histogram)
 
     def note(self, record: Record) -> None:
         """Of an attempt that has just ended."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
+import msgspec
 import pytest
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE, NAK, PATIENT, QUICK, SYN, Journal, Say, ScriptedPort, answer, link_over
@@ -90,7 +90,7 @@ async def test_a_frame_that_broke_off_is_forgotten_at_the_next_try(arrived: int)
 async def test_the_next_try_waits_until_the_line_is_quiet() -> None:
     """While noise still comes the frame would meet it; it goes out once nothing has come for a while."""
     loop, sent, heard = asyncio.get_running_loop(), [], []
-    timers = replace(PATIENT, quiet=0.05)
+    timers = msgspec.structs.replace(PATIENT, quiet=0.05)
 
     def noise(*_: object) -> list[Say]:
         sent.append(loop.time())

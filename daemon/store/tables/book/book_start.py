@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
+
+import msgspec
 
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.chain import GENESIS
@@ -14,8 +15,7 @@ from daemon.store.tables.book.codec import read_tally, tally_bytes
 _SQL = load(__name__)
 
 
-@dataclass
-class BookStart:
+class BookStart(msgspec.Struct):
     """What a recomputation has found just before the first thing that is kept; times in ms. `bytes` are those of the records,
     closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are kept."""
 
@@ -24,8 +24,8 @@ class BookStart:
     entry_id: int = 0
     at: int = 0
     hash: bytes = GENESIS
-    running: Tally = field(default_factory=dict)
-    closed: Tally = field(default_factory=dict)
+    running: Tally = msgspec.field(default_factory=dict)
+    closed: Tally = msgspec.field(default_factory=dict)
     closed_seq: int = 0
     period_start: int = 0
     fvc_start: int = 0

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
+
+import msgspec
 
 from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS
@@ -31,8 +32,7 @@ _NO_LIMIT = -1
 _NEVER = 1 << 62
 
 
-@dataclass
-class Totals:
+class Totals(msgspec.Struct):
     """The row of one book in `total`. Times in ms."""
 
     seq: int

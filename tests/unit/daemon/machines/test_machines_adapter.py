@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -155,7 +154,7 @@ async def test_the_taxpayer_is_as_38h_says_else_as_the_machine_said_before(
     real = machine._machine.close_invoice
 
     async def close_invoice(*arguments: Any, **named: Any) -> Closed:
-        return dataclasses.replace(await real(*arguments, **named), ifu=told)
+        return msgspec.structs.replace(await real(*arguments, **named), ifu=told)
 
     own = await entered(machine)
     monkeypatch.setattr(machine._machine, "close_invoice", close_invoice)
@@ -221,7 +220,7 @@ async def test_a_certification_of_another_type_is_not_taken_for_ours(
 
     async def close_invoice(self: Machine, *arguments: object, **named: object) -> object:
         closed = await real(self, *arguments, **named)
-        return dataclasses.replace(closed, type=kind)
+        return msgspec.structs.replace(closed, type=kind)
 
     monkeypatch.setattr(Machine, "close_invoice", close_invoice)
     if is_ours:
