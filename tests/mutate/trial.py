@@ -107,8 +107,8 @@ class Worker:
         return sorted(chosen, key=lambda each: files.index(each.partition("::")[0]))
 
     def _look(self, mistake: Mistake, tests: Sequence[str], *, is_cold_last: bool) -> tuple[Outcome, str]:
-        """A test counts as having seen it when it passes without the mistake, and fails with it a second time too: on a busy box some fail
-        now and then."""
+        """A test counts as having seen it when it passes without the mistake, and fails with it a second time too, or is not over in time a
+        second time: on a busy box some fail now and then."""
         while left := [each for each in tests if each not in self._unsound]:
             end, by = self._order(mistake, left)
             if end == "cold" or (end == "passed" and is_cold_last):
@@ -116,7 +116,7 @@ class Worker:
             if end == "passed":
                 return "survives", ""
             test = function_of(by)
-            if test not in left or (self._is_sound(test) and self._fails_again(mistake, test, end)):
+            if test not in left or (self._is_sound(test) and self._fails_again(mistake, test)):
                 return ("hangs" if end == "late" else "found"), by
             self._unsound.add(test)
         return "survives", ""
@@ -127,8 +127,8 @@ class Worker:
             (self._sound if passes else self._unsound).add(test)
         return test in self._sound
 
-    def _fails_again(self, mistake: Mistake, test: str, end: str) -> bool:
-        return end == "late" or self._order(mistake, [test])[0] != "passed"
+    def _fails_again(self, mistake: Mistake, test: str) -> bool:
+        return self._order(mistake, [test])[0] != "passed"
 
     def _limit(self, test: str) -> float:
         return PATIENCE + 5 * self._seconds.get(test, 0.1)

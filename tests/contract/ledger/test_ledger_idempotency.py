@@ -84,12 +84,12 @@ async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: T
     newest = (await store.events.span()).newest
     # The shop goes on: retention goes by the book's time.
     tamper(path, "UPDATE book SET last_at = last_at + ?", 60 * day)
-    await store.retention.prune(till.at + 6 * day)
+    assert await store.retention.prune(till.at + 6 * day) == 0
     assert len(await store.events.after(till.book, 0)) == 2
-    await store.retention.prune(till.at + 29 * day)
+    assert await store.retention.prune(till.at + 29 * day) == 1
     assert [e.id for e in await store.events.after(till.book, 0)] == [newest]
     assert await store.ledger.find_key(till.book, KEY) is not None
-    await store.retention.prune(till.at + 31 * day)
+    assert await store.retention.prune(till.at + 31 * day) == 1
     assert await store.ledger.find_key(till.book, KEY) is None
     await till.sell()
     assert (await store.events.span()).newest == newest + 1

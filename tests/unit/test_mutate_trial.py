@@ -1,0 +1,57 @@
+"""When `make mutate` says that a mistake was found: a busy box is no test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from mutate.mistakes import Mistake
+from mutate.trial import Worker
+
+MISTAKE = Mistake("x.py", 1, 0, 1, "y", "x → y")
+
+
+class Scripted(Worker):
+    """Ends as it is told, instead of running tests; without the mistake each passes but those that are broken."""
+
+    def __init__(self, *ends: str, broken: Sequence[str] = ()) -> None:
+        self._seconds = {}
+        self._sound, self._unsound = set(), set()
+        self._ends = list(ends)
+        self._broken = broken
+        self.asked: list[tuple[str, ...]] = []
+
+    def _order(self, mistake: Mistake | None, tests: Sequence[str]) -> tuple[str, str]:
+        if mistake is None:
+            return ("failed" if tests[0] in self._broken else "passed"), tests[0]
+        self.asked.append(tuple(tests))
+        return self._ends.pop(0), tests[0]
+
+
+@pytest.mark.parametrize(
+    ("ends", "outcome"),
+    [
+        (["passed"], "survives"),
+        (["failed", "failed"], "found"),
+        (["late", "late"], "hangs"),
+        (["failed", "late"], "found"),
+        (["failed", "passed", "passed"], "survives"),
+        (["late", "passed", "passed"], "survives"),
+        (["late", "passed", "failed", "failed"], "found"),
+    ],
+)
+def test_a_mistake_is_found_by_a_test_that_sees_it_twice(ends: list[str], outcome: str) -> None:
+    """One that fails, or is not over in time, only once has seen the box; it is not asked again, and the others are."""
+    worker = Scripted(*ends)
+    tried = worker.tried(MISTAKE, ["a", "b"], is_run_at_import=False)
+    assert (tried.outcome, worker._ends) == (outcome, [])
+    if "passed" in ends[1:]:
+        assert worker.asked[2] == ("b",)
+
+
+def test_a_test_that_fails_without_the_mistake_has_seen_nothing() -> None:
+    """Nor has it for any later one."""
+    worker = Scripted("failed", "passed", "passed", broken=["a"])
+    for _ in range(2):
+        assert worker.tried(MISTAKE, ["a", "b"], is_run_at_import=False).outcome == "survives"
+    assert worker.asked == [("a", "b"), ("b",), ("b",)]
