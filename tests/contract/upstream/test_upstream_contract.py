@@ -148,8 +148,10 @@ async def test_killed_midway(headquarters, receiver, ledger):
     await assert_complete(headquarters, {NIM: 80, OTHER: 80})
 
 
+@pytest.mark.parametrize("headquarters", ["https-v1a", "nats"], indirect=True)
 async def test_a_thousand_waiting(headquarters, receiver, ledger):
-    """A thousand closures of two machines wait, and all arrive, in order per machine, each once."""
+    """A thousand closures of two machines wait, and all arrive, in order per machine, each once; by both ways, and by HTTPS with the one of
+    its signatures that takes longer."""
     for nim in (NIM, OTHER):
         await ledger.add(nim, 500)
     async with replicating(ledger, receiver):
