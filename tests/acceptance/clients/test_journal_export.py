@@ -109,7 +109,9 @@ def sell(shop: Shop, name: str, number: int) -> float:
 def on_the_line(shop: Shop, name: str) -> float:
     """Seconds: the quickest of the sales of that name."""
     with contextlib.closing(sqlite3.connect(shop.ledger)) as ledger:
-        (found,) = ledger.execute("SELECT min(line_ms) FROM certification WHERE number LIKE ?", (f"{name}-%",)).fetchone()
+        (found,) = ledger.execute(
+            "SELECT min(line_ms) FROM certification WHERE number LIKE ?", (f"{name}-%",)
+        ).fetchone()
     return float(found) / 1000
 
 
