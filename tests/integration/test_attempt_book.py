@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.memory_shop import PATIENCE, MemoryShop
 
-from daemon.core.errors import CreditExceedsOriginal, MachineAttention
+from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
@@ -183,6 +183,20 @@ async def test_an_activation_that_the_line_does_not_notice_is_noticed_by_a_look(
         await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
         assert not shop.worker.attention
         await shop.certify("B", 2000)
+
+
+async def test_a_closure_right_after_an_activation_waits_for_its_epoch(tmp_path: Path) -> None:
+    """Found by the simulation: made in the second before a look noticed it, a Z carried the name of before and what was certified under the new one."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        shop.session.machine.change(nim=SECOND)
+        with pytest.raises(NothingDone):
+            await shop.close_period()
+        await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
+        closure = (await shop.close_period()).value
+        assert (closure.z_number, closure.certs_count, closure.unexplained) == (1, 1, 0)
+    assert verify(tmp_path / "ledger").problems == ()
 
 
 async def test_an_invoice_right_after_an_activation_names_it(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from support.ledgers.ledger import MINUTE, START, Till, opened, query, tamper
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
+from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.verify import verify
 
 YEARS = 3653 * DAY
@@ -60,6 +61,15 @@ async def test_times_keep_their_order_and_their_distance(path: Path) -> None:
         await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
     after = [at for (at,) in query(path, "SELECT ended_at FROM certification ORDER BY seq")]
     assert after == [*before[:3], *(at - YEARS for at in before[3:])]
+
+
+async def test_a_receipt_keeps_the_time_that_was_told(path: Path) -> None:
+    """Found by the simulation: a till that asks again after the repair gets the bytes that it got at first."""
+    till = await poison(path)
+    async with opened(path) as store:
+        first = [receipt(await store.ledger.record(till.book, at)) for at in (1, 4, 74)]
+        await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
+        assert [receipt(await store.ledger.record(till.book, at)) for at in (1, 4, 74)] == first
 
 
 async def test_a_book_that_is_right_is_left_alone(path: Path) -> None:

@@ -128,3 +128,10 @@ def test_an_operators_word_is_believed_to_its_last_moment() -> None:
     accepted = NOON + YEAR
     for box, source in ((accepted, Source.BOX), (accepted + 1, Source.BOOK)):
         assert tell(Clocks(NOON, box, synchronised=False, machine=None, accepted=accepted)).source is source
+
+
+def test_a_box_that_is_right_again_is_told_how_to_set_its_book_right() -> None:
+    """Found by the simulation: two hours ahead for a while, beside a machine that is ten years ahead, and no clock that could be set would end it."""
+    for box, is_behind in ((NOON, True), (NOON + 10 * YEAR, False)):
+        seen = clocks(box, NOON + 10 * YEAR, book=NOON + 2 * HOUR)
+        assert ("mcfd time repair" in question(seen, tell(seen))) == is_behind
