@@ -12,7 +12,7 @@ from support.till import certified, fresh
 
 SEED = 20260201
 SECONDS = 240
-"""What it may take at the most; on an idle box it is 8, on one that a dozen others keep busy more than 60."""
+"""What it may take at the most; on an idle box it is 7, on one that a dozen others keep busy more than 60."""
 
 LEFT_OUT = {
     "positive_data_acceptance": "that payments add up, or that an original exists, no schema can say",
@@ -36,7 +36,7 @@ def test_no_server_errors_and_no_answers_that_the_document_does_not_describe(sho
             *(str(BIN / "schemathesis"), "--config-file", str(config), "run"),
             f"http://127.0.0.1:{shop.port}/schema/openapi.json",
             *("--header", f"Authorization: Bearer {shop.key('test')}"),
-            *("--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", str(SEED)),
+            *("--phases", "examples,coverage,fuzzing", "--max-examples", "5", "--seed", str(SEED)),
             *("--exclude-checks", ",".join(LEFT_OUT), "--exclude-path-regex", STREAM),
             *("--warnings", "off", "--no-color", "--generation-database", "none"),
         ],
