@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
+import sqlite3
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, qu
 from daemon.core.call import NOBODY
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
+from daemon.store.maintenance.recompute import count_records
 from daemon.store.maintenance.verify import MOST, Findings, verify
 
 RECORDS = 150
@@ -61,6 +64,12 @@ def path(original: Path, tmp_path: Path) -> Path:
 def test_an_untouched_ledger_is_clean(path: Path) -> None:
     """And the summary says how much was looked at."""
     assert verify(path) == Findings((), books=2, records=RECORDS + 1, closures=4)
+
+
+def test_how_much_there_is_to_verify(path: Path) -> None:
+    """Told before it begins: the records of all books, as far as their heads go."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert count_records(connection) == RECORDS + 1
 
 
 CHANGES = [
