@@ -69,19 +69,19 @@ def test_what_is_entered_is_the_machines_word():
     assert case("unknown").foreign() == 0
 
 
-@pytest.mark.parametrize(
-    ("nim", "tc", "named"),
-    [
-        ("EL02000015-2", 10, "EL02000015-2"),
-        ("EL02000015-2", 11, ""),
-        ("EL02000015", 9, ""),
-        ("EL02000015-1", 9, "EL02000015-1"),
-    ],
-)
-def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc, named):
+NAMES = {
+    ("EL02000015-2", 10): "EL02000015-2",
+    ("EL02000015-2", 11): "",
+    ("EL02000015", 9): "",
+    ("EL02000015-1", 9): "EL02000015-1",
+}
+
+
+@pytest.mark.parametrize(("nim", "tc"), NAMES)
+def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc):
     """Where it tells its activation and its TC is not past what the ledger knows; a book that knows nothing of it names none."""
     said = MachineState(nim, "00084440Y", "20260105100005", FiscalCounters(tc, 1, 0), {}, OURS)
-    for known, expected in ((KNOWN, named), (None, "")):
+    for known, expected in ((KNOWN, NAMES[nim, tc]), (None, "")):
         found = Case(msgspec.structs.replace(BOOK, known=known), None, Evidence(1, said)).certified()
         assert found is not None
         assert found.nim == expected
