@@ -146,3 +146,15 @@ async def test_the_last_z_may_be_said_with_the_restore(path: Path, tmp_path: Pat
     restore(copy, new, at=START, last_z=said)
     assert await next_z(new) == after
     assert verify(new).problems == ()
+
+
+@pytest.mark.parametrize(("said", "after"), [(7, 8), (None, 4)])
+async def test_what_is_said_with_the_restore_counts_beside_what_is_remembered(
+    path: Path, tmp_path: Path, said: int | None, after: int
+) -> None:
+    """On the disk that it was on: the paper's number where somebody says it, else the one that was given last; nobody is asked."""
+    await shop(path, 2)
+    backup(path, tmp_path / "copy", at=START)
+    await shop(path, 1)
+    restore(tmp_path / "copy", path, at=START, last_z=said)
+    assert await next_z(path) == after
