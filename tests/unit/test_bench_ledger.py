@@ -113,6 +113,18 @@ def test_a_paused_maker_goes_on_where_it_was(tmp_path):
     assert verify(tmp_path / "parts.sqlite3").clean
 
 
+def test_a_ledger_grows_on_in_a_process_beside(tmp_path):
+    """What another process has added stands behind what was there, and the whole is sound."""
+    path = tmp_path / "grown.sqlite3"
+    maker = Maker(path, start=START)
+    maker.add(5)
+    maker.pause()
+    with ledger.growing_beside(maker, 12) as growing:
+        growing.result(60)
+    found = verify(path)
+    assert (found.records, found.problems) == (12, ())
+
+
 def test_written_out_elsewhere_invoices_come_in_their_order(tmp_path, monkeypatch):
     """Many are made in other processes, some blocks ahead: the ledger is the same, to the last short block."""
     here = made(tmp_path / "here.sqlite3")
