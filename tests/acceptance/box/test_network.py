@@ -21,8 +21,10 @@ STUCK = 25
 HEADER_SECONDS = 2.0
 QUICKER = f"""
 import sys
-from edge.admission import ConnectionLimits
-ConnectionLimits.__init__.__kwdefaults__["header_seconds"] = {HEADER_SECONDS}
+from edge import admission
+class Quick(admission.ConnectionLimits, frozen=True):
+    header_seconds: float = {HEADER_SECONDS}
+admission.ConnectionLimits = Quick
 from daemon.cli import main
 sys.exit(main())
 """
