@@ -24,18 +24,18 @@ def sold(shop: Shop, number: str, price: int) -> str:
     return f"{NIM}-{shop.certify(invoice(number, price)).json()['fvc']}"
 
 
-def test_credits_never_exceed_their_original(shop: Shop) -> None:
+def test_credits_never_exceed_their_original(own_shop: Shop) -> None:
     """Two credit notes of 6 000 on a sale of 10 000: the second is refused with both sums, one of 4 000 still fits, and
     after that not a franc more."""
-    reference = sold(shop, "S-1", 10000)
-    first = shop.certify(credit("C-1", reference, 6000), path="credit-note")
+    reference = sold(own_shop, "S-1", 10000)
+    first = own_shop.certify(credit("C-1", reference, 6000), path="credit-note")
     assert (first.status_code, first.json()["frc"]) == (200, 1)
-    second = shop.certify(credit("C-2", reference, 6000), path="credit-note")
+    second = own_shop.certify(credit("C-2", reference, 6000), path="credit-note")
     assert (second.status_code, second.json()["code"]) == (409, "CREDIT_EXCEEDS_ORIGINAL")
     assert "10000" in second.text
     assert "12000" in second.text
-    assert shop.certify(credit("C-3", reference, 4000), path="credit-note").status_code == 200
-    assert shop.certify(credit("C-4", reference, 1), path="credit-note").status_code == 409
+    assert own_shop.certify(credit("C-3", reference, 4000), path="credit-note").status_code == 200
+    assert own_shop.certify(credit("C-4", reference, 1), path="credit-note").status_code == 409
 
 
 def test_two_credits_at_once_cannot_both_be_the_last_that_fits(shop: Shop) -> None:

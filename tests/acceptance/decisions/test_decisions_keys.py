@@ -128,31 +128,31 @@ def test_decision_22_keys_made_and_revoked_beside_the_daemon_count_at_once(shop:
 # -- 23 -----------------------------------------------------------------------------------------------------------------
 
 
-def test_decision_23_the_sandbox_stands_beside_the_live_machine(shop: Shop) -> None:
+def test_decision_23_the_sandbox_stands_beside_the_live_machine(own_shop: Shop) -> None:
     """Behind the same NIM: codes with TESTFACT, its own numbers, counters, periods, Z numbers and history."""
     number = fresh()
     live, test = (
-        certified(shop.certify(invoice(number, 100))),
-        certified(shop.certify(invoice(number, 200), mode="test")),
+        certified(own_shop.certify(invoice(number, 100))),
+        certified(own_shop.certify(invoice(number, 200), mode="test")),
     )
     assert not live["codeSecef"].startswith("TESTFACT")
     assert re.fullmatch("TESTFACT[A-Z0-9]{16}", test["codeSecef"])
     assert test["nim"] == live["nim"] == NIM
     assert (test["tc"], test["fvc"]) == (1, 1)
-    shop.close_period()
-    z = shop.close_period(mode="test").json()
+    own_shop.close_period()
+    z = own_shop.close_period(mode="test").json()
     assert (z["z_number"], z["certs_count"], z["total_ttc"], z["mcf_counters"]) == (
         1,
         1,
         200,
         {"tc": 1, "fvc": 1, "frc": 0},
     )
-    assert shop.get("reports", mode="test").json()["count"] == 1
-    assert shop.get("reports/a", mode="test").json()["total_ttc"] == 200
-    assert shop.get("reports/x", mode="test").json()["certs_count"] == 0
-    info = shop.get("info", mode="test").json()
+    assert own_shop.get("reports", mode="test").json()["count"] == 1
+    assert own_shop.get("reports/a", mode="test").json()["total_ttc"] == 200
+    assert own_shop.get("reports/x", mode="test").json()["certs_count"] == 0
+    info = own_shop.get("info", mode="test").json()
     assert (info["mode"], info["counters"]) == ("test", {"tc": 1, "fvc": 1, "frc": 0})
-    shop.verify()
+    own_shop.verify()
 
 
 def test_decision_23_the_same_rules(shop: Shop) -> None:
