@@ -15,7 +15,7 @@ from headquarters.api.access import known
 from headquarters.api.problems import STATUS, problem
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.reception import Reception
-from headquarters.store.closures import Outcome
+from headquarters.store.book.closures import Outcome
 from headquarters.store.database import StoreError
 
 AnyRequest = Request[Any, Any, Any]

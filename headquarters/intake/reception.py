@@ -21,10 +21,10 @@ from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Received, Refused, receive, signer
 from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads
-from headquarters.store.closures import Outcome
+from headquarters.store.book.closures import Outcome
+from headquarters.store.book.presences import Word
 from headquarters.store.database import StoreError
 from headquarters.store.evidence import Refusal
-from headquarters.store.presences import Word
 from headquarters.store.register import Ring, StaleRing
 from headquarters.store.store import Store
 

@@ -16,10 +16,10 @@ from exchange.closure import Id, Nim
 from exchange.keys import VerifyingKey, verifying_key
 from headquarters.core.held import machine_of
 from headquarters.store import tables
-from headquarters.store.books import take_back
+from headquarters.store.book.books import take_back
+from headquarters.store.book.withdrawal import withdraw
 from headquarters.store.bulk import insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
-from headquarters.store.withdrawal import withdraw
 
 COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
 OF_A_LEDGER = ("gap", "fork", "chain")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from headquarters.store.closures import Closures
+from headquarters.store.book.closures import Closures
+from headquarters.store.book.presences import Presences
 from headquarters.store.database import Database
 from headquarters.store.evidence import Evidence
 from headquarters.store.figures import Figures
 from headquarters.store.findings import Findings
 from headquarters.store.people import People
-from headquarters.store.presences import Presences
 from headquarters.store.register import Register
 from headquarters.store.watching import Watching
 

@@ -16,7 +16,7 @@ from support.hq.store import NOW, UTC, open_findings, received, said, take
 from exchange.closure import Counters
 from headquarters.core.reception import Message, receive
 from headquarters.store import tables
-from headquarters.store.closures import Outcome
+from headquarters.store.book.closures import Outcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.migrations import first
 from headquarters.store.register import Ring, StaleRing

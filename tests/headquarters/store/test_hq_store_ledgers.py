@@ -10,7 +10,7 @@ from support.hq.store import NOW, open_findings, said, take
 
 from exchange.closure import Gap, read_closure
 from exchange.presence import Wanted
-from headquarters.store.closures import Outcome
+from headquarters.store.book.closures import Outcome
 from headquarters.store.database import HEAD
 from headquarters.store.register import Copy
 from headquarters.store.store import Store

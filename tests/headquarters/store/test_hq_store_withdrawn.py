@@ -9,7 +9,7 @@ from support.hq.store import NOW, open_findings, said, take
 
 from exchange.keys import PrivateKey
 from exchange.presence import Wanted
-from headquarters.store.closures import Outcome
+from headquarters.store.book.closures import Outcome
 from headquarters.store.register import Copy
 
 MACHINE = "EL02000015"

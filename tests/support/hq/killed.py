@@ -10,7 +10,7 @@ from itertools import count
 from nats.aio.msg import Msg
 from sqlalchemy import event
 
-from headquarters.store.closures import Closures
+from headquarters.store.book.closures import Closures
 
 
 def die_at(point: str, times: int) -> None:

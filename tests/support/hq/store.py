@@ -11,7 +11,7 @@ from support.hq.paper_box import EVENING, PaperBox
 from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
-from headquarters.store.presences import Word
+from headquarters.store.book.presences import Word
 from headquarters.store.store import Store
 
 UTC = ZoneInfo("UTC")

@@ -14,7 +14,7 @@ from headquarters.core.finding import Fact, Kind
 from headquarters.core.held import machine_of
 from headquarters.core.presence_checks import facts_of
 from headquarters.store import tables
-from headquarters.store.books import Book, Key, keep_books, lock_books, missing_of, settle_gaps
+from headquarters.store.book.books import Book, Key, keep_books, lock_books, missing_of, settle_gaps
 from headquarters.store.bulk import among, write_all
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing

@@ -17,7 +17,7 @@ from headquarters.core.finding import Fact, Facts
 from headquarters.core.held import Held
 from headquarters.core.reception import Received
 from headquarters.store import tables
-from headquarters.store.books import Book, Key, keep_books, lock_books, numbered_closures, read_held, settle_gaps
+from headquarters.store.book.books import Book, Key, keep_books, lock_books, numbered_closures, read_held, settle_gaps
 from headquarters.store.bulk import insert_all, insert_new, with_keys
 from headquarters.store.database import Database
 from headquarters.store.evidence import keep_fork

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Connection, and_, delete, select, update
 
 from headquarters.store import tables
-from headquarters.store.books import Book, count_closures, keep_books, lock_books, settle_gaps
+from headquarters.store.book.books import Book, count_closures, keep_books, lock_books, settle_gaps
 from headquarters.store.bulk import among
 from headquarters.store.database import READ_AT_ONCE
 from headquarters.store.evidence import keep_withdrawn
