@@ -20,6 +20,7 @@ from daemon.paper.layout import Width
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import inspect, journal, report
+from pagekit import formats
 from pagekit.days import beside, days_of
 
 WIDTH: Final[Width] = 48
@@ -27,6 +28,10 @@ DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120
 YEARS_OF_A: Final = 60
 """At the most, with a bar for each; a longer range than any of them has no chart."""
+FEW: Final = 15
+"""Bars from which on not each has a name under it."""
+NAMED_DAYS: Final = (1, 5, 10, 15, 20, 25)
+Each = Literal["day", "month", "year"]
 ALONE: Final = (
     b"content-security-policy",
     b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -68,13 +73,13 @@ async def a_screen(visit: Visit) -> Reply:
     start, _ = visit.day_bounds(first)
     _, end = visit.day_bounds(last)
     shown_a = await report.a_report(visit.worker, start, end)
-    each, bars_from = _bars(first, last)
-    bars_to = [*bars_from[1:], date.fromordinal(last.toordinal() + 1)]
-    chart = [Day(at, await _sold(visit, at, (to - at).days), ()) for at, to in zip(bars_from, bars_to, strict=False)]
+    each, begins = _bars(first, last)
+    ends = [*begins[1:], date.fromordinal(last.toordinal() + 1)]
+    chart = [await _bar(visit, each, at, (to - at).days, len(begins)) for at, to in zip(begins, ends, strict=False)]
     return await shown(visit, "report.html", report=shown_a, what="a", chart=chart, each=each, first=first, last=last)
 
 
-def _bars(first: date, last: date) -> tuple[Literal["day", "month", "year"], list[date]]:
+def _bars(first: date, last: date) -> tuple[Each, list[date]]:
     """What a bar is of, and where each begins in the range; none of a range of too many years."""
     if (last - first).days < DAYS_OF_A:
         return "day", [date.fromordinal(at) for at in range(first.toordinal(), last.toordinal() + 1)]
@@ -84,6 +89,27 @@ def _bars(first: date, last: date) -> tuple[Literal["day", "month", "year"], lis
     if last.year - first.year >= YEARS_OF_A:
         return "year", []
     return "year", [first, *(date(year, 1, 1) for year in range(first.year + 1, last.year + 1))]
+
+
+async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tuple[str, int, str]:
+    """As `charts.bars` takes it: what stands under it, what was sold in `days` from `at` on, and both in words."""
+    sold = await _sold(visit, at, days)
+    text = at.isoformat()
+    named = {
+        "day": formats.day(text, visit.language),
+        "month": formats.month(text[:7], visit.language),
+        "year": text[:4],
+    }
+    return _under(each, at, bars), sold, f"{named[each]}: {formats.money(sold)}"
+
+
+def _under(each: Each, at: date, bars: int) -> str:
+    """Of few bars each has its name, of many those by which the others are counted."""
+    if each == "day":
+        return str(at.day) if bars < FEW or at.day in NAMED_DAYS else ""
+    if each == "month":
+        return str(at.month) if bars < FEW else str(at.year) if at.month == 1 else ""
+    return str(at.year) if bars < FEW or at.year % 5 == 0 else ""
 
 
 def range_of_a(visit: Visit) -> tuple[date, date]:
