@@ -39,7 +39,7 @@ COMMANDS = Pair("COMMANDES", "COMMANDS")
 EXIT = Pair("CODES DE RETOUR", "EXIT STATUS")
 FILES = Pair("FICHIERS", "FILES")
 SEE = Pair("VOIR AUSSI", "SEE ALSO")
-WHAT = Pair("le démon à côté de la machine fiscale d'une boutique", "the daemon beside a shop's fiscal machine")
+WHAT = Pair("le service à côté de la machine fiscale d'une boutique", "the daemon beside a shop's fiscal machine")
 SETTINGS = Pair("la configuration de mcfd", "the configuration of mcfd")
 OWN_FILES = {
     "/etc/mcfd/mcfd.toml": Pair("la configuration, écrite par mcfd setup", "the configuration, written by mcfd setup"),

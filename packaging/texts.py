@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 -- a script, run by make; a package of this name would hide PyPI's `packaging`
 """The catalogue of texts against the code: `check` tells what is missing, `update` writes it into the `.po` files.
 
-Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")` (daemon/language)."""
+Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)` (daemon/language)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "daemon/language/locales"
 PACKAGES = ("bridge", "daemon")
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
-KEYWORDS = {"tr": None, "say": None, "Text": None}
+KEYWORDS = {"tr": None, "say": None, "Text": None, "Counted": (1, 2)}
 SPACED = (":", ";", "?", "!")
 """French has a no-break space before these, so that none of them begins a line."""
 
@@ -31,7 +31,8 @@ def found() -> Catalog:
         for _file, _line, message, _comments, _context in extract_from_dir(
             str(TREE / package), method_map=METHODS, keywords=KEYWORDS
         ):
-            catalogue.add(message if isinstance(message, str) else message[0])
+            for text in (message,) if isinstance(message, str) else message:
+                catalogue.add(text)
     return catalogue
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from daemon.cli.failures import Unavailable
 from daemon.core.audit import Actor
-from daemon.language import tr
+from daemon.language import Counted, Text, tr
 from daemon.owner import as_owner
 
 if TYPE_CHECKING:
@@ -46,6 +46,14 @@ def existing(settings: Settings) -> Path:
 def figures(findings: Findings) -> dict[str, object]:
     """What a look through a ledger found, for `--json`."""
     return {**msgspec.structs.asdict(findings), "problems": [tr(problem) for problem in findings.problems]}
+
+
+def counts(findings: Findings) -> dict[str, Text]:
+    """The same for people: `records` and `closures` of a sentence."""
+    return {
+        "records": Counted("{count} record", "{count} records", findings.records),
+        "closures": Counted("{count} Z closure", "{count} Z closures", findings.closures),
+    }
 
 
 def whoever_types() -> Actor:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import existing, now
+from daemon.cli.ledger import counts, existing, now
 from daemon.cli.output import say, warn
 from daemon.cli.progress import Progress
 from daemon.core.clock import millis_text
@@ -180,15 +180,7 @@ def _confirm(settings: Settings, place: Path, file: Path, *, yes: bool) -> None:
 
 
 def tell_restored(settings: Settings, restored: Restored, written: list[Path]) -> None:
-    findings = restored.findings
-    say(
-        tr(
-            "{path} put back ({records} record(s), {closures} Z closure(s))",
-            path=settings.storage.path,
-            records=findings.records,
-            closures=findings.closures,
-        )
-    )
+    say(tr("{path} put back ({records}, {closures})", path=settings.storage.path, **counts(restored.findings)))
     for path in written:
         say(tr("put back: {path}", path=path))
     if restored.aside:

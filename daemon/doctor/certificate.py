@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from daemon.doctor.finding import Finding, fail, ok, warn
-from daemon.language import tr
+from daemon.language import Counted, tr
 from daemon.settings import Settings
 from daemon.settings.check import is_loopback
 from daemon.tls.authority import RENEWED_BEFORE, Shown, read, shown
@@ -33,10 +33,13 @@ def check_certificate(settings: Settings, now: datetime | None = None) -> Findin
 def _dated(found: Shown, now: datetime, *, internal: bool) -> Finding:
     days = (found.until - now).days
     told = tr(
-        "until {until} ({days} days) for {names}",
-        until=f"{found.until:%Y-%m-%d}",
-        days=days,
-        names=", ".join(found.names),
+        Counted(
+            "until {until} ({count} day) for {names}",
+            "until {until} ({count} days) for {names}",
+            days,
+            until=f"{found.until:%Y-%m-%d}",
+            names=", ".join(found.names),
+        )
     )
     todo = (
         tr("the daemon renews it at its start: sudo systemctl restart mcfd")

@@ -14,7 +14,7 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.line import User, daemon_user
-from daemon.language import tr
+from daemon.language import Counted, tr
 from daemon.language.stored import stored
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -107,7 +107,13 @@ def check_away(away_at: int, in_use_since: int, now: int) -> Finding:
     todo = tr("sudo mcfd backup --all onto a stick, or plug in a stick called MCFD (docs/install.md)")
     days = (now - away_at) // DAY
     if away_at:
-        found = tr("the whole box was last copied to another disk {days} day(s) ago", days=days)
+        found = tr(
+            Counted(
+                "the whole box was last copied to another disk {count} day ago",
+                "the whole box was last copied to another disk {count} days ago",
+                days,
+            )
+        )
         return ok("backup", found) if days <= AWAY_DAYS else warn("backup", found, todo)
     if now - in_use_since <= AWAY_DAYS * DAY:
         return ok("backup", tr("the whole box was not yet copied to another disk; it is new"))
@@ -172,9 +178,9 @@ def check_upstream(settings: Settings, backlogs: Sequence[Backlog], now: int) ->
 def _judge(backlog: Backlog, now: int) -> Finding:
     age = now - backlog.oldest_at if backlog.oldest_at else 0
     told = tr(
-        "{waiting} closure(s) waiting, {parked} parked, the oldest for {hours} h",
-        waiting=backlog.waiting,
-        parked=backlog.parked,
+        "{waiting}, {parked}, the oldest for {hours} h",
+        waiting=Counted("{count} closure waiting", "{count} closures waiting", backlog.waiting),
+        parked=Counted("{count} closure parked", "{count} closures parked", backlog.parked),
         hours=age // HOUR,
     )
     if backlog.last_error and (backlog.waiting or backlog.parked):

@@ -19,7 +19,7 @@ from daemon.core.report.machine_info import ALERT_DAYS
 from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.service import MachineHealth, Service
-from daemon.language import tr
+from daemon.language import Counted, tr
 from daemon.language.stored import stored
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
@@ -252,7 +252,14 @@ def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Fi
     told = (
         tr("no contact known; {waiting} to be sent", waiting=waiting)
         if days is None
-        else tr("last contact {days} days ago; {waiting} to be sent", days=days, waiting=waiting)
+        else tr(
+            Counted(
+                "last contact {count} day ago; {waiting} to be sent",
+                "last contact {count} days ago; {waiting} to be sent",
+                days,
+                waiting=waiting,
+            )
+        )
     )
     if error:
         told = f"{told} ({error})"

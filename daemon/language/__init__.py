@@ -67,6 +67,28 @@ class Text(str):
         return sentence.format(**{name: tell(value, language) for name, value in self.values.items()})
 
 
+class Counted(Text):
+    """So many of something, in the words for one of them or for several; `number` decides, and is `{count}` unless that is given otherwise.
+
+    The catalogue has each of the two as a text of its own."""
+
+    __slots__ = ("number", "one", "several")
+
+    number: int
+    one: str
+    several: str
+
+    def __new__(cls, one: str, several: str, number: int, /, **values: object) -> Self:
+        text = super().__new__(cls, one if number == 1 else several, **{"count": number, **values})
+        text.number, text.one, text.several = number, one, several
+        return text
+
+    def told(self, language: Language) -> str:
+        """French says none of something as one of it, English as several."""
+        is_one = self.number == 1 or (self.number == 0 and language == "fr")
+        return Text(self.one if is_one else self.several, **self.values).told(language)
+
+
 def tell(value: object, language: Language) -> object:
     """A text in that language, or an error whose sentence is one; anything else as it is."""
     if isinstance(value, Exception):
@@ -103,8 +125,7 @@ def preferred(accept_language: str) -> Language:
 
 def tr(message: str, /, **values: object) -> str:
     """A sentence in the language of the terminal; of a text that has been kept for later, too."""
-    text = message if isinstance(message, Text) and not values else Text(message, **values)
-    return text.told(ambient())
+    return Speaker(ambient())(message, **values)
 
 
 class Speaker:
@@ -114,4 +135,5 @@ class Speaker:
         self.language = language
 
     def __call__(self, message: str, /, **values: object) -> str:
-        return Text(message, **values).told(self.language)
+        text = message if isinstance(message, Text) and not values else Text(message, **values)
+        return text.told(self.language)

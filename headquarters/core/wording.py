@@ -52,7 +52,8 @@ _SENTENCES: dict[Language, dict[str, str]] = {
         "counters.down": "Z {z} : les compteurs {counter} ont reculé",
         "counters.opening": "Z {z} ne commence pas aux compteurs où le Z précédent finit",
         "counters.fvc": "Z {z} commence à FVC {start}, le Z précédent finit à {end}",
-        "unexplained": "Z {z} : {count} facture(s) sur la machine que le registre n'explique pas",
+        "unexplained": "Z {z} : {count} factures sur la machine que le registre n'explique pas",
+        "unexplained.one": "Z {z} : une facture sur la machine que le registre n'explique pas",
         "tax-server": "la machine n'a pas joint le serveur fiscal depuis {days} jours",
         "version": "version {has}, la dernière est {newest}",
         "clock.box": "l'horloge de la caisse est décalée de {seconds} s",
@@ -76,7 +77,8 @@ _SENTENCES: dict[Language, dict[str, str]] = {
         "counters.down": "Z {z}: the counters {counter} went down",
         "counters.opening": "Z {z} does not begin with the counters that the one before it ends with",
         "counters.fvc": "Z {z} begins with FVC {start}, the one before it ends with {end}",
-        "unexplained": "Z {z}: {count} invoice(s) on the machine that the ledger cannot explain",
+        "unexplained": "Z {z}: {count} invoices on the machine that the ledger cannot explain",
+        "unexplained.one": "Z {z}: one invoice on the machine that the ledger cannot explain",
         "tax-server": "the machine has not reached the tax server for {days} days",
         "version": "version {has}, the newest is {newest}",
         "clock.box": "the box's clock is {seconds} s off",
@@ -89,6 +91,6 @@ def sentence(kind: Kind, facts: Facts, language: Language) -> str:
     """What was found; the values in it are in `facts`."""
     what = facts.get("what")
     name = f"{kind}.{what}" if what else kind
-    if name == "gap" and facts["first"] == facts["last"]:
-        name = "gap.one"
+    if (name == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
+        name += ".one"
     return _SENTENCES[language][name].format_map(facts)

@@ -80,7 +80,8 @@ class MailTeller:
     def _mail(self, findings: Sequence[Finding]) -> EmailMessage:
         mail = EmailMessage()
         count = len(findings)
-        mail["Subject"] = f"mcfd : {count} constat(s)" if self.language == "fr" else f"mcfd: {count} finding(s)"
+        many = "s" if count > 1 else ""
+        mail["Subject"] = f"mcfd : {count} constat{many}" if self.language == "fr" else f"mcfd: {count} finding{many}"
         mail["From"] = self.sender
         mail["To"] = ", ".join(self.to)
         mail.set_content("\n".join(_line(finding, self.language) for finding in findings) + "\n")

@@ -115,12 +115,14 @@ async def test_mail(store, gap):
         await watch.tell(NOW + 2 * LEASE_MILLIS)
     [text] = listener.heard
     assert "Z 2 manque" in text
+    assert "Subject: mcfd : 1 constat\r\n" in text
     assert "To: compta@chaine.example" in text
     gap()
 
 
 def test_each_finding_in_both_languages():
-    """Both languages have a sentence for the same findings, with the same values in it, and a name for each kind."""
+    """Both languages have a sentence for the same findings, with the same values in it (none where it is about one), and a name for
+    each kind; one of something is told as one."""
     values = {
         language: {name: set(re.findall(r"{(\w+)}", text)) for name, text in sentences.items()}
         for language, sentences in wording._SENTENCES.items()
@@ -134,3 +136,5 @@ def test_each_finding_in_both_languages():
     )
     gone = {"first": 3, "last": 4, "what": "gone"}
     assert "3 to 4 have never come" in wording.sentence("gap", gone, "en")
+    told = [wording.sentence("unexplained", {"z": 7, "count": count}, "fr") for count in (1, 2)]
+    assert [sentence.partition(" sur ")[0] for sentence in told] == ["Z 7 : une facture", "Z 7 : 2 factures"]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from daemon.language import Counted
 from pagekit import charts, formats
 
 if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
@@ -80,5 +81,5 @@ def environment() -> Environment:
         loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True, auto_reload=False
     )
     made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
-    made.globals |= {"bars": charts.bars}
+    made.globals |= {"bars": charts.bars, "Counted": Counted}
     return made

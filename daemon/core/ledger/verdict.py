@@ -13,7 +13,7 @@ import msgspec
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
-from daemon.language import Text
+from daemon.language import Counted, Text
 
 
 class NotCertified(msgspec.Struct, frozen=True):
@@ -131,9 +131,11 @@ def behind(known: FiscalCounters, last_number: str, state: MachineState) -> str:
         )
     foreign = now.fvc - known.fvc + now.frc - known.frc
     if foreign:
-        what = Text("the machine has certified an invoice that this ledger does not know")
-        if foreign > 1:
-            what = Text("the machine has certified {count} invoices that this ledger does not know", count=foreign)
+        what = Counted(
+            "the machine has certified an invoice that this ledger does not know",
+            "the machine has certified {count} invoices that this ledger does not know",
+            foreign,
+        )
         return Text(
             "{what} (a restored backup, or another program on the machine): {ours}; {theirs}",
             what=what,

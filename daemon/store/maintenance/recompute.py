@@ -16,7 +16,7 @@ from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
-from daemon.language import Text
+from daemon.language import Counted, Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import OPEN, tally_of
 from daemon.store.tables.book.book_start import read_start
@@ -302,7 +302,13 @@ class BookRecomputation:
             self._note(Text("the open period does not begin where the last Z ended"))
         (half_ended,) = self._connection.execute(_SQL["half_ended"], (self._book.id,)).fetchone()
         if half_ended:
-            self._note(Text("{half_ended} attempts have ended without a place in the book", half_ended=half_ended))
+            self._note(
+                Counted(
+                    "{count} attempt has ended without a place in the book",
+                    "{count} attempts have ended without a place in the book",
+                    half_ended,
+                )
+            )
 
     def _rows(self, name: str, *more: int) -> Iterator[tuple[Any, ...]]:
         return iter(self._connection.execute(_SQL[name], (self._book.id, *more)))

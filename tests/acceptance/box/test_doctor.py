@@ -168,7 +168,7 @@ async def test_a_box_before_its_first_start(mcfd: Command, machine: Machine) -> 
     assert checks["machine"]["found"].startswith(f"{NIM} answers: TC 0")
     assert not mcfd.ledger.exists()
     text = mcfd.run("doctor", env={"LC_ALL": "C.UTF-8"}).stdout
-    assert "ÉCHEC      démon\N{NO-BREAK SPACE}: personne ne répond à http://127.0.0.1:1" in text
+    assert "ÉCHEC      service\N{NO-BREAK SPACE}: personne ne répond à http://127.0.0.1:1" in text
     assert "→ sudo systemctl restart mcfd" in text
 
 

@@ -18,7 +18,7 @@ from daemon.core.credible_time import BOUND, MADE
 from daemon.core.errors import LedgerUnusable, NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine
-from daemon.language import tr
+from daemon.language import Counted, tr
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
 
@@ -109,11 +109,13 @@ def repair(config: Path | None, nim: str | None, ahead: str | None, reason: str,
         )
         return
     zone = settings.reports.zone
-    told = {"nim": state.book.nim, "old": moment(state.last_at, zone), "new": moment(right, zone), "hours": by // HOUR}
     say(
         tr(
-            "{nim}: the book ends at {new} instead of {old}; what was written with that clock counts {hours} hour(s) earlier",
-            **told,
+            "{nim}: the book ends at {new} instead of {old}; what was written with that clock counts {hours} earlier",
+            nim=state.book.nim,
+            new=moment(right, zone),
+            old=moment(state.last_at, zone),
+            hours=Counted("{count} hour", "{count} hours", by // HOUR),
         )
     )
 

@@ -18,7 +18,7 @@ from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.doctor.service import MachineHealth, Service, ask
-from daemon.language import Text, tr
+from daemon.language import Counted, Text, tr
 from daemon.language.stored import stored
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings, load
@@ -257,7 +257,12 @@ def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
         (tr("STATE"), tr("ready") if health.connected else tr(stored(health.last_error))),
         (tr("WAITING"), health.waiting),
         (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
-        (tr("TAX SERVER"), "–" if days is None else tr("last contact {days} days ago", days=days)),
+        (
+            tr("TAX SERVER"),
+            tr(Counted("last contact {count} day ago", "last contact {count} days ago", days))
+            if days is not None
+            else "–",
+        ),
         (tr("TO BE SENT"), "–" if health.tax_server_waiting is None else health.tax_server_waiting),
     ]
 
@@ -291,10 +296,9 @@ def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]
     state, info = reading.state, _info(nim, reading)
     server = info.tax_server
     last = state.last
-    contact = tr(
-        "last contact {at} ({days} days ago)",
-        at=server.last_contact or "–",
-        days="?" if server.days_since_contact is None else server.days_since_contact,
+    days = server.days_since_contact
+    contact = Counted(
+        "last contact {at} ({count} day ago)", "last contact {at} ({count} days ago)", days or 0, at=server.last_contact
     )
     return [
         ("NIM", state.nim),
@@ -311,7 +315,7 @@ def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]
         ),
         (tr("COUNTERS"), _counted(state.counters)),
         (tr("LAST INVOICE"), f"{last.number} ({last.type}, {last.total} XOF)" if last else "–"),
-        (tr("TAX SERVER"), contact),
+        (tr("TAX SERVER"), "–" if days is None else tr(contact)),
         (tr("TO BE SENT"), server.waiting),
         *([(tr("ERROR"), server.last_error)] if server.last_error else []),
     ]

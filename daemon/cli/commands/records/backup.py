@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import existing, figures, now, whoever_types, with_ledger
+from daemon.cli.ledger import counts, existing, figures, now, whoever_types, with_ledger
 from daemon.cli.options import config_option, examples, file_option, json_option, progress_option
 from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
@@ -111,14 +111,7 @@ def command(
     if as_json:
         print_json({"backup": str(target), "deleted": [str(path) for path in gone], **figures(findings)})
         return
-    say(
-        tr(
-            "verified copy: {path} ({records} record(s), {closures} Z closure(s))",
-            path=target,
-            records=findings.records,
-            closures=findings.closures,
-        )
-    )
+    say(tr("verified copy: {path} ({records}, {closures})", path=target, **counts(findings)))
     for path in gone:
         say(tr("deleted: {path}", path=path))
 

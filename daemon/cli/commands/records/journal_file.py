@@ -11,7 +11,7 @@ from daemon.cli.failures import Failure
 from daemon.cli.ledger import with_ledger
 from daemon.cli.output import say
 from daemon.cli.progress import Progress
-from daemon.language import tr
+from daemon.language import Counted, tr
 from daemon.language.system import reason
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -41,7 +41,7 @@ def write_journal(settings: Settings, nim: str, page: Page, target: Path, form: 
         raise Failure(tr("{path} exists already", path=target)) from None
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
-    say(tr("written: {path} ({lines} line(s))", path=target, lines=lines))
+    say(tr(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target)))
 
 
 async def _written(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import figures, now, whoever_types, with_ledger
+from daemon.cli.ledger import counts, figures, now, whoever_types, with_ledger
 from daemon.cli.options import config_option, examples, file_option, json_option
 from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
@@ -79,15 +79,7 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: int | 
     if as_json:
         print_json(_told(settings, restored))
         return
-    findings = restored.findings
-    say(
-        tr(
-            "{path} put back ({records} record(s), {closures} Z closure(s))",
-            path=path,
-            records=findings.records,
-            closures=findings.closures,
-        )
-    )
+    say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
     say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))

@@ -13,7 +13,7 @@ from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, described, json_option, nim_argument_option, nim_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
-from daemon.language import tr
+from daemon.language import Counted, tr
 from daemon.language.stored import stored
 from daemon.language.system import reason
 from daemon.owner import as_owner
@@ -97,9 +97,9 @@ def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, 
     if as_json:
         print_json({"replayed": again})
     elif outbox == UPSTREAM:
-        say(tr("{count} closure(s) to be sent again", count=again))
+        say(tr(Counted("{count} closure to be sent again", "{count} closures to be sent again", again)))
     else:
-        say(tr("{count} event(s) to be sent again", count=again))
+        say(tr(Counted("{count} event to be sent again", "{count} events to be sent again", again)))
     if again and outbox == UPSTREAM and settings.upstream is None:
         warn(tr("no [upstream] section: closures stay in the ledger"))
 

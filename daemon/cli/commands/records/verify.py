@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 
 from daemon.cli.failures import FOUND_WRONG
-from daemon.cli.ledger import existing, figures, now, with_ledger
+from daemon.cli.ledger import counts, existing, figures, now, with_ledger
 from daemon.cli.options import config_option, examples, json_option, progress_option
 from daemon.cli.output import complain, print_json, say
 from daemon.cli.progress import Progress
 from daemon.core.errors import StorageError
-from daemon.language import sentence, tr
+from daemon.language import Counted, sentence, tr
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
 
@@ -41,17 +41,17 @@ def command(config: Path | None, as_json: bool, telling: bool) -> int:
     elif findings.clean:
         say(
             tr(
-                "{path}: all is right ({books} book(s), {records} record(s), {closures} Z closure(s))",
+                "{path}: all is right ({books}, {records}, {closures})",
                 path=path,
-                books=findings.books,
-                records=findings.records,
-                closures=findings.closures,
+                books=Counted("{count} book", "{count} books", findings.books),
+                **counts(findings),
             )
         )
     else:
         for problem in findings.problems:
             complain(tr(problem))
-        complain(tr("{path}: {count} problem(s)", path=path, count=len(findings.problems)))
+        problems = len(findings.problems)
+        complain(tr(Counted("{path}: {count} problem", "{path}: {count} problems", problems, path=path)))
     return 0 if findings.clean else FOUND_WRONG
 
 

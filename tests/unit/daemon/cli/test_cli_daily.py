@@ -84,7 +84,7 @@ async def test_the_journal_as_a_file(mcfd):
     for form, first in (("csv", "seq,state"), ("excel-fr", "\ufeffN° d'ordre;État"), ("jsonl", '{"seq":1,')):
         target = mcfd.folder / f"journal.{form}"
         told = mcfd.ok("journal", "--from", "2020-01-01", "--output", str(target), "--format", form)
-        assert told == f"written: {target} (3 line(s))\n"
+        assert told == f"written: {target} (3 lines)\n"
         assert target.read_text("utf-8").startswith(first)
         assert mcfd.refused(1, "journal", "--output", str(target)) == f"{target} exists already"
     missing = mcfd.folder / "none" / "journal.csv"

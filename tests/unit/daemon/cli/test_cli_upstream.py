@@ -54,7 +54,7 @@ def test_parked_ones_again(mcfd):
     assert mcfd.json("upstream", "replay") == {"replayed": 1}
     assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 2
     assert mcfd.json("upstream", "replay", "--nim", "EL02000099-1", "--from", "1") == {"replayed": 0}
-    assert mcfd.ok("upstream", "replay", "--nim", NIM, "--from", "1") == "1 closure(s) to be sent again\n"
+    assert mcfd.ok("upstream", "replay", "--nim", NIM, "--from", "1") == "1 closure to be sent again\n"
     assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 3
     assert [(entry["subject"], entry["detail"]) for entry in audited(mcfd, "outbox.replayed")] == [
         ("upstream", {"count": "1"}),
@@ -80,7 +80,7 @@ async def test_a_webhook_s_lane_is_one_like_the_others(mcfd):
 
     assert hook() == (0, 1)
     assert "answered 422 what is this" in mcfd.ok("upstream", "status")
-    assert mcfd.ok("upstream", "replay", "--to", "till") == "1 event(s) to be sent again\n"
+    assert mcfd.ok("upstream", "replay", "--to", "till") == "1 event to be sent again\n"
     assert hook() == (1, 0)
     assert mcfd.json("upstream", "status")["machines"][0]["parked"] == 1  # another lane's
     done = mcfd.run("upstream", "replay", "--to", "tell")

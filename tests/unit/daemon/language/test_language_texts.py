@@ -1,4 +1,5 @@
 import gettext
+import re
 import runpy
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
-from daemon.language import Speaker, Text, ambient, catalogue, tr, translated
+from daemon.language import Counted, Speaker, Text, ambient, catalogue, tr, translated
 
 ROOT = Path(__file__).parents[4]
 PO = ROOT / "daemon/language/locales/fr/LC_MESSAGES/mcfd.po"
@@ -107,6 +108,35 @@ def test_a_text_is_told_in_either_language():
     assert text.told("en") == "No. Customer"
     assert text(number=7).told("fr") == "N° 7"
     assert Speaker("fr")("No. {number}", number="{x}") == "N° {x}"
+
+
+@pytest.mark.parametrize(
+    ("number", "english", "french"),
+    [
+        (0, "0 Z closures", "0 clôture Z"),
+        (1, "1 Z closure", "1 clôture Z"),
+        (2, "2 Z closures", "2 clôtures Z"),
+    ],
+)
+def test_a_number_has_its_own_plural_in_each_language(number, english, french):
+    """None is several in English and one in French; alone, inside another sentence, and with the number written as people do."""
+    text = Counted("{count} Z closure", "{count} Z closures", number)
+    assert (str(text), text.told("en"), text.told("fr")) == (english, english, french)
+    assert Speaker("fr")(text) == french
+    assert Speaker("fr")("{name}: {value}", name="X", value=text) == f"X\N{NO-BREAK SPACE}: {french}"
+    assert Counted("{count} record", "{count} records", 1000, count="1 000").told("fr") == "1 000 enregistrements"
+
+
+def test_no_text_leaves_the_plural_to_the_reader(texts, code):
+    """Neither the code nor a catalogue has "record(s)" or "clôture(s)"."""
+    catalogues = [texts.load(path) for path in texts.sources(texts.FOLDER)]
+    told = [
+        text
+        for message in code
+        if message.id
+        for text in (message.id, *(each[message.id].string for each in catalogues))
+    ]
+    assert [text for text in told if re.search(r"\w\((s|es|e|x)\)", text)] == []
 
 
 def test_a_value_is_never_a_format():
