@@ -19,6 +19,7 @@ import click
 
 from daemon.app.page.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
 from daemon.app.page.probing import probed
+from daemon.app.upkeep.box_clock import BOOTED
 from daemon.cli.failures import Failure, Unavailable
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.output import say, warn
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from daemon.store import Store
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
-BOOTED = Path("/run/systemd/system")
 LINK = Path("/run/mcfd-first-start/link")
 """Of the page that systemd/first-start-mcfd.service serves; there as long as it does."""
 LOOPBACK = "127.0.0.1"

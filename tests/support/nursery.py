@@ -13,11 +13,13 @@ as the installed command, on the same arguments and environment; what it saves i
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import importlib
 import json
 import os
 import pkgutil
+import select
 import subprocess
 import sys
 import tempfile
@@ -32,7 +34,8 @@ from typing import Any, Self
 import msgspec
 
 TESTS = Path(__file__).parents[1]
-POLL_SECONDS = 0.002
+LARGE_PAGE = 1 << 21
+MADV_COLLAPSE = 25
 PROGRAMS = {
     "mcfd": ("daemon.cli", "main"),
     "mcf-simulator": ("simulator.process.serve", "main"),
@@ -141,18 +144,31 @@ class Child:
             os.kill(self.pid, number)
 
     def poll(self) -> int | None:
-        if self.returncode is None:
-            self.returncode = self._nursery.order("poll", pid=self.pid)["code"]
+        if self.returncode is None and self._has_ended(0):
+            code = self._nursery.order("poll", pid=self.pid)["code"]
+            self.returncode = self.returncode if code is None else code  # None: another thread was told
         return self.returncode
 
     def wait(self, timeout: float) -> int:
         began = time.monotonic()
         while (code := self.poll()) is None:
-            waited = time.monotonic() - began
-            if waited > timeout:
+            if time.monotonic() - began > timeout:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            time.sleep(pause(POLL_SECONDS, waited))
+            self._has_ended(timeout)
         return code
+
+    def _has_ended(self, patience: float) -> bool:
+        """Within so many seconds. Its number is its own until the nursery is asked for the code."""
+        try:
+            watched = os.pidfd_open(self.pid)
+        except ProcessLookupError:  # another thread has asked
+            return True
+        try:
+            looks = select.poll()
+            looks.register(watched, select.POLLIN)
+            return bool(looks.poll(patience * 1000))
+        finally:
+            os.close(watched)
 
 
 def pause(least: float, waited: float) -> float:
@@ -194,11 +210,23 @@ def serve() -> None:
     for name in [name for name in sys.modules if name.startswith("daemon.cli")]:
         del sys.modules[name]  # what it says, it says in the language of its environment, when it is imported
     gc.freeze()
+    use_large_pages()
     for line in sys.stdin:
         order = json.loads(line)
         answer = start(order) if order["do"] == "start" else poll(order["pid"])
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+def use_large_pages() -> None:
+    """What lies here is copied by the table at each fork, and taken apart at each end: half of what a child costs. One entry for 2 MB
+    instead of 512 where the kernel can (Linux 6.1); a page that a child writes to is its own as before."""
+    madvise = ctypes.CDLL(None).madvise
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, access, _, _, inode, *_ = line.split()
+        start, end = (int(each, 16) for each in span.split("-"))
+        if access.startswith("rw") and inode == "0" and end - start >= LARGE_PAGE:
+            madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_COLLAPSE)
 
 
 def import_all(package: str) -> None:

@@ -12,6 +12,8 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
+BOOTED = Path("/run/systemd/system")
+"""There where systemd runs the box (sd_booted(3))."""
 SYNCHRONISED = Path("/run/systemd/timesync/synchronized")
 ASK = ("timedatectl", "show", "--property=NTPSynchronized", "--value")
 ASK_EVERY = 60.0
@@ -45,10 +47,12 @@ class ClockWatch:
 async def is_synchronised() -> bool:
     if SYNCHRONISED.exists():  # noqa: ASYNC240  in memory
         return True
+    if not BOOTED.is_dir():  # noqa: ASYNC240  in memory
+        return False
     try:
         asked = await asyncio.create_subprocess_exec(*ASK, stdout=PIPE, stderr=DEVNULL, stdin=DEVNULL)
     except OSError:
-        return False  # no systemd here
+        return False
     try:
         async with asyncio.timeout(PATIENCE):
             answer, _ = await asked.communicate()
