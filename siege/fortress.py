@@ -18,7 +18,8 @@ from typing import Any
 
 import httpx
 import msgspec
-from support.shop import BIN, IFU, NIM, Machine, Shop
+from support.nursery import warm
+from support.shop import IFU, NIM, Machine, Process, Shop
 
 from siege import RESULTS, ROOT
 from siege.gauge import Manager
@@ -38,19 +39,23 @@ class Fortress:
     till: Till
     manager: Manager
 
-    def attack(self, names: Sequence[str], seconds: float, *, idle: bool = False) -> list[subprocess.Popen[str]]:
+    def attack(self, names: Sequence[str], seconds: float, *, idle: bool = False) -> Sequence[Process]:
         """A process for each, all beginning now; they end by themselves. `idle` ones
         run when nothing else wants a processor."""
         told = msgspec.json.encode(self.target).decode()
-        command, last = [sys.executable, "-m", "siege.attacker"], ["--idle"] if idle else []
-        with (RESULTS / "siege-attackers.log").open("ab") as log:
+        last = ["--idle"] if idle else []
+        orders = [[name, str(seconds), told, *last] for name in names]
+        file = RESULTS / "siege-attackers.log"
+        if nursery := warm("attacker"):  # its children begin at once
+            return [nursery.start("attacker", order, os.environ, stdout=file, stderr=file) for order in orders]
+        command = [sys.executable, "-m", "siege.attacker"]
+        with file.open("ab") as log:
             attackers = [
                 subprocess.Popen(
-                    [*command, name, str(seconds), told, *last],
-                    cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                    [*command, *order], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
                 )
-                for name in names
-            ]  # fmt: skip
+                for order in orders
+            ]
         for attacker in attackers:  # `communicate` would wait for their end
             assert attacker.stdin
             assert attacker.stdout
@@ -87,6 +92,7 @@ def standing(
             resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
             target = Target(shop.port, tls, NIM, shop.key("test"))
             yield Fortress(shop, target, Till(target, shop.key("live")), manager)
+            shop.http.close()  # a connection over TLS that rests is given 5 s for its goodbye
             shop.stop_daemon()
             shop.verify()
     finally:
@@ -112,9 +118,7 @@ def descriptors() -> int:
 
 def _make_authority(shop: Shop) -> None:
     shop._write_config()  # noqa: SLF001  the shop writes it at its start only
-    subprocess.run(
-        [str(BIN / "mcfd"), "tls", "init", "--config", str(shop.config_file)], check=True, capture_output=True
-    )
+    shop.mcfd("tls", "init", check=True)
     shop.http.close()
     shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", timeout=60, verify=False)  # noqa: S501  our own
 

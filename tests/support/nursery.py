@@ -40,9 +40,11 @@ PROGRAMS = {
     "mcfd": ("daemon.cli", "main"),
     "mcf-simulator": ("simulator.process.serve", "main"),
     "mcfd-hq": ("headquarters.cli", "main"),
+    "attacker": ("siege.attacker", "main"),
 }
-HOUSES = {"mcfd": ("daemon", "simulator"), "mcf-simulator": ("daemon", "simulator"), "mcfd-hq": ("headquarters",)}
-"""What is imported beforehand for each program; those with the same share a nursery."""
+HOUSES = {"mcfd-hq": ("headquarters",)}
+"""What is imported beforehand for a program, if not the daemon and its simulator; those with the same share a nursery."""
+USUAL = ("daemon", "simulator")
 BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
 """Modules that run when they are imported, and three that only Windows has."""
 First = tuple[str, str, dict[str, Any]]
@@ -53,7 +55,7 @@ class Nursery:
 
     command: tuple[str, ...] = (sys.executable, "-m", "support.nursery")
 
-    def __init__(self, house: tuple[str, ...] = HOUSES["mcfd"]) -> None:
+    def __init__(self, house: tuple[str, ...] = USUAL) -> None:
         self._process = subprocess.Popen(
             [*self.command, *house],
             stdin=subprocess.PIPE,
@@ -190,7 +192,7 @@ def keep_warm() -> None:
 
 def warm(program: str = "mcfd") -> Nursery | None:
     """The one that starts that program."""
-    house = HOUSES[program]
+    house = HOUSES.get(program, USUAL)
     with _Warm.turn:
         if _Warm.wanted and house not in _Warm.nurseries:
             _Warm.nurseries[house] = Nursery(house)
