@@ -6,7 +6,8 @@ disk, and put in place only then. A power cut leaves either none or the finished
 compile has none, and is told when it is imported.
 
 At an upgrade most modules are what they were: the byte code of the version before (the second folder) is taken over where it
-was made of the same source at the same place by the same Python. On a small box that is a minute less without a daemon.
+was made of the same source at the same place by the same Python. On a small box that is a minute less without a daemon. What
+is in its place already, as when a package is configured again, stays by the same rule.
 """
 
 import contextlib
@@ -23,6 +24,8 @@ UNCHECKED_HASH = (1).to_bytes(4, "little")
 def main(folder: Path, before: Path | None = None) -> None:
     made: list[tuple[str, str]] = []
     for source in sorted(folder.rglob("*.py")):
+        if taken_over(source, source):
+            continue
         target = importlib.util.cache_from_source(str(source))
         if before is not None and (kept := taken_over(source, before / source.relative_to(folder))):
             Path(target).parent.mkdir(exist_ok=True)

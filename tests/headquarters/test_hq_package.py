@@ -47,15 +47,37 @@ TYPED = {
     f"nats init {OWN}/keys": (2, "not root's"),
     f"nats box {OWN}/keys EL02000015-1 --to {OWN}/box.creds": (2, "not root's"),
 }
+TYPE = """
+import json, os, runpy, sys
+sys.path.insert(0, "/usr/lib/mcfd-hq")
+import headquarters.cli, headquarters.store.store
+found = []
+for command in json.loads(sys.argv[1]):
+    (typed, keyboard), (said, out) = os.pipe(), os.pipe()
+    os.write(keyboard, b"un mot de passe\\n")
+    child = os.fork()
+    if not child:
+        os.dup2(typed, 0), os.dup2(os.open("/dev/null", os.O_WRONLY), 1), os.dup2(out, 2), os.close(keyboard)
+        sys.argv = ["mcfd-hq", *command.split()]
+        sys.exit(runpy.run_path("/usr/bin/mcfd-hq", run_name="__main__"))
+    os.close(typed), os.close(keyboard), os.close(out)
+    text = open(said, encoding="utf-8").read()
+    found.append((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text))
+print(json.dumps(found))
+"""
+"""The command once for each line, with everything imported once for all: its own file, in the interpreter that it names itself."""
 POST = """
-import json, sys, urllib.error, urllib.request
+import json, sys, time, urllib.error, urllib.request
 request = urllib.request.Request("http://127.0.0.1:8490/closures", sys.argv[2].encode(), json.loads(sys.argv[1]))
-try:
-    answer = urllib.request.urlopen(request, timeout=30)
-except urllib.error.HTTPError as error:
-    answer = error
-except OSError:
-    sys.exit(print(0))
+deadline, answer = time.monotonic() + 60, None
+while not answer:
+    try:
+        answer = urllib.request.urlopen(request, timeout=30)
+    except urllib.error.HTTPError as error:
+        answer = error
+    except OSError:  # nobody listens yet
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 print(answer.status)
 print(answer.read().decode())
 """
@@ -63,14 +85,14 @@ print(answer.read().decode())
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("package")
-    subprocess.run(["dpkg-deb", "-x", str(built_headquarters()), str(directory / "root")], check=True)
-    return directory / "root"
+    root = tmp_path_factory.mktemp("package") / "root"
+    subprocess.run(["dpkg-deb", "-x", str(built_headquarters()), str(root)], check=True)
+    return root
 
 
 def run(unpacked, code, *arguments):
     code = f"import sys; sys.path.insert(0, {str(unpacked / 'usr/lib/mcfd-hq')!r}); {code}"
-    command = [PYTHON, "-ISB", "-c", code, *arguments]
+    command = [PYTHON, "-IS", "-X", f"pycache_prefix={unpacked.parent}", "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -148,9 +170,10 @@ def test_what_root_types_follows_no_link(debian_with_postgresql):
     tree.run("runuser", "-u", "mcfd-hq", "--", "sh", "-c", PLANT, "sh", OWN)
     seen = ("find", "/etc", "/root", "/usr/bin", "/usr/lib/mcfd-hq", "-printf", "%p %U %m %T@ %s\\n")
     before = tree.run(*seen).stdout
-    for command, (code, said) in TYPED.items():
-        done = tree.run("sh", "-c", 'echo "un mot de passe" | mcfd-hq "$@"', "sh", *command.split(), check=False)
-        assert (done.returncode, said in done.stderr) == (code, True), (command, done.stderr)
+    interpreter = tree.path("/usr/bin/mcfd-hq").read_text().partition("\n")[0].removeprefix("#!").split()
+    done = json.loads(tree.run(*interpreter, "-c", TYPE, json.dumps(list(TYPED))).stdout)
+    for (command, (code, said)), (ended, told) in zip(TYPED.items(), done, strict=True):
+        assert (ended, said in told) == (code, True), (command, told)
     assert tree.run(*seen).stdout == before
     assert {path_of(cli, tuple(command.split())) for command in TYPED} == set(paths(cli)) - {("run",)}
 
@@ -160,8 +183,8 @@ def main_process(tree):
 
 
 def post(tree, box):
-    """The box's first closure, from inside: status and the receipt's id; 0 while nobody listens."""
+    """The box's first closure, from inside, once somebody listens: status and the receipt's id."""
     headers, body = box.sent(box.closures[0] if box.closures else box.close())
     done = tree.run("python3", "-c", POST, json.dumps(headers), body.decode())
     status, _, answer = done.stdout.partition("\n")
-    return int(status), json.loads(answer).get("id") if int(status) else None
+    return int(status), json.loads(answer).get("id")

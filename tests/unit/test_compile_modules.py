@@ -61,3 +61,19 @@ def test_byte_code_that_is_damaged_or_of_another_place_is_not_taken_over(tmp_pat
         assert len(code_of(folder / f"core/{name}.py").read_bytes()) > 100
     compile_in(fresh, folder)
     assert str(fresh).encode() in code_of(fresh / "core/same.py").read_bytes()
+
+
+def test_byte_code_that_is_in_its_place_stays(tmp_path: Path) -> None:
+    """Made a second time, nothing is written but what is damaged, or of another source than the one that lies there now."""
+    folder, _ = program(tmp_path)
+    for name in ("cut", "other"):
+        (folder / f"core/{name}.py").write_text("VALUE = 1\n")
+    compile_in(folder)
+    whole = {name: code_of(folder / f"core/{name}.py").read_bytes() for name in ("same", "cut", "other")}
+    code_of(folder / "core/same.py").write_bytes(whole["same"] + b"mark")
+    code_of(folder / "core/cut.py").write_bytes(whole["cut"][:-5])
+    (folder / "core/other.py").write_text("VALUE = 2\n")
+    compile_in(folder)
+    assert code_of(folder / "core/same.py").read_bytes() == whole["same"] + b"mark"
+    assert code_of(folder / "core/cut.py").read_bytes() == whole["cut"]
+    assert code_of(folder / "core/other.py").read_bytes()[8:16] != whole["other"][8:16]
