@@ -29,7 +29,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
+from unittest.mock import patch
 
 import msgspec
 
@@ -47,6 +49,8 @@ HOUSES = {"mcfd-hq": ("headquarters",)}
 USUAL = ("daemon", "simulator")
 BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
 """Modules that run when they are imported, and three that only Windows has."""
+SPOKEN: dict[str, dict[str, ModuleType]] = {}
+"""Of each language, the modules of mcfd's command line: what they say, they say in that of their environment, when they are imported."""
 First = tuple[str, str, dict[str, Any]]
 
 
@@ -209,8 +213,6 @@ def serve() -> None:
         import_all(each)
     if "daemon" in sys.argv[1:]:
         prepare_daemon()
-    for name in [name for name in sys.modules if name.startswith("daemon.cli")]:
-        del sys.modules[name]  # what it says, it says in the language of its environment, when it is imported
     gc.freeze()
     use_large_pages()
     for line in sys.stdin:
@@ -240,11 +242,31 @@ def import_all(package: str) -> None:
 def prepare_daemon() -> None:
     """What each start would make anew, and is the same for all: the routes, and what msgspec knows of the configuration."""
     from daemon.api.service import drawn_routes  # noqa: PLC0415
+    from daemon.language import ambient  # noqa: PLC0415
     from daemon.settings import Settings  # noqa: PLC0415
 
     for with_page in (False, True):
         drawn_routes(with_page=with_page)
     msgspec.convert({"storage": {"path": "ledger"}}, Settings, dec_hook=lambda _, told: Path(told))
+    for locale in ("en", "fr"):
+        _taken_out()
+        with patch.dict(os.environ, LC_ALL=locale):
+            import_all("daemon.cli")
+            SPOKEN[ambient()] = _taken_out()
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    """The modules of the command line, which count as not imported afterwards."""
+    return {name: sys.modules.pop(name) for name in [*sys.modules] if f"{name}.".startswith("daemon.cli.")}
+
+
+def speak() -> None:
+    """The command line in the language of the environment."""
+    if SPOKEN:
+        from daemon.language import ambient  # noqa: PLC0415
+
+        sys.modules.update(SPOKEN[ambient()])
+        importlib.import_module("daemon.cli.click_texts").install()  # click's words follow the environment
 
 
 def start(order: dict[str, Any]) -> dict[str, Any]:
@@ -278,6 +300,7 @@ def become(order: dict[str, Any]) -> None:
         if order["first"]:
             module, name, arguments = order["first"]
             getattr(importlib.import_module(module), name)(**arguments)
+        speak()
         module, name = PROGRAMS[order["program"]]
         code = exit_code(getattr(importlib.import_module(module), name))
     except BaseException:  # noqa: BLE001  the child must not come back into the loop of `serve`
