@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.box.debian import BOOKWORM, SID, TRIXIE, Debian, debian, need_debian
 from support.box.kept import scratch
-from support.box.package import ARCHITECTURES, LIB, TREE, built, built_twice, own_arch, unpacked
+from support.box.package import ARCHITECTURES, LIB, TREE, built, built_twice, own_arch, told_by_lintian, unpacked
 from support.tools import need
 
 PYTHONS = ("311", "312", "313", "314")
@@ -167,13 +167,8 @@ def test_the_list_of_libraries_is_what_is_there(tree: Path) -> None:
 def test_lintian_has_nothing_to_say() -> None:
     """Pedantic and informative tags included; what is overridden has its reason in packaging/lintian-overrides. `make release`
     asks it about the other architecture too."""
-    need("lintian")
-    package = built()
-    done = subprocess.run(
-        ["lintian", "--pedantic", "--display-info", "--fail-on", "none", package],
-        text=True, stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    assert [line for line in done.stdout.splitlines() if re.match(r"[EWIP]: ", line)] == []
+    told = told_by_lintian(built())
+    assert [line for line in told.splitlines() if re.match(r"[EWIP]: ", line)] == []
 
 
 def test_the_scripts_are_sound() -> None:
@@ -218,8 +213,7 @@ def test_it_installs_says_what_is_next_and_goes_without_a_trace(box: Debian) -> 
     assert len([path for path in compiled if path.endswith(".pyc")]) == len(modules) > 500
     assert not [path for path in compiled if path.endswith(".new")]
 
-    box.run("dpkg", "--install", f"/root/{package.name}")
-    said = box.run("dpkg-reconfigure", "--frontend=noninteractive", "mcfd", LANG="en_GB.UTF-8").stdout
+    said = box.run("dpkg", "--install", f"/root/{package.name}", LANG="en_GB.UTF-8").stdout
     assert "mcfd: installed, and not started" in said
     assert "sudo mcfd setup" in said
     assert listing(box) == installed

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from support.box.kept import keep, scratch
+from support.box.trees import output
 from support.tools import need
 
 TREE = Path(__file__).resolve().parents[3]
@@ -33,9 +34,7 @@ LEVEL = "1"
 
 
 def own_arch() -> str:
-    return subprocess.run(
-        ["dpkg", "--print-architecture"], check=True, text=True, stdout=subprocess.PIPE
-    ).stdout.strip()
+    return output("dpkg", "--print-architecture")
 
 
 def built(arch: str | None = None) -> Path:
@@ -130,6 +129,17 @@ def unpacked(package: Path) -> Path:
         if not root.exists():
             subprocess.run(["dpkg-deb", "--raw-extract", package, root], check=True)
     return root
+
+
+def told_by_lintian(package: Path) -> str:
+    """What this machine's lintian says of a package that was built here, pedantic and informative tags included. Asked once for a package."""
+    need("lintian")
+    version = output("dpkg-query", "--show", "--showformat", "${Version}", "lintian")
+    with keep(f"lintian-{version}", package.parent) as (folder, half):
+        if half is not None:
+            told = output("lintian", "--pedantic", "--display-info", "--fail-on", "none", str(package))
+            (half / "told").write_text(told)
+    return (folder / "told").read_text()
 
 
 def other_version(package: Path, version: str, change: Callable[[Path], None] = lambda _: None) -> Path:

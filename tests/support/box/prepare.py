@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from support.box.debian import fetched_upgrade, need_debian, postgresql
-from support.box.package import ARCHITECTURES, built, built_headquarters, built_twice, own_arch
+from support.box.package import ARCHITECTURES, built, built_headquarters, built_twice, own_arch, told_by_lintian
 from support.box.trees import BOOKWORM, SID, TRIXIE, base
 
 AT_A_TIME = 2
@@ -28,6 +28,7 @@ def main() -> int:
         "upgrade": lambda: fetched_upgrade(TRIXIE),
         **{f"package for {arch}": lambda arch=arch: built(arch) for arch in ARCHITECTURES if arch != own_arch()},  # type: ignore[misc]
         "package, again": lambda: built_twice(own_arch()),
+        "lintian": lambda: told_by_lintian(built()),
         "PostgreSQL": lambda: postgresql(TRIXIE),
         SID: lambda: base(SID),
     }
