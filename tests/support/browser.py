@@ -40,6 +40,7 @@ class View(NamedTuple):
     language: Language
     size: dict[str, int]
     scheme: str = "light"
+    is_touched: bool = False
 
     @property
     def say(self) -> Speaker:
@@ -51,7 +52,7 @@ class View(NamedTuple):
         return "fr-FR" if self.language == "fr" else "en-GB"
 
 
-FRENCH_PHONE, FRENCH_DESKTOP = View("fr", PHONE), View("fr", DESKTOP)
+FRENCH_PHONE, FRENCH_DESKTOP = View("fr", PHONE, is_touched=True), View("fr", DESKTOP)
 ENGLISH_DESKTOP = View("en", DESKTOP, "dark")
 BOTH_VIEWS = (
     pytest.param(FRENCH_PHONE, id="fr-phone"),
@@ -102,8 +103,18 @@ def session_of(shop: Shop, name: str) -> dict[str, str]:
         return dict(client.cookies)
 
 
+FINGER = """() => [...document.querySelectorAll("a, button, input:not([type=hidden], [type=checkbox], [type=radio]), select, summary, .choice")]
+  .filter((each) => matchMedia("(pointer: coarse)").matches && each.checkVisibility() && !each.matches(".skip"))
+  .map((each) => [each.getBoundingClientRect(), each])
+  .filter(([box]) => box.height < 44 || box.width < 24)
+  .map(([box, each]) => `${each.tagName} ${each.innerText || each.name}: ${box.width} x ${box.height}`)"""
+"""What a finger has to touch and is too small for it: below 44 px high, or 24 wide. A box to tick has its words beside it."""
+
+
 def usable(page: Page) -> None:
-    """WCAG 2.2 AA by axe-core without a violation, and nothing is wider than the screen."""
+    """WCAG 2.2 AA by axe-core without a violation, nothing is wider than the screen, and nothing too small for a finger where fingers are."""
+    small = page.evaluate(FINGER)
+    assert not small, (page.url, small)
     found = Axe().run(page, options=AXE)
     assert found.violations_count == 0, (page.url, found.generate_report())
     element = page.evaluate_handle("document.documentElement")
@@ -120,7 +131,10 @@ class Person:
         self.base = f"http://127.0.0.1:{shop.port}"
         self.view = view
         self.context: BrowserContext = browser.new_context(
-            locale=view.locale, viewport=view.size, color_scheme=view.scheme
+            locale=view.locale,
+            viewport=view.size,
+            color_scheme=view.scheme,
+            has_touch=view.is_touched,
         )
         self.context.set_default_timeout(PATIENCE_MS)
         if session:

@@ -77,24 +77,24 @@ class Logins:
             by = Actor(f"user:{session.name}", address)
             await self._people.end_session(_digest(token), at=self._clock(), by=by)
 
-    def who(self, token: str) -> Session | None:
-        """Whose session it is; None when there is none, or none any more. Microseconds: asked for every request."""
+    def who(self, token: str, *, is_used: bool = True) -> Session | None:
+        """Whose session it is; None when there is none, or none any more. Microseconds: asked for every request. `is_used`: which keeps it
+        from ending by idleness."""
         digest = _digest(token)
         session, now = self._people.session(digest), self._clock()
         if session is None or now - max(session.used_at, self.uses.get(digest, 0)) > IDLE_MS:
             return None
-        self.uses[digest] = now
+        if is_used:
+            self.uses[digest] = now
         return session
 
-    def who_of(self, headers: Headers) -> Session | None:
+    def who_of(self, headers: Headers, *, is_used: bool = True) -> Session | None:
         token = token_of(headers)
-        return self.who(token) if token else None
+        return self.who(token, is_used=is_used) if token else None
 
     def is_open(self, headers: Headers) -> bool:
-        """Whether the session of a stream is still one; asking does not keep it from ending by idleness."""
-        digest = _digest(token_of(headers))
-        session = self._people.session(digest)
-        return session is not None and self._clock() - max(session.used_at, self.uses.get(digest, 0)) <= IDLE_MS
+        """Whether the session of a stream is still one; a stream does not use it."""
+        return self.who_of(headers, is_used=False) is not None
 
     async def _try(self, password: str, stored: str) -> bool:
         if self._waiting >= WAITING:

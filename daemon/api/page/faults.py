@@ -33,7 +33,8 @@ class Fault(msgspec.Struct, frozen=True):
     def told(self, say: Speaker) -> str:
         """With what was wrong exactly, where the error knows it."""
         sentence = self.text.told(say.language)
-        detail = _detail(self.error, say.language) if isinstance(self.error, TOLD) else ""
+        is_told = isinstance(self.error, TOLD) and not isinstance(self.error, SAID)
+        detail = _detail(self.error, say.language) if is_told else ""
         return f"{sentence} ({detail})" if detail else sentence
 
 
@@ -47,6 +48,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     BoxFailed: (500, Text("The box could not do it.")),
     errors.NotFound: (404, Text("There is nothing at this address.")),
     errors.InvalidRequest: (422, Text("This cannot be taken as it is.")),
+    errors.ZNumberUnknown: (409, Text("The last Z number has to be said first")),
     errors.MachineAttention: (503, Text("The machine needs a decision first.")),
     errors.MachineOffline: (503, Text("The machine does not answer; nothing was done.")),
     errors.MachineBusy: (503, Text("The machine is busy; nothing was done. Try again.")),
@@ -55,7 +57,10 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     DuplicateInvoice: (409, Text("This number is certified already.")),
 }
 UNKNOWN = Text("A fault of mcfd; it is in the log.")
-TOLD = (errors.InvalidRequest, errors.MachineError, BoxFailed)
+TOLD = (errors.InvalidRequest, errors.MachineError, errors.ZNumberUnknown, BoxFailed)
+
+SAID = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention)
+"""Whose sentence says all that there is to say to who stands in the shop."""
 
 
 def fault_of(error: Exception) -> Fault:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
-from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
@@ -59,6 +58,7 @@ MENU: Final[tuple[tuple[str, str, Right], ...]] = (
     ("/ui/box", "box", "administer"),
 )
 MAX_FIELDS: Final = 40
+TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
 class Visit(msgspec.Struct, frozen=True):
@@ -133,6 +133,11 @@ def name_of(worker: MachineWorker) -> str:
     return worker.book.nim if worker.book.mode == "live" else f"{worker.book.nim}:test"
 
 
+def is_fetched(request: AnyRequest) -> bool:
+    """Whether a screen asked for a part of itself (htmx), and not a person for a page."""
+    return "hx-request" in request.headers
+
+
 def is_from_here(headers: Headers) -> bool:
     """Whether a page of this box sent it, and no other site's in the same browser."""
     return is_own_form({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
@@ -156,15 +161,16 @@ def fields(text: str) -> dict[str, str]:
     return {}
 
 
-async def enter(request: AnyRequest, right: Right) -> Visit:
-    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site."""
+async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) -> Visit:
+    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site. `unattended`: the screen asks by itself,
+    which keeps nobody logged in."""
     deps: ApiDeps = request.app.state["deps"]
     page: PageDeps = request.app.state["page"]
     headers = request.scope["headers"]
     is_change = request.scope["method"] != "GET"
     if is_change and not is_from_here(headers):
         raise Foreign
-    session = deps.logins.who_of(headers) if deps.logins else None
+    session = deps.logins.who_of(headers, is_used=not unattended) if deps.logins else None
     if session is None:
         raise NotLoggedIn
     if not may(session.role, right):
@@ -184,15 +190,19 @@ async def enter(request: AnyRequest, right: Right) -> Visit:
 Screen = Callable[[Visit], Awaitable[Reply]]
 
 
-def screen(path: str, right: Right, *, change: bool = False) -> Callable[[Screen], HTTPRouteHandler]:
+def screen(
+    path: str, right: Right, *, change: bool = False, unattended: bool = False
+) -> Callable[[Screen], HTTPRouteHandler]:
     """A handler that is only reached by whom may; every error of it is a page too."""
 
     def made(show: Screen) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
+            visit = None
             try:
-                return await show(await enter(request, right))
+                visit = await enter(request, right, unattended=unattended)
+                return await show(visit)
             except Exception as error:  # noqa: BLE001  every error of a screen is a page
-                return await fault_page(request, error)
+                return await fault_page(request, error, visit)
 
         handle.__name__ = show.__name__
         handle.__annotations__ = {"request": AnyRequest, "return": Reply}
@@ -201,16 +211,21 @@ def screen(path: str, right: Right, *, change: bool = False) -> Callable[[Screen
     return made
 
 
-async def fault_page(request: AnyRequest, error: Exception) -> Reply:
+async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None = None) -> Reply:
+    """With the menu for who is logged in. A part of a screen that was asked for by the screen itself cannot be the way in: all of it goes
+    there."""
     page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
-        return redirect("/ui/login")
+        return Answer(b"", media_type=HTML, headers=(TO_LOGIN,)) if is_fetched(request) else redirect("/ui/login")
     fault = fault_of(error)
-    say = Speaker(language_of(request, page.language))
-    said = fault.told(say)
-    return await html(
-        request, page, "fault.html", status=fault.status, said=said, title=HTTPStatus(fault.status).phrase
-    )
+    told = {
+        "answered": fault.status,
+        "said": fault.told(Speaker(language_of(request, page.language))),
+        "is_change": request.scope["method"] != "GET",
+    }
+    if visit:
+        return await shown(visit, "fault.html", status=fault.status, **told)
+    return await html(request, page, "fault.html", status=fault.status, **told)
 
 
 async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:

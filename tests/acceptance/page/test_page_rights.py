@@ -70,6 +70,7 @@ def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
 
 
 NEEDED = {
+    "/ui/{rest:path}": "look",
     **dict.fromkeys(["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live"], "look"),
     "/ui/paper/{what:str}/{name:str}": "look",
     **dict.fromkeys(
@@ -113,7 +114,7 @@ def test_the_table_names_every_path_of_the_page() -> None:
 def filled(path: str) -> str:
     # Other papers are in SEEN; an invoice that was closed is for who may see reports, one that is not there for who looks.
     path = path.replace("{what:str}", "invoice").replace("{seq:int}", "999999")
-    return re.sub(r"\{\w+:(\w+)\}", lambda found: {"int": "1", "str": "x"}[found[1]], path)
+    return re.sub(r"\{\w+:(\w+)\}", lambda found: {"int": "1", "str": "x", "path": "nowhere"}[found[1]], path)
 
 
 @pytest.mark.parametrize("role", [*SEEN, "", "another site"])
@@ -246,3 +247,22 @@ def test_the_vendored_files_are_those_of_the_table() -> None:
     named = re.findall(r"^\| (\S+\.js) \| ([0-9a-f]{64}) \|$", (folder / "README.md").read_text(), re.MULTILINE)
     assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name, _ in named} == dict(named)
     assert len(named) == 2
+
+
+def test_what_is_not_there_is_told_on_a_page(client: httpx.Client) -> None:
+    """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; to nobody, the login."""
+    assert client.get("/ui/reports").headers["location"] == "/ui/login"
+    log_in(client, "reader")
+    for path in ("/ui/reports", "/ui/journal/999999", "/ui/closures/999999"):
+        answer = client.get(path, headers={"Accept-Language": "fr"})
+        assert answer.status_code == 404
+        assert "Introuvable</h1>" in answer.text
+        assert 'href="/ui/closures' in answer.text
+
+
+def test_what_doctor_finds_reads_without_a_script(client: httpx.Client) -> None:
+    """Followed as a link it is a screen of its own; the box's screen gets it as a part of itself."""
+    log_in(client, "technician")
+    alone, part = (client.get("/ui/box/findings", headers=asked).text for asked in ({}, {"HX-Request": "true"}))
+    assert ("<html" in alone, "<html" in part) == (True, False)
+    assert alone.count('class="finding ') == part.count('class="finding ') > 0

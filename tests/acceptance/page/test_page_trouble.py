@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import BOTH_VIEWS, FRENCH_PHONE, Person, View, create_users, session_of, usable
+from support.browser import BOTH_VIEWS, FRENCH_PHONE, PATIENCE_MS, Person, View, create_users, session_of, usable
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, wait_for
 
@@ -66,7 +66,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     expect(tech.go("/ui/").get_by_test_id("machine-state").first).to_have_attribute("data-state", "attention")
     tech.page.get_by_role("link", name=view.say("To decide")).click()
     expect(tech.page.locator("main")).to_contain_text("TC 0, FVC 0, FRC 0")
-    expect(tech.page.locator(".problem")).to_contain_text(view.say(WENT_DOWN))
+    expect(tech.page.locator(".case .problem")).to_contain_text(view.say(WENT_DOWN))
     usable(tech.page)
     tech.page.locator("[value=adopt]").check()
     tech.press("Decide")
@@ -78,6 +78,22 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     wait_for(lambda: shop.certify(invoice(number)).status_code == 200, "a certification after the decision", 60)
     after = audited(shop, "attempt.settled")
     assert [actor for actor, _ in after[: len(after) - len(before)]] == ["user:technician"]
+
+
+def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
+    """While the daemon is gone, an open screen says that what stands there may be out of date; when it is back, the screen is up to date and
+    says so no more, by itself."""
+    tech = person("technician", FRENCH_PHONE)
+    silent = tech.go("/ui/").locator("#silent")
+    expect(tech.page.get_by_test_id("machine-state").first).to_have_attribute("data-state", "ready")
+    expect(silent).to_be_hidden()
+    shop.kill_daemon()
+    expect(silent).to_be_visible(timeout=PATIENCE_MS)
+    expect(silent).to_contain_text("Le boîtier ne répond pas")
+    shop.start_daemon()
+    expect(silent).to_be_hidden(timeout=2 * PATIENCE_MS)
+    expect(tech.page.get_by_test_id("machine-state").first).to_have_attribute("data-state", "ready")
+    tech.complaints.clear()  # Chromium notes what was not answered
 
 
 def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browser, tmp_path: Path) -> None:

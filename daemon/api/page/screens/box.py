@@ -17,7 +17,7 @@ from daemon.api.page.shown.deeds import DEEDS, who, whom
 from daemon.api.page.shown.line_charts import line_charts
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.qr_code import qr_picture
-from daemon.api.page.visit import Visit, html, redirect, screen, shown
+from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -86,6 +86,8 @@ async def probe(visit: Visit) -> Reply:
 async def findings(visit: Visit) -> Reply:
     """Looked at in a process of its own, so it comes after the rest of the screen."""
     found = await visit.page.examine(visit.language)
+    if not is_fetched(visit.request):  # followed as a link, without JavaScript
+        return await shown(visit, "findings_alone.html", findings=found)
     return await html(visit.request, visit.page, "findings.html", findings=found)
 
 

@@ -11,9 +11,11 @@ from litestar import get
 
 from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
+from daemon.api.page.faults import fault_of
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, redirect, screen, shown
 from daemon.core.call import Call
+from daemon.core.errors import MachineError, NotFound
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
@@ -31,7 +33,7 @@ async def today(visit: Visit) -> Reply:
     return await shown(visit, "today.html", **await _figures(visit))
 
 
-@screen("/ui/today", "look")
+@screen("/ui/today", "look", unattended=True)
 async def today_part(visit: Visit) -> Reply:
     """What changes of that screen, asked for by it whenever something happens."""
     return await shown(visit, "today_part.html", **await _figures(visit))
@@ -62,17 +64,39 @@ async def x_screen(visit: Visit) -> Reply:
 @screen("/ui/z", "close")
 async def confirm_z(visit: Visit) -> Reply:
     """What will be closed; the key makes of any number of clicks one Z."""
-    period = await report.x_report(visit.worker)
-    return await shown(visit, "confirm_z.html", period=period, key=secrets.token_urlsafe(18))
+    return await _dialogue(visit, secrets.token_urlsafe(18))
+
+
+async def _dialogue(visit: Visit, key: str, *, status: int = 200, problem: str = "") -> Reply:
+    return await shown(
+        visit,
+        "confirm_z.html",
+        status=status,
+        problem=problem,
+        period=await report.x_report(visit.worker),
+        machine=shown_machine(visit.worker, visit, visit.deps.clock()),
+        key=key,
+    )
 
 
 @screen("/ui/z", "close", change=True)
 async def close_z(visit: Visit) -> Reply:
+    """Where the machine does not answer, the dialogue stays, with its key."""
     key = visit.form.get("key", "")[:64] or secrets.token_urlsafe(18)
     fingerprint = hashlib.sha256(f"page z {visit.worker.book.id}".encode()).digest()[:16]
     call = Call(visit.request.scope["state"]["request_id"], f"page {key}", fingerprint, by=visit.actor)
-    done = await close_period(visit.worker, call)
+    try:
+        done = await close_period(visit.worker, call)
+    except MachineError as error:
+        fault = fault_of(error)
+        return await _dialogue(visit, key, status=fault.status, problem=fault.told(visit.say))
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", new="1"))
+
+
+@screen("/ui/{rest:path}", "look")
+async def nowhere(_visit: Visit) -> Reply:
+    """An address that was mistyped, or of another version: a page, with the menu."""
+    raise NotFound("there is no such screen")
 
 
 @get("/ui/live")
@@ -105,4 +129,4 @@ async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
             patience = AGAIN if told else BEAT
 
 
-HANDLERS = (today, today_part, x_screen, confirm_z, close_z, live)
+HANDLERS = (today, today_part, x_screen, confirm_z, close_z, nowhere, live)

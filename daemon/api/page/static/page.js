@@ -23,3 +23,14 @@ if (door) {
     });
   setTimeout(look, 700);
 }
+// What changes by itself must not look true while the box is silent (a restart, no network): the screen says so, and catches up.
+const silent = document.getElementById("silent");
+if (silent) {
+  const again = () => { const live = document.getElementById("live"); if (live) htmx.trigger(live, "sse:change"); };
+  for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"])
+    document.addEventListener(name, () => { silent.hidden = false; });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) silent.hidden = true; });
+  // The stream breaks off first: asking tells whether the box is gone, or the session is over.
+  document.addEventListener("htmx:sseError", again);
+  document.addEventListener("htmx:sseOpen", () => { if (!silent.hidden) again(); });
+}

@@ -1,0 +1,76 @@
+"""Who asks for a screen: a person, or the screen itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from litestar.handlers import HTTPRouteHandler
+
+from daemon.api.http.answers import Answer, Headers
+from daemon.api.page.faults import fault_of
+from daemon.api.page.screens.invoices import journal_screen
+from daemon.api.page.screens.today import today, today_part
+from daemon.core.errors import MachineOffline, MachineRefused, ZNumberUnknown
+from daemon.language import Speaker
+
+
+class Nobody:
+    """Logins without a session; `used` says of each request whether it would have kept one from ending by idleness."""
+
+    def __init__(self) -> None:
+        self.used: list[bool] = []
+
+    def who_of(self, _headers: Headers, *, is_used: bool = True) -> None:
+        self.used.append(is_used)
+
+
+@pytest.mark.parametrize(("handler", "is_used"), [(today, True), (journal_screen, True), (today_part, False)])
+async def test_what_a_screen_asks_by_itself_keeps_nobody_logged_in(handler: HTTPRouteHandler, is_used: bool) -> None:
+    """Today renews itself as long as it is open; only what a person asks for counts as use."""
+    logins = Nobody()
+    await answered(handler, logins)
+    assert logins.used == [is_used]
+
+
+async def test_nobody_is_shown_the_way_in_by_the_whole_screen() -> None:
+    """A part that a screen asks for sends all of the screen to the login; a page is the login."""
+    part = await answered(today_part, Nobody(), {"hx-request": "true"})
+    assert (part.status, (b"hx-redirect", b"/ui/login") in part.headers) == (200, True)
+    page = await answered(today, Nobody())
+    assert (page.status, (b"location", b"/ui/login") in page.headers) == (303, True)
+
+
+async def answered(handler: HTTPRouteHandler, logins: Nobody, headers: dict[str, str] | None = None) -> Answer:
+    deps = SimpleNamespace(logins=logins)
+    request: Any = SimpleNamespace(
+        app=SimpleNamespace(state={"deps": deps, "page": SimpleNamespace()}),
+        scope={"method": "GET", "headers": []},
+        headers=headers or {},
+    )
+    answer = await handler.fn(request)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (
+            ZNumberUnknown("EL02000015-1"),
+            409,
+            (
+                "Le numéro du dernier Z doit d'abord être indiqué (le dernier numéro de Z n'est pas connu après une restauration : "
+                "`mcfd machine last-z EL02000015-1 NUMÉRO`, d'après le dernier Z sur papier)"
+            ),
+        ),
+        (MachineOffline("the machine is not there"), 503, "La machine ne répond pas ; rien n'a été fait."),
+        (MachineRefused("E:12"), 502, "La machine ne l'a pas fait. (la machine a refusé : E:12)"),
+    ],
+    ids=["last Z", "offline", "refused"],
+)
+def test_a_fault_is_told_once_and_with_what_to_do(error: Exception, status: int, said: str) -> None:
+    """What only the error knows stands behind the sentence; what the sentence has said already does not."""
+    fault = fault_of(error)
+    assert (fault.status, fault.told(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")) == (status, said)
