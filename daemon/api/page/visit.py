@@ -218,7 +218,7 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
     if isinstance(error, NotLoggedIn):
         return Answer(b"", media_type=HTML, headers=(TO_LOGIN,)) if is_fetched(request) else redirect("/ui/login")
     fault = fault_of(error)
-    told = {
+    told: dict[str, Any] = {
         "answered": fault.status,
         "said": fault.told(Speaker(language_of(request, page.language))),
         "is_change": request.scope["method"] != "GET",
