@@ -10,7 +10,7 @@ from support.shop import Shop, invoice
 from daemon.core.roles import ROLES
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with chromium() as browser:
         yield browser

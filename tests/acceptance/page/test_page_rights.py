@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import PASSWORD
-from support.shop import Shop
+from support.browser import PASSWORD, session_of
+from support.shop import PLAIN, Shop
 
 from daemon.api.service import PAGE_ROUTES
 from daemon.core.roles import may
 
+BecomeRole = Callable[[str], None]
 SEEN = {
     "seller": {
         "/ui/": 200,
@@ -60,8 +62,21 @@ CHANGES = (
 
 @pytest.fixture
 def client(shop: Shop):
-    with httpx.Client(base_url=f"http://127.0.0.1:{shop.port}", timeout=60) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{shop.port}", timeout=60, verify=PLAIN) as client:
         yield client
+
+
+@pytest.fixture
+def as_role(client: httpx.Client, shop: Shop, sessions: dict[str, dict[str, str]]) -> BecomeRole:
+    """Makes the client somebody who logged in, once for all of these tests: it is the hash of a password that takes long."""
+
+    def become(role: str) -> None:
+        if role not in sessions:
+            sessions[role] = session_of(shop, role)
+        client.cookies.clear()
+        client.cookies.update(sessions[role])
+
+    return become
 
 
 def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
@@ -118,11 +133,11 @@ def filled(path: str) -> str:
 
 
 @pytest.mark.parametrize("role", [*SEEN, "", "another site"])
-def test_every_path_with_every_role(client: httpx.Client, role: str) -> None:
+def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, role: str) -> None:
     """403 for who may not, the login for who is nobody; a change that another site asks for with a technician's cookie is refused too.
     What somebody may is not refused."""
     if role:
-        log_in(client, "technician" if role == "another site" else role)
+        as_role("technician" if role == "another site" else role)
     origin = "http://evil.example" if role == "another site" else str(client.base_url).rstrip("/")
     wrong = {}
     for way, right in NEEDED.items():
@@ -148,16 +163,16 @@ def test_a_stranger_sends_a_name_and_a_password_and_no_more(client: httpx.Client
 
 
 @pytest.mark.parametrize("role", SEEN)
-def test_each_role_sees_what_it_may(client: httpx.Client, role: str) -> None:
+def test_each_role_sees_what_it_may(client: httpx.Client, as_role: BecomeRole, role: str) -> None:
     """Page.md's table, screen by screen."""
-    assert log_in(client, role).status_code == 303
+    as_role(role)
     assert {path: client.get(path).status_code for path in SEEN[role]} == SEEN[role]
 
 
 @pytest.mark.parametrize("role", ["seller", "reader", "manager"])
-def test_changes_by_hand_are_refused(client: httpx.Client, role: str) -> None:
+def test_changes_by_hand_are_refused(client: httpx.Client, as_role: BecomeRole, role: str) -> None:
     """What the menu does not offer is not done either."""
-    log_in(client, role)
+    as_role(role)
     origin = {"Origin": str(client.base_url).rstrip("/")}
     assert {client.post(path, data={"m": "x"}, headers=origin).status_code for path in CHANGES} == {403}
     if role == "reader":
@@ -166,9 +181,9 @@ def test_changes_by_hand_are_refused(client: httpx.Client, role: str) -> None:
         assert client.post("/ui/z", data={"key": "k"}, headers=origin).status_code == 403
 
 
-def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, shop: Shop) -> None:
+def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
     """What was moved before the last Z is for who may see reports; what is typed wrong is refused and not half understood."""
-    log_in(client, "seller")
+    as_role("seller")
     origin = {"Origin": str(client.base_url).rstrip("/")}
     typed = {"kind": "withdrawal", "amount": "1 000", "reason": "before the Z"}
     assert client.post("/ui/cash", data=typed, headers=origin).status_code == 303
@@ -178,7 +193,7 @@ def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, s
     assert shop.get("reports/x").json()["cash"]["withdrawals"] == 1000
     assert shop.close_period().status_code == 201
     assert "before the Z" not in client.get("/ui/cash").text
-    log_in(client, "reader")
+    as_role("reader")
     assert "before the Z" in client.get("/ui/cash").text
 
 
@@ -186,9 +201,11 @@ def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, s
     "told",
     [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {}],
 )
-def test_another_site_cannot_close_a_period(client: httpx.Client, shop: Shop, told: dict[str, str]) -> None:
+def test_another_site_cannot_close_a_period(
+    client: httpx.Client, as_role: BecomeRole, shop: Shop, told: dict[str, str]
+) -> None:
     """Also with the person's cookie: a form of another site, or one that does not say where it is from, changes nothing."""
-    log_in(client, "manager")
+    as_role("manager")
     before = shop.get("/reports").json()["count"]
     assert client.post("/ui/z", data={"key": "evil"}, headers=told).status_code == 403
     assert shop.get("/reports").json()["count"] == before
@@ -228,9 +245,9 @@ def test_nobody_sees_anything_without_a_session(client: httpx.Client) -> None:
     assert client.get("/", headers={"Accept": "text/html"}).headers["location"] == "/ui/"
 
 
-def test_the_policy_allows_no_inline_script(client: httpx.Client) -> None:
+def test_the_policy_allows_no_inline_script(client: httpx.Client, as_role: BecomeRole) -> None:
     """CSP of `'self'`, without `unsafe-*`, on every screen."""
-    log_in(client, "technician")
+    as_role("technician")
     origin = {"Origin": str(client.base_url).rstrip("/")}
     screens = ("/ui/login", "/ui/", "/ui/journal", "/ui/cash", "/ui/box", "/ui/box/backup/x/restore")
     made = client.post("/ui/box/key", data={"label": "policy", "role": "reader"}, headers=origin)
