@@ -53,5 +53,9 @@ SELECT coalesce(max(seq), 0) FROM certification WHERE book_id = ? AND seq <= ?;
 -- name: of_seq
 SELECT {columns} FROM certification WHERE book_id = ? AND seq = ?;
 
--- name: number
-SELECT number FROM certification WHERE book_id = ? AND seq = ?;
+-- name: numbers
+-- Of every so manieth entry before the newest.
+WITH RECURSIVE every (step, seq, newest) AS (
+    SELECT ?1, ?1, ?2 UNION ALL SELECT step, seq + step, newest FROM every WHERE seq + step < newest
+)
+SELECT number FROM every CROSS JOIN certification ON book_id = ?3 AND certification.seq = every.seq ORDER BY number;

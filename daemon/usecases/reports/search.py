@@ -12,10 +12,10 @@ from daemon.core.report.journal import Page
 from daemon.usecases.reports.journal import make_way
 from daemon.usecases.worker.machine_worker import MachineWorker
 
-SLICE = 500
+SLICE = 200
 BUDGET = 20_000
 """Records whose customer is looked at for one answer; the next answer goes on."""
-STRETCH = 20_000
+STRETCH = 5_000
 SIFTED = 200_000
 """Entries gone through for an amount, a type or a state: at a time, and for one answer."""
 CODE_LENGTH = 24
