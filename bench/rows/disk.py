@@ -52,7 +52,7 @@ def crowded(count: int = 10_000) -> tuple[Row, Row]:
     )
 
 
-def bytes_kept(count: int = 1500) -> tuple[Row, Row]:
+def bytes_kept(count: int = 900) -> tuple[Row, Row]:
     """Row 11: one till, ten varied items, an Idempotency-Key on none; the file before and after, and what the kernel wrote."""
     with running(1, *UNPACED) as bench:
         till = Till(bench.till())

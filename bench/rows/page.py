@@ -21,9 +21,9 @@ from bench.shop.shops import PACED, Bench, running
 from bench.shop.till import Till
 
 PEOPLE = 8
-ROUNDS = 40
-CERTIFICATIONS = 15
-"""Of one item, in each round, calm and with people: a second each. What hinders a host often lasts as long, and meets both."""
+ROUNDS = 20
+CERTIFICATIONS = 30
+"""Of one item, in each round, calm and with people: two seconds each. What hinders a host often lasts as long, and meets both."""
 VIEWS = 15
 SEARCHES = ("/ui/journal?q=0050005", "/ui/journal?amount=123456")
 ASSET = re.compile(r'(?:src|href)="(/ui/static/[^"]+)"')
