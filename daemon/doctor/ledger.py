@@ -14,7 +14,7 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.line import User, daemon_user
-from daemon.language import Counted, tr
+from daemon.language import Counted, Text, tr
 from daemon.language.stored import stored
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -108,7 +108,9 @@ def check_away(away_at: int, in_use_since: int, now: int) -> Finding:
     days = (now - away_at) // DAY
     if away_at:
         found = tr(
-            Counted(
+            Text("the whole box was copied to another disk today")
+            if not days
+            else Counted(
                 "the whole box was last copied to another disk {count} day ago",
                 "the whole box was last copied to another disk {count} days ago",
                 days,

@@ -15,11 +15,11 @@ from bridge.link import Timers
 from bridge.ports import find_ports
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.nim import same_machine
-from daemon.core.report.machine_info import ALERT_DAYS
+from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.service import MachineHealth, Service
-from daemon.language import Counted, tr
+from daemon.language import tr
 from daemon.language.stored import stored
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
@@ -249,18 +249,7 @@ def check_clock(nim: str, drift: int | None) -> Finding:
 
 
 def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Finding:
-    told = (
-        tr("no contact known; {waiting} to be sent", waiting=waiting)
-        if days is None
-        else tr(
-            Counted(
-                "last contact {count} day ago; {waiting} to be sent",
-                "last contact {count} days ago; {waiting} to be sent",
-                days,
-                waiting=waiting,
-            )
-        )
-    )
+    told = tr("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
     if error:
         told = f"{told} ({error})"
     if days is None or days >= ALERT_DAYS:

@@ -15,7 +15,7 @@ from headquarters.cli.shown import findings, refused
 @click.group()
 @click.version_option(package_name="mcfd")
 def cli() -> None:
-    """Le siège : reçoit les clôtures des caisses. / Headquarters: receives the closures of many boxes."""
+    """Le siège : reçoit les clôtures des boîtiers. / Headquarters: receives the closures of many boxes."""
 
 
 @cli.command()

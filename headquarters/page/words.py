@@ -17,7 +17,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "calendar": ("Clôtures", "Closures"),
     "totals": ("Totaux", "Totals"),
     "findings": ("Constats", "Findings"),
-    "boxes": ("Caisses", "Boxes"),
+    "boxes": ("Boîtiers", "Boxes"),
     "exports": ("Exports", "Exports"),
     "people": ("Personnes", "People"),
     "shop": ("Magasin", "Shop"),
@@ -50,7 +50,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "proof": ("Preuve", "Proof"),
     "proven": ("l'empreinte est celle des chiffres", "the head is the hash of the figures"),
     "not_proven": ("l'empreinte n'est PAS celle des chiffres", "the head is NOT the hash of the figures"),
-    "no_proof": ("caisse trop ancienne : pas de preuve", "box too old: no proof"),
+    "no_proof": ("boîtier trop ancien : pas de preuve", "box too old: no proof"),
     "head": ("Empreinte", "Chain head"),
     "previous_head": ("Empreinte précédente", "Previous head"),
     "signature": ("Signature reçue", "Signature received"),
@@ -107,16 +107,16 @@ _WORDS: dict[str, tuple[str, str]] = {
     "accept_ledger": ("Accepter le nouveau registre", "Accept the new ledger"),
     "ledger_accepted": ("Nouveau registre accepté :", "New ledger accepted:"),
     "ledger_none": (
-        "Cette caisse n'a pas encore dit quel registre elle tient.",
+        "Ce boîtier n'a pas encore dit quel registre il tient.",
         "This box has not said yet which ledger it keeps.",
     ),
-    "ledger_known": ("Ce registre est déjà celui de la caisse.", "That ledger is the box's already."),
+    "ledger_known": ("Ce registre est déjà celui du boîtier.", "That ledger is the box's already."),
     "ledger_changed": (
-        "La caisse a nommé un autre registre entre-temps : regardez encore une fois.",
+        "Le boîtier a nommé un autre registre entre-temps : regardez encore une fois.",
         "The box has named another ledger meanwhile: look again.",
     ),
     "ledger_lost": (
-        "Le registre de cette caisse a été perdu ; elle en a commencé un autre, dont le siège refuse les clôtures.",
+        "Le registre de ce boîtier a été perdu ; il en a commencé un autre, dont le siège refuse les clôtures.",
         "This box's ledger was lost; it has begun another one, whose closures headquarters refuses.",
     ),
     "ledger_ask": (

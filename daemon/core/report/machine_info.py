@@ -9,10 +9,20 @@ from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
+from daemon.language import Counted, Text
 
 DAY_MS = 86_400_000
 ALERT_DAYS = 7
 """Without contact to the tax server for longer, the law wants the user told, daily (protocol 4)."""
+
+
+def last_contact(days: int | None) -> Text:
+    """How long ago the machine met the tax server; None for never."""
+    if days is None:
+        return Text("no contact known")
+    if not days:
+        return Text("last contact today")
+    return Counted("last contact {count} day ago", "last contact {count} days ago", days)
 
 
 class Merchant(msgspec.Struct, frozen=True, rename="camel"):

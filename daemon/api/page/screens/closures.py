@@ -100,7 +100,7 @@ async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tupl
         "month": formats.month(text[:7], visit.language),
         "year": text[:4],
     }
-    return _under(each, at, bars), sold, f"{named[each]}: {formats.money(sold)}"
+    return _under(each, at, bars), sold, visit.say("{name}: {value}", name=named[each], value=formats.money(sold))
 
 
 def _under(each: Each, at: date, bars: int) -> str:

@@ -16,9 +16,9 @@ from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters, LastInvoice
-from daemon.core.report.machine_info import MachineInfo, machine_info
+from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth, Service, ask
-from daemon.language import Counted, Text, tr
+from daemon.language import Text, tr
 from daemon.language.stored import stored
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings, load
@@ -257,12 +257,7 @@ def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
         (tr("STATE"), tr("ready") if health.connected else tr(stored(health.last_error))),
         (tr("WAITING"), health.waiting),
         (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
-        (
-            tr("TAX SERVER"),
-            tr(Counted("last contact {count} day ago", "last contact {count} days ago", days))
-            if days is not None
-            else "–",
-        ),
+        (tr("TAX SERVER"), tr(last_contact(days))),
         (tr("TO BE SENT"), "–" if health.tax_server_waiting is None else health.tax_server_waiting),
     ]
 
@@ -296,10 +291,7 @@ def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]
     state, info = reading.state, _info(nim, reading)
     server = info.tax_server
     last = state.last
-    days = server.days_since_contact
-    contact = Counted(
-        "last contact {at} ({count} day ago)", "last contact {at} ({count} days ago)", days or 0, at=server.last_contact
-    )
+    contact = tr(last_contact(server.days_since_contact))
     return [
         ("NIM", state.nim),
         ("IFU", state.ifu),
@@ -315,7 +307,7 @@ def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]
         ),
         (tr("COUNTERS"), _counted(state.counters)),
         (tr("LAST INVOICE"), f"{last.number} ({last.type}, {last.total} XOF)" if last else "–"),
-        (tr("TAX SERVER"), "–" if days is None else tr(contact)),
+        (tr("TAX SERVER"), f"{contact} ({server.last_contact})" if server.last_contact else contact),
         (tr("TO BE SENT"), server.waiting),
         *([(tr("ERROR"), server.last_error)] if server.last_error else []),
     ]

@@ -136,7 +136,7 @@ def test_doctor_reminds_of_the_copy_on_another_disk(box: Command) -> None:
     finally:
         target.unlink(missing_ok=True)
     found = {each["check"]: each for each in json.loads(box.run("doctor", "--json").stdout)["checks"]}
-    assert "0 days ago" in found["backup"]["found"]
+    assert "to another disk today" in found["backup"]["found"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from jinja2 import DictLoader, Environment
 from jinja2.exceptions import UndefinedError
 
 from daemon.api.page import rendering
+from daemon.api.page.days import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment
+from daemon.language import Speaker
+from pagekit.formats import money
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
 ROWS = 40
@@ -109,3 +115,27 @@ def test_every_template_of_the_page_compiles(name: str) -> None:
     """And names only templates that are there."""
     compile_template(name)
     assert environment().get_template(name).name == name
+
+
+def test_a_day_without_a_z_is_told_in_words_too() -> None:
+    """The calendar's frame is seen only; its words are read to who cannot see it. A day that has its Z, is not over or sold nothing has none."""
+    when = date(2026, 11, 20)
+    days = [
+        Day(when, 1500, (), is_over=True),
+        Day(when, 1500, (7,), is_over=True),
+        Day(when, 1500, (), is_over=False),
+        Day(when, 0, (), is_over=True),
+    ]
+    template = environment().get_template("closures.html")
+    shown: dict[str, object] = {
+        "weeks": [days],
+        "most": 1500,
+        "closures": [],
+        "month_text": "2026-11",
+        "before": "",
+        "after": "",
+    }
+    told = {"say": Speaker("fr"), "visit": SimpleNamespace(link=lambda *_, **__: ""), "month": str, "moment": str}
+    words = "".join(template.blocks["main"](template.new_context(shown | told)))
+    assert re.findall(r'without-z"><a href="" title="([^"]*)"', words) == [f"{money(1500)}, sans Z"]
+    assert words.count(", sans Z") == 1
