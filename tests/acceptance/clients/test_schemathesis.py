@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def test_no_server_errors_and_no_answers_that_the_document_does_not_describe(sho
             *("--warnings", "off", "--no-color", "--generation-database", "none"),
         ],
         cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},  # all of it is looked through for proxies at each request
         capture_output=True,
         text=True,
         timeout=SECONDS,
