@@ -43,8 +43,9 @@ PROGRAMS = {
     "mcf-simulator": ("simulator.process.serve", "main"),
     "mcfd-hq": ("headquarters.cli", "main"),
     "attacker": ("siege.attacker", "main"),
+    "receiver": ("support.receivers.receiver", "main"),
 }
-HOUSES = {"mcfd-hq": ("headquarters",)}
+HOUSES: dict[str, tuple[str, ...]] = {"mcfd-hq": ("headquarters",), "receiver": ("support.receivers.receiver",)}
 """What is imported beforehand for a program, if not the daemon and its simulator; those with the same share a nursery."""
 USUAL = ("daemon", "simulator")
 BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
@@ -234,7 +235,8 @@ def use_large_pages() -> None:
 
 
 def import_all(package: str) -> None:
-    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+    """With all that is in it; a module is one alone."""
+    for module in pkgutil.walk_packages(getattr(importlib.import_module(package), "__path__", ()), f"{package}."):
         if module.name.rpartition(".")[2] not in BY_HAND:
             importlib.import_module(module.name)
 

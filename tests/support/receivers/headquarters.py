@@ -17,6 +17,7 @@ from typing import Protocol, Self
 
 import httpx
 import nats.errors
+from support.nursery import Child, warm
 from support.ports import free_port
 from support.receivers.nats_server import NatsServer, NatsSite, add_stream, read_events
 
@@ -63,7 +64,8 @@ class HttpHeadquarters:
         self._cert = cert
         self._port = free_port()
         self._options = options
-        self._process: subprocess.Popen | None = None
+        self._said = directory / "headquarters.log"
+        self._process: subprocess.Popen | Child | None = None
 
     @property
     def url(self) -> str:
@@ -75,8 +77,7 @@ class HttpHeadquarters:
 
     async def up(self) -> None:
         self._start()
-        line = await asyncio.to_thread(self._process.stdout.readline)
-        assert line.startswith(b"ready "), line
+        await until(self._is_ready, every=0.002)
 
     def __enter__(self) -> Self:
         """For tests without a loop."""
@@ -87,11 +88,20 @@ class HttpHeadquarters:
         self.kill()
 
     def _start(self) -> None:
-        command = [sys.executable, str(RECEIVER), "--port", str(self._port), "--book", str(self._book)]
-        command += ["--key", self.keys.public]
+        arguments = ["--port", str(self._port), "--book", str(self._book), "--key", self.keys.public]
         if self._cert:
-            command += ["--cert", str(self._cert)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+            arguments += ["--cert", str(self._cert)]
+        self._said.write_text("")
+        if nursery := warm("receiver"):
+            self._process = nursery.start("receiver", arguments, os.environ, stdout=self._said, stderr=self._said)
+        else:
+            with self._said.open("ab") as said:
+                self._process = subprocess.Popen([sys.executable, str(RECEIVER), *arguments], stdout=said, stderr=said)
+
+    def _is_ready(self) -> bool:
+        said = self._said.read_text()
+        assert self._process.poll() is None, said
+        return "ready " in said
 
     @property
     def pid(self) -> int:
@@ -100,8 +110,7 @@ class HttpHeadquarters:
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            self._process.stdout.close()
+            self._process.wait(60)
 
     async def script(self, *steps: dict) -> None:
         """What it does with the next requests, one step each (receiver.py)."""
