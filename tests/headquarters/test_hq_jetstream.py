@@ -131,9 +131,9 @@ async def site(tmp_path):
 
 
 @pytest.fixture
-async def site_on_each(tmp_path, new_url):
+async def site_on_each(tmp_path, made_url):
     """On SQLite and on PostgreSQL."""
-    async with running(tmp_path, new_url) as site:
+    async with running(tmp_path, made_url) as site:
         yield site
 
 

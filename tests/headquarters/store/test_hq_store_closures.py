@@ -23,10 +23,10 @@ from headquarters.store.register import Ring, StaleRing
 from headquarters.store.store import Store
 
 
-def test_migrations_make_the_tables(store):
+def test_migrations_make_the_tables(new_store):
     """After all migrations the database is what `tables.py` says, and to migrate again changes nothing."""
-    store.open()
-    with store.database.read() as connection:
+    new_store.open()
+    with new_store.database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
 
 
@@ -336,8 +336,10 @@ def test_a_person_sees_and_solves(store, box):
     assert (solved.seen_by, solved.solved_by, solved.note) == ("Awa", "Issa", "a test invoice")
 
 
-def test_database_that_is_away(store, box, monkeypatch):
+def test_database_that_is_away(new_store):
     """An error of the database comes out as StoreError, without SQL in it."""
+    store, box = new_store, PaperBox()
+    store.register.add(box.nim, box.key.public, now=NOW)
     with store.database.write() as connection:
         connection.execute(text("DROP TABLE book"))
     with pytest.raises(StoreError) as error:

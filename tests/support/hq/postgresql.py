@@ -17,6 +17,8 @@ import psycopg
 
 DEBIAN = "postgresql"
 """The package that a skip names."""
+LASTING_NOTHING = ("fsync=off", "full_page_writes=off", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0")
+"""A server of the tests: killed, it has what it had, since the kernel has it; after a power cut nobody asks for it."""
 
 
 def binaries() -> Path | None:
@@ -25,7 +27,9 @@ def binaries() -> Path | None:
 
 
 class Cluster:
-    def __init__(self) -> None:
+    """`options` are settings of the server, beside its own."""
+
+    def __init__(self, *options: str) -> None:
         bin_directory = binaries()
         assert bin_directory, f"Debian's package {DEBIAN} is missing"
         self._bin = bin_directory
@@ -36,6 +40,7 @@ class Cluster:
             os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
         self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         self._process: subprocess.Popen[bytes] | None = None
+        self._options = [word for option in ("listen_addresses=", "max_connections=60", *options) for word in ("-c", option)]
 
     def _as_owner(self) -> dict[str, int]:
         # PostgreSQL does not run as root.
@@ -46,7 +51,7 @@ class Cluster:
         subprocess.run(command, cwd=self.directory, check=True, capture_output=True, timeout=120, **self._as_owner())
 
     def start(self) -> None:
-        options = ["-D", "data", "-k", str(self.directory), "-c", "listen_addresses=", "-c", "max_connections=60"]
+        options = ["-D", "data", "-k", str(self.directory), *self._options]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [str(self._bin / "postgres"), *options], cwd=self.directory, stdout=log, stderr=log, **self._as_owner()
@@ -68,8 +73,18 @@ class Cluster:
         """The URL of a new, empty one."""
         name = f"hq_{uuid.uuid4().hex[:12]}"
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
         return self.dsn(name)
+
+    @staticmethod
+    def empty(url: str) -> None:
+        """Tables as after the first start, and nobody else connected to it."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            connection.execute(f"SELECT pg_terminate_backend(pid, 60000) {others}")
+            tables = "FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+            found = connection.execute(f"SELECT string_agg(quote_ident(tablename), ', ') {tables}").fetchone()
+            connection.execute(f"TRUNCATE {found[0]} RESTART IDENTITY")
 
     def drop(self, url: str) -> None:
         name = url.partition("?")[0].rpartition("/")[2]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sqlite3
 import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from sqlalchemy import event
 from support.hq.paper_box import EVENING, PaperBox
-from support.hq.postgresql import DEBIAN, Cluster, binaries
+from support.hq.postgresql import DEBIAN, LASTING_NOTHING, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
 from headquarters.store.book.presences import Word
@@ -23,7 +27,7 @@ KINDS = ("sqlite", "postgresql")
 def cluster():
     if binaries() is None:
         pytest.skip(f"needs Debian's package {DEBIAN}")
-    cluster = Cluster()
+    cluster = Cluster(*LASTING_NOTHING)
     cluster.start()
     yield cluster
     cluster.remove()
@@ -41,13 +45,66 @@ def new_url(request, tmp_path: Path):
     cluster.drop(url)
 
 
+@pytest.fixture(scope="session")
+def made_file(tmp_path_factory):
+    """SQLite's file after the first start."""
+    file = tmp_path_factory.mktemp("made") / "hq.sqlite3"
+    _make(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture(scope="session")
+def made_database(cluster):
+    """PostgreSQL's, of which every test has the tables, and no row."""
+    url = cluster.database()
+    _make(url)
+    return url
+
+
+def _make(url: str) -> None:
+    store = Store(url)
+    store.open()
+    store.close()
+
+
+@pytest.fixture(params=KINDS)
+def made_url(request, tmp_path: Path):
+    """The URL of a database with its tables and nothing in them. Whoever changes the tables takes `new_url`."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("made_file"), tmp_path / "hq.sqlite3")
+        return f"sqlite:///{tmp_path}/hq.sqlite3"
+    url = request.getfixturevalue("made_database")
+    request.getfixturevalue("cluster").empty(url)
+    return url
+
+
 @pytest.fixture
-def store(new_url):
-    store = Store(new_url)
-    store.url = new_url
+def store(made_url):
+    """On a disk that need not last: no test of it cuts the power."""
+    with _opened(made_url) as store:
+        yield store
+
+
+@pytest.fixture
+def new_store(new_url):
+    """On a database of its own, whose tables it has made."""
+    with _opened(new_url) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def _opened(url: str):
+    store = Store(url)
+    store.url = url
+    if store.database.is_sqlite:
+        event.listen(store.database.engine, "connect", _sync_nothing)
     store.open()
     yield store
     store.close()
+
+
+def _sync_nothing(connection: sqlite3.Connection, _: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")
 
 
 @pytest.fixture
