@@ -17,8 +17,9 @@ import psycopg
 
 DEBIAN = "postgresql"
 """The package that a skip names."""
-LASTING_NOTHING = ("fsync=off", "full_page_writes=off", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0")
-"""A server of the tests: killed, it has what it had, since the kernel has it; after a power cut nobody asks for it."""
+PASSING = ("fsync=off", "full_page_writes=off", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0")
+"""Of a server that is killed and has what it had, since the kernel has it; after a power cut nobody asks for it."""
+MEMORY, ENOUGH = Path("/dev/shm"), 1 << 30  # noqa: S108  a folder of its own in it
 
 
 def binaries() -> Path | None:
@@ -27,20 +28,24 @@ def binaries() -> Path | None:
 
 
 class Cluster:
-    """`options` are settings of the server, beside its own."""
+    """One that is not `lasting` waits for no disk."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *, lasting: bool = True) -> None:
         bin_directory = binaries()
         assert bin_directory, f"Debian's package {DEBIAN} is missing"
         self._bin = bin_directory
         # Not under pytest's directory: a socket's path has at most 107 bytes.
-        self.directory = Path(tempfile.mkdtemp(prefix="hq-pg-"))
+        in_memory = not lasting and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
+        self.directory = Path(tempfile.mkdtemp(prefix="hq-pg-", dir=MEMORY if in_memory else None))
         self._user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         if self._user:
             os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
         self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         self._process: subprocess.Popen[bytes] | None = None
-        self._options = [word for option in ("listen_addresses=", "max_connections=60", *options) for word in ("-c", option)]
+        # By mmap, what its processes share lies in its directory: killed, it would leave it in /dev/shm for good.
+        own = ("listen_addresses=", "max_connections=60", "dynamic_shared_memory_type=mmap")
+        settings = own if lasting else own + PASSING
+        self._settings = [word for setting in settings for word in ("-c", setting)]
 
     def _as_owner(self) -> dict[str, int]:
         # PostgreSQL does not run as root.
@@ -51,7 +56,7 @@ class Cluster:
         subprocess.run(command, cwd=self.directory, check=True, capture_output=True, timeout=120, **self._as_owner())
 
     def start(self) -> None:
-        options = ["-D", "data", "-k", str(self.directory), *self._options]
+        options = ["-D", "data", "-k", str(self.directory), *self._settings]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [str(self._bin / "postgres"), *options], cwd=self.directory, stdout=log, stderr=log, **self._as_owner()

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import event
 from support.hq.paper_box import EVENING, PaperBox
-from support.hq.postgresql import DEBIAN, LASTING_NOTHING, Cluster, binaries
+from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
 from headquarters.store.book.presences import Word
@@ -27,7 +27,7 @@ KINDS = ("sqlite", "postgresql")
 def cluster():
     if binaries() is None:
         pytest.skip(f"needs Debian's package {DEBIAN}")
-    cluster = Cluster(*LASTING_NOTHING)
+    cluster = Cluster(lasting=False)
     cluster.start()
     yield cluster
     cluster.remove()
