@@ -11,6 +11,7 @@ import json
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -24,6 +25,8 @@ IFU = "00084440Y"
 PORT = 8480
 STATE = Path(".demo")
 PATIENCE = 30.0
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For HTTP without TLS: the authorities of the world are not read."""
 
 CONFIG = """\
 [server]
@@ -142,17 +145,18 @@ def _daemon(port: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
     base = f"http://127.0.0.1:{port}"
     with _process("mcfd", "mcfd", "run", "--config", str(config)) as process:
         deadline = time.monotonic() + PATIENCE
-        while not _ready(base):
-            if process.poll() is not None or time.monotonic() > deadline:
-                tail = (STATE / "mcfd.log").read_text()[-2000:]
-                raise DemoError(f"mcfd did not become ready; {STATE}/mcfd.log ends:\n{tail}")
-            time.sleep(0.05)
+        with httpx.Client(timeout=2, verify=PLAIN) as client:
+            while not _ready(client, base):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    tail = (STATE / "mcfd.log").read_text()[-2000:]
+                    raise DemoError(f"mcfd did not become ready; {STATE}/mcfd.log ends:\n{tail}")
+                time.sleep(0.05)
         yield process, base
 
 
-def _ready(base: str) -> bool:
+def _ready(client: httpx.Client, base: str) -> bool:
     try:
-        return httpx.get(f"{base}/health/ready", timeout=2).status_code == httpx.codes.OK
+        return client.get(f"{base}/health/ready").status_code == httpx.codes.OK
     except httpx.HTTPError:
         return False
 
@@ -173,7 +177,7 @@ def _show(base: str) -> None:
     show(f"test key {test} (works on the built-in simulated machine: nothing counts)")
     headers = {"Authorization": f"Bearer {live}", "Idempotency-Key": "demo-1"}
     url = f"{base}/v1/mcf/{NIM}"
-    with httpx.Client(timeout=40, headers=headers) as client:
+    with httpx.Client(timeout=40, headers=headers, verify=PLAIN) as client:
         certified = client.post(f"{url}/certify", json=INVOICE)
         if certified.is_error:
             raise DemoError(f"certify answered {certified.status_code}: {certified.text}")

@@ -12,6 +12,7 @@ import secrets
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -29,6 +30,8 @@ BIN = Path(sys.executable).parent
 STATE = Path(".demo-hq")
 PORT = 8490
 PATIENCE = 90.0
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For HTTP without TLS: the authorities of the world are not read."""
 SHOPS = (
     ("EL02000015-1", "Ouaga Centre", "Centre"),
     ("EL02000016-1", "Koudougou", "Centre"),
@@ -156,7 +159,13 @@ class Headquarters:
         )
         key = _run("mcfd-hq", "keys", "create", "--role", "reader", *self._at)
         self._client = stack.enter_context(
-            httpx.Client(base_url=self.base, headers={"Authorization": f"Bearer {key}"}, trust_env=False, timeout=10)
+            httpx.Client(
+                base_url=self.base,
+                headers={"Authorization": f"Bearer {key}"},
+                trust_env=False,
+                timeout=10,
+                verify=PLAIN,
+            )
         )
         _started(stack, "hq", "mcfd-hq", "run", *self._at)
         _wait("headquarters", self._is_ready)
@@ -215,7 +224,10 @@ class Shop:
         _started(self._stack, f"{self.nim}-mcfd", "mcfd", "run", "--config", str(self._config))
         self._client = self._stack.enter_context(
             httpx.Client(
-                base_url=f"http://127.0.0.1:{self._port}", headers={"Authorization": f"Bearer {key}"}, timeout=40
+                base_url=f"http://127.0.0.1:{self._port}",
+                headers={"Authorization": f"Bearer {key}"},
+                timeout=40,
+                verify=PLAIN,
             )
         )
         _wait(f"{self.label}'s daemon", self._is_ready)

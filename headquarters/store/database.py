@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from psycopg.types.array import ListBinaryDumper
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -110,8 +108,14 @@ def _told() -> Iterator[None]:
         raise StoreError("every connection is in use") from error
     except DBAPIError as error:
         raise StoreError(_reason(error.orig)) from error
-    except psycopg.Error as error:  # of a COPY, which goes past SQLAlchemy
+    except _copy_error() as error:  # a COPY goes past SQLAlchemy
         raise StoreError(_reason(error)) from error
+
+
+def _copy_error() -> type[Exception]:
+    import psycopg  # noqa: PLC0415  # a third of the start of a command, and nothing where the database is SQLite
+
+    return psycopg.Error
 
 
 def _reason(error: BaseException | None) -> str:
@@ -153,6 +157,8 @@ def _use_wal(connection: Any, locked: type[Exception]) -> None:
 
 
 def _postgresql(url: URL) -> Engine:
+    from psycopg.types.array import ListBinaryDumper  # noqa: PLC0415  # see _copy_error
+
     engine = create_engine(
         url,
         pool_size=POOL,
@@ -166,7 +172,7 @@ def _postgresql(url: URL) -> Engine:
     )
 
     @event.listens_for(engine, "connect")
-    def settle(connection: psycopg.Connection[Any], _: Any) -> None:
+    def settle(connection: Any, _: Any) -> None:
         # Lists of hundreds as binary arrays: the driver takes seven times as long to write them as text.
         connection.adapters.register_dumper(list, ListBinaryDumper)
         connection.execute(_FASTER_COMPRESSION)

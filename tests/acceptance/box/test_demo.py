@@ -30,7 +30,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("make", "curl")
     tree = tmp_path_factory.mktemp("tree")
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tree / name)
     shutil.copy(ROOT / "Makefile", tree)
     (tree / ".venv").symlink_to(sys.prefix)
     return tree
