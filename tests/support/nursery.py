@@ -108,16 +108,20 @@ class Nursery:
         arguments: list[str],
         environ: Mapping[str, str],
         *,
-        stdin: str | None = None,
+        stdin: str | Path | None = None,
         timeout: float,
+        first: First | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """To its end, as `subprocess.run` with its output as text."""
+        """To its end, as `subprocess.run` with its output as text. `stdin` is what is typed, or where it is read from: a terminal, say."""
         with tempfile.TemporaryDirectory(prefix="mcfd-run-") as folder:
             typed, stdout, stderr = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
-            for each in (typed, stdout, stderr):
+            for each in (stdout, stderr):
                 each.write_text("")
-            typed.write_text(stdin or "")
-            child = self.start(program, arguments, environ, stdin=typed, stdout=stdout, stderr=stderr)
+            if isinstance(stdin, Path):
+                typed = stdin
+            else:
+                typed.write_text(stdin or "")
+            child = self.start(program, arguments, environ, stdin=typed, stdout=stdout, stderr=stderr, first=first)
             try:
                 code = child.wait(timeout)
             finally:
@@ -271,6 +275,15 @@ def speak() -> None:
         importlib.import_module("daemon.cli.click_texts").install()  # click's words follow the environment
 
 
+def cheapen() -> None:
+    """Passwords and passphrases that a command hashes cost it next to nothing; what they cost, the unit tests look at."""
+    from daemon.core import passwords  # noqa: PLC0415
+    from daemon.whole_box import age  # noqa: PLC0415
+
+    vars(passwords).update(_N=2, _P=1)
+    vars(age).update(WORK=1)
+
+
 def start(order: dict[str, Any]) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
@@ -303,6 +316,8 @@ def become(order: dict[str, Any]) -> None:
             module, name, arguments = order["first"]
             getattr(importlib.import_module(module), name)(**arguments)
         speak()
+        if order["program"] == "mcfd" and order["arguments"][:1] != ["run"]:  # at a daemon, others wait meanwhile
+            cheapen()
         module, name = PROGRAMS[order["program"]]
         code = exit_code(getattr(importlib.import_module(module), name))
     except BaseException:  # noqa: BLE001  the child must not come back into the loop of `serve`

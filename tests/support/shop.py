@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 import httpx
-from support.nursery import pause, warm
+from support.nursery import First, pause, warm
 from support.ports import free_port
 
 from daemon.core.ledger.attempt import Mode
@@ -94,11 +94,17 @@ def start_program(name: str, arguments: list[str], log_file: Path, environ: Mapp
 
 
 def run_program(
-    name: str, arguments: list[str], environ: Mapping[str, str], *, stdin: str | None = None
+    name: str,
+    arguments: list[str],
+    environ: Mapping[str, str],
+    *,
+    stdin: str | None = None,
+    first: First | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """One of ours to its end, in the same way."""
+    """One of ours to its end, in the same way; only a nursery knows of `first`."""
     if nursery := warm(name):
-        return nursery.run(name, arguments, environ, stdin=stdin, timeout=COMMAND_SECONDS)
+        return nursery.run(name, arguments, environ, stdin=stdin, timeout=COMMAND_SECONDS, first=first)
+    assert first is None
     return subprocess.run(
         [str(BIN / name), *arguments],
         capture_output=True,

@@ -18,9 +18,9 @@ from typing import Any
 import httpx
 import pytest
 import segno
-from support.cli.command import BIN, Command
+from support.cli.command import Command
 from support.line.states import chatty_line, held_by_another_program, silent_line
-from support.shop import IFU, NIM, Machine, Shop, invoice
+from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
 from support.tools import folder_for_all
 
 from daemon.core.keys import inspect

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from support.shop import BIN, run_program
+from support.nursery import First, warm
+from support.shop import COMMAND_SECONDS, run_program
 
 NIM = "EL02000015-1"
 CONFIG = f"""
@@ -36,24 +37,23 @@ class Command:
         return {**kept, "LC_ALL": "en_US.UTF-8", "MCFD_CONFIG": str(self.config), **more}
 
     def run(
-        self, *arguments: str, env: Mapping[str, str] | None = None, stdin: str | None = None
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        stdin: str | None = None,
+        first: First | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        return run_program("mcfd", [*arguments], self.environ(**(env or {})), stdin=stdin)
+        return run_program("mcfd", [*arguments], self.environ(**(env or {})), stdin=stdin, first=first)
 
     def at_terminal(self, typed: bytes, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """With a terminal as its stdin, at which somebody has typed ahead."""
+        nursery = warm()
+        assert nursery
         leader, follower = os.openpty()
         try:
             os.write(leader, typed)
-            return subprocess.run(
-                [str(BIN / "mcfd"), *arguments],
-                stdin=follower,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=60,
-                env=self.environ(**env),
-            )
+            terminal = Path(os.ttyname(follower))
+            return nursery.run("mcfd", [*arguments], self.environ(**env), stdin=terminal, timeout=COMMAND_SECONDS)
         finally:
             os.close(follower)
             os.close(leader)

@@ -10,7 +10,6 @@ import pytest
 from support.cli.click_paths import path_of, paths
 from support.cli.command import CONFIG, NIM, Command
 from support.ledgers.ledger import Till, opened
-from support.nursery import warm
 from support.shop import Machine
 
 from bridge.recording.recording import SENT, Event
@@ -147,15 +146,8 @@ def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
 
 def as_root(mcfd: Command, *command: str) -> tuple[int, str, list[str]]:
     """Exit code, what it said, and what was seen (`support.cli.root_watch`)."""
-    out, told, typed = (mcfd.folder / name for name in ("out", "told", "typed"))
-    for each, text in ((out, ""), (told, ""), (typed, "un mot de passe\n")):
-        each.write_text(text)
-    nursery = warm()
-    assert nursery
+    told = mcfd.folder / "told"
+    told.write_text("")
     first = ("support.cli.root_watch", "watch", {"told": str(told)})
-    child = nursery.start("mcfd", [*command], mcfd.environ(), stdout=out, stderr=out, stdin=typed, first=first)
-    try:
-        code = child.wait(60)
-    finally:
-        child.send_signal(9)
-    return code, out.read_text(), sorted(set(told.read_text().splitlines()))
+    done = mcfd.run(*command, stdin="un mot de passe\n", first=first)
+    return done.returncode, done.stdout + done.stderr, sorted(set(told.read_text().splitlines()))

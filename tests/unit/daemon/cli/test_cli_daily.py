@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from support.cli.command import BIN, NIM, Command
+from support.cli.command import NIM, Command
 from support.ledgers.ledger import Till, opened
+from support.shop import BIN
 
 from daemon.core.ledger.entries import CashMove
 

@@ -1,9 +1,9 @@
 import sys
 
 import pytest
-from support.cli.command import BIN, NIM, Command, audited
+from support.cli.command import NIM, Command, audited
 from support.ledgers.ledger import Till, invoice, opened
-from support.shop import Machine
+from support.shop import BIN, Machine
 
 from bridge.port import open_port
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,37 +60,10 @@ TABLE = {
     ("config", "doc"): ANYONE,
     ("version",): ANYONE,
 }
-# Everything is loaded before the user changes: that one may not be able to read the tree that is tested.
-AS = """
-import importlib, json, os, pkgutil, sys
-import daemon, bridge, simulator
-for package in (daemon, bridge):
-    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-from daemon.cli import main
-user, folder, commands = json.loads(sys.argv[1])
-os.chdir(folder)
-found = []
-for command in commands:
-    out, inside = os.pipe()
-    child = os.fork()
-    if not child:
-        os.setgroups([]); os.setgid(user); os.setuid(user)
-        os.dup2(inside, 1); os.dup2(os.open("/dev/null", os.O_RDWR), 2); os.dup2(2, 0)
-        sys.argv = ["mcfd", *command]
-        code = main()
-        sys.stdout.flush()
-        os._exit(code)
-    os.close(inside)
-    said = open(out, "rb").read().decode(errors="replace")
-    found.append((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said))
-print(json.dumps(found))
-"""
 
 
 @pytest.fixture
-def mcfd() -> Iterator[Command]:
+def mcfd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     """As the package lays it out: configuration for root and the daemon's group, ledger the daemon's, a key and a person in it."""
     with tempfile.TemporaryDirectory(prefix="mcfd-test-", dir="/var/tmp") as name:
         folder = Path(name)
@@ -106,16 +77,14 @@ def mcfd() -> Iterator[Command]:
         os.chown(mcfd.config, 0, OWNER)
         mcfd.ledger = folder / "var/mcfd.sqlite3"
         mcfd.ok("keys", "create", "--nim", NIM)
+        monkeypatch.chdir(folder)
         yield mcfd
 
 
 def typed(mcfd: Command, user: int, commands: list[tuple[str, ...]]) -> list[tuple[int, str]]:
     """Exit code and stdout of each, typed by that user."""
-    words = json.dumps([user, str(mcfd.folder), commands])
-    done = subprocess.run(
-        [sys.executable, "-c", AS, words], env=mcfd.environ(), capture_output=True, text=True, check=True, timeout=120
-    )
-    return [(code, said) for code, said in json.loads(done.stdout.splitlines()[-1])]
+    first = ("support.cli.somebody", "become", {"user": user})
+    return [(done.returncode, done.stdout) for done in (mcfd.run(*command, first=first) for command in commands)]
 
 
 def test_the_table_names_every_command() -> None:

@@ -8,8 +8,9 @@ import subprocess
 from contextlib import closing
 
 import pytest
-from support.cli.command import BIN, NIM, Command
+from support.cli.command import NIM, Command
 from support.ledgers.ledger import opened
+from support.shop import BIN
 
 from daemon.core.passwords import fits
 
