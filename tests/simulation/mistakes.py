@@ -117,8 +117,8 @@ MISTAKES = (
         41,
         "a ledger that is behind goes on",
         VERDICT,
-        "    if foreign:\n        what = Text(",
-        "    if False:\n        what = Text(",
+        "    if foreign:\n",
+        "    if False:\n",
     ),
     Mistake(
         0,
