@@ -31,6 +31,7 @@ class Site:
         self.server = NatsServer(self.nats)
         self.database = directory / "hq.sqlite3"
         self.hq = RunningHq(directory / "hq", url or f"sqlite:///{self.database}", self.section)
+        self.store = Store(self.hq.url)
         self.boxes = [
             PaperBox(nim, PrivateKey(decode_seed(file.read_text().strip())), seed=nim)
             for nim, file in ((NIM, self.nats.shop), (OTHER, self.nats.other_shop))
@@ -52,14 +53,12 @@ class Site:
         await add_stream(client, "presence-one.json")
         await come_again_sooner(client)
         await client.close()
+        self.store.open()
         for box in self.boxes:
             self.add(box)
 
     def add(self, box: PaperBox) -> None:
-        store = Store(self.hq.url)
-        store.open()
-        store.register.add(box.nim, box.key.public, now=1)
-        store.close()
+        self.store.register.add(box.nim, box.key.public, now=1)
 
     async def shop(self, which: int = 0):
         return await self.nats.connect(self.server.url, (self.nats.shop, self.nats.other_shop)[which])
@@ -70,36 +69,25 @@ class Site:
             await publish(client, box.nim, headers, body)
 
     def held(self) -> dict[str, list[int]]:
-        store = Store(self.hq.url)
         found: dict[str, list[int]] = {}
-        with store.database.read() as connection:
+        with self.store.database.read() as connection:
             for nim, z in connection.exec_driver_sql("SELECT nim, z FROM closure ORDER BY nim, z"):
                 found.setdefault(nim, []).append(z)
-        store.close()
         return found
 
     def findings(self) -> list[tuple[str, str]]:
-        store = Store(self.hq.url)
-        found = [(finding.kind, finding.nim) for finding in store.findings.listed(is_open=True)]
-        store.close()
-        return found
+        return [(finding.kind, finding.nim) for finding in self.store.findings.listed(is_open=True)]
 
     def heard(self) -> set[str]:
-        store = Store(self.hq.url)
-        found = set(store.presences.last_words())
-        store.close()
-        return found
+        return set(self.store.presences.last_words())
 
     def counted(self) -> dict[str, int]:
-        store = Store(self.hq.url)
-        counted = {one.reason: one.count for one in store.evidence.counted("2020-01-01")}
-        store.close()
-        return counted
+        return {one.reason: one.count for one in self.store.evidence.counted("2020-01-01")}
 
 
 async def come_again_sooner(client) -> None:
     """What a killed instance has not acknowledged is given to the next one after 30 s, as shipped; a test does not wait for that."""
-    config = json.loads((CONFIG / "headquarters.json").read_bytes()) | {"ack_wait": 3_000_000_000}
+    config = json.loads((CONFIG / "headquarters.json").read_bytes()) | {"ack_wait": 1_000_000_000}
     body = json.dumps({"stream_name": "CLOSURES", "config": config}).encode()
     answer = json.loads((await client.request("$JS.API.CONSUMER.CREATE.CLOSURES.headquarters", body, timeout=60)).data)
     assert "error" not in answer, answer
@@ -122,6 +110,7 @@ async def running(directory, url=""):
     finally:
         site.hq.kill()
         site.server.kill()
+        site.store.close()
 
 
 @pytest.fixture
@@ -215,6 +204,7 @@ async def test_database_put_back_heals_itself(site, tmp_path):
     await site.send(clients[0], box, *(box.close() for _ in range(10)))
     await until(lambda: site.held() == {NIM: list(range(1, 11))})
     site.hq.stop()
+    site.store.close()
     shutil.copy(site.database, tmp_path / "backup")
     site.hq.start()
     site.hq.cli("boxes", "add", other.nim, "--public-key", other.key.public, "--label", "Bobo 2")
@@ -224,6 +214,7 @@ async def test_database_put_back_heals_itself(site, tmp_path):
     everything = {NIM: list(range(1, 21)), OTHER: list(range(1, 11))}
     await until(lambda: site.held() == everything)
     site.hq.stop()
+    site.store.close()
     for file in site.database.parent.glob("hq.sqlite3-*"):
         file.unlink()
     shutil.copy(tmp_path / "backup", site.database)
@@ -238,10 +229,8 @@ async def test_database_put_back_heals_itself(site, tmp_path):
 
 async def test_box_added_after_its_closures(site):
     """Closures that came before anybody had added their box are read again from the stream when the box says it is there."""
-    store = Store(site.hq.url)
     box = site.boxes[1]
-    assert store.register.revoke(box.nim.partition("-")[0], box.key.id, 1)
-    store.close()
+    assert site.store.register.revoke(box.nim.partition("-")[0], box.key.id, 1)
     client = await site.shop(1)
     site.hq.start()
     await site.send(client, box, *(box.close() for _ in range(3)))
@@ -260,11 +249,9 @@ async def test_what_the_stream_lacks_is_asked_of_the_box(site):
     await site.send(client, box, *closures[:2])
     site.hq.start()
     await until(lambda: site.held() == {NIM: [1, 2]})
-    store = Store(site.hq.url)
-    with store.database.write() as connection:
+    with site.store.database.write() as connection:
         # For some seconds after a closure has come nothing is asked, since more may be on its way; those seconds are over.
         connection.exec_driver_sql("UPDATE book SET received_at = received_at - 60000")
-    store.close()
 
     async def asked():
         return await ask(client, box) == {"replay": [{"mode": "live", "from_z": 3}]}

@@ -45,7 +45,14 @@ PROGRAMS = {
     "attacker": ("siege.attacker", "main"),
     "receiver": ("support.receivers.receiver", "main"),
 }
-HOUSES: dict[str, tuple[str, ...]] = {"mcfd-hq": ("headquarters",), "receiver": ("support.receivers.receiver",)}
+HOUSES: dict[str, tuple[str, ...]] = {
+    "mcfd-hq": (
+        "headquarters",
+        "alembic.command",
+        *(f"sqlalchemy.dialects.{name}" for name in ("sqlite", "postgresql.psycopg")),
+    ),
+    "receiver": ("support.receivers.receiver",),
+}
 """What is imported beforehand for a program, if not the daemon and its simulator; those with the same share a nursery."""
 USUAL = ("daemon", "simulator")
 BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
@@ -218,6 +225,10 @@ def serve() -> None:
         import_all(each)
     if "daemon" in sys.argv[1:]:
         prepare_daemon()
+    if "headquarters" in sys.argv[1:]:
+        importlib.import_module("litestar").Litestar(
+            [], openapi_config=None, logging_config=None
+        )  # loads its own plugins
     gc.freeze()
     use_large_pages()
     for line in sys.stdin:
