@@ -51,6 +51,7 @@ class Plan:
     idle: float = 10.0
     rows: int = 0
     cores: int = 0
+    again_after: float = 0.0
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Run:
 async def run(plan: Plan, directory: Path) -> Result:
     """Everything that is not as it has to be is in `wrong`."""
     result = Result()
-    site = FleetSite(directory, plan.servers, plan.instances, plan.cores)
+    site = FleetSite(directory, plan.servers, plan.instances, plan.cores, plan.again_after)
     try:
         await site.up()
         site.add_boxes(GROUPS * plan.boxes)

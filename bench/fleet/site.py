@@ -31,8 +31,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class FleetSite:
-    def __init__(self, directory: Path, servers: int, instances: int, cores: int = 0) -> None:
+    def __init__(self, directory: Path, servers: int, instances: int, cores: int = 0, again_after: float = 0.0) -> None:
         self.elsewhere = kept_to(cores)
+        self._again_after = again_after
         self._regions = 0
         self.nats = NatsSite(directory / "nats")
         # One key for all boxes of the bench: ten thousand of them stand for their regions' leaf nodes.
@@ -62,7 +63,7 @@ class FleetSite:
             await server.wait(60)
         client = await self.nats.connect(self.servers[0].url)
         suffix = "three" if len(self.servers) > 1 else "one"
-        await add_stream(client, f"closures-{suffix}.json", 60)
+        await add_stream(client, f"closures-{suffix}.json", 60, self._again_after)
         await add_stream(client, f"presence-{suffix}.json", 60)
         await client.close()
 

@@ -14,7 +14,8 @@ async def test_small_fleet(tmp_path):
     """Every closure once, none lost, and the findings exactly what was left out; the page's table and picture are made of it."""
     if binaries() is None:
         pytest.skip(f"needs Debian's package {DEBIAN}")
-    plan = Plan(boxes=80, days=6, servers=1, instances=2, permille=20, kills=3, presences=20, idle=0.1)
+    quick = {"servers": 1, "regions": 1, "kills": 3, "presences": 20, "idle": 0.1, "again_after": 2.0}
+    plan = Plan(boxes=80, days=6, permille=20, **quick)
     result = await run(plan, tmp_path)
     assert result.wrong == []
     assert result.kills == ["instance", "postgresql", "leader"]

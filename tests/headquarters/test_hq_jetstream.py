@@ -14,7 +14,7 @@ import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
 from support.receivers.headquarters import until
-from support.receivers.nats_server import CONFIG, NIM, OTHER, NatsServer, NatsSite, add_stream
+from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
 
 from exchange.keys import PrivateKey
 from exchange.nkey import decode_seed
@@ -49,9 +49,8 @@ class Site:
     async def up(self) -> None:
         await self.server.up()
         client = await self.nats.connect(self.server.url)
-        await add_stream(client, "closures-one.json")
+        await add_stream(client, "closures-one.json", again_after=1)
         await add_stream(client, "presence-one.json")
-        await come_again_sooner(client)
         await client.close()
         self.store.open()
         for box in self.boxes:
@@ -83,14 +82,6 @@ class Site:
 
     def counted(self) -> dict[str, int]:
         return {one.reason: one.count for one in self.store.evidence.counted("2020-01-01")}
-
-
-async def come_again_sooner(client) -> None:
-    """What a killed instance has not acknowledged is given to the next one after 30 s, as shipped; a test does not wait for that."""
-    config = json.loads((CONFIG / "headquarters.json").read_bytes()) | {"ack_wait": 1_000_000_000}
-    body = json.dumps({"stream_name": "CLOSURES", "config": config}).encode()
-    answer = json.loads((await client.request("$JS.API.CONSUMER.CREATE.CLOSURES.headquarters", body, timeout=60)).data)
-    assert "error" not in answer, answer
 
 
 async def publish(client, nim: str, headers: dict[str, str], body: bytes) -> None:

@@ -21,7 +21,6 @@ from support.receivers.authority import Authority
 from daemon.upstream.credentials import read_credentials
 from daemon.upstream.options import tls_context
 from exchange.nkey import USER, encode_nkey, encode_seed
-from headquarters.cli.main import cli
 
 CONFIG = Path(__file__).parents[3] / "config" / "nats"
 NIM, SECOND, OTHER = "EL02000015-1", "EL02000016-1", "EL02000017-1"
@@ -71,6 +70,8 @@ class NatsSite:
             self._take_jwts(directory / "jwt")
 
     def _take_jwts(self, directory: Path) -> None:
+        from headquarters.cli.main import cli  # noqa: PLC0415  the bench's boxes need none of it
+
         cli.main(["nats", "init", str(directory)], standalone_mode=False)
         self.reader, self.administrator = directory / "reader.creds", directory / "administrator.creds"
         self.shop, self.other_shop = directory / "shop.creds", directory / "other-shop.creds"
@@ -183,12 +184,14 @@ def cluster(site: NatsSite) -> list[NatsServer]:
     ]
 
 
-async def add_stream(client, file: str, deadline: float = 60.0) -> None:
-    """What `nats stream add STREAM --config FILE` does, and then the reader's consumer."""
+async def add_stream(client, file: str, deadline: float = 60.0, again_after: float = 0.0) -> None:
+    """What `nats stream add STREAM --config FILE` does, and then the reader's consumer. What a killed instance has not acknowledged is
+    given to the next one after 30 s, as shipped, or after `again_after` seconds."""
     config = (CONFIG / file).read_bytes()
     name = json.loads(config)["name"]
     await _api(client, f"STREAM.CREATE.{name}", config, deadline)
-    consumer = {"stream_name": name, "config": json.loads((CONFIG / "headquarters.json").read_bytes())}
+    sooner = {"ack_wait": round(again_after * 1e9)} if again_after else {}
+    consumer = {"stream_name": name, "config": json.loads((CONFIG / "headquarters.json").read_bytes()) | sooner}
     await _api(client, f"CONSUMER.CREATE.{name}.headquarters", json.dumps(consumer).encode(), deadline)
 
 
