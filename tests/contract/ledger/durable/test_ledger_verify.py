@@ -112,7 +112,7 @@ CHANGES = [
     ("UPDATE total SET period_start = 7 WHERE book_id = 1", "open period does not begin"),
     ("UPDATE book SET z_number = 9 WHERE id = 1", "the last Z should be 9"),
     ("UPDATE book SET last_at = 9 WHERE id = 1", "older than its last record"),
-    ("UPDATE certification SET state = 'refused' WHERE number = 'D-1'", "have ended without a place"),
+    ("UPDATE certification SET state = 'refused' WHERE number = 'D-1'", "1 attempt has ended without a place"),
     ("UPDATE certification SET book_id = 77 WHERE seq = 70 AND book_id = 1", "missing book"),
     (
         "UPDATE certification SET ended_at = 5 WHERE seq = 70 AND book_id = 1",
