@@ -28,7 +28,7 @@ RESERVE_MB = 8
 def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
     with small_disk(tmp_path / "disk", DISK_MB) as disk:
         storage = {"path": str(disk / "mcfd.sqlite3"), "reserve_mb": RESERVE_MB}
-        with Lane(tmp_path / "lane", nursery, storage=storage) as lane:
+        with Lane(tmp_path / "lane", nursery, storage=storage, hurry={"beats": False}) as lane:
             yield lane
 
 

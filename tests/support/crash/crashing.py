@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from support import hurried
 from support.nursery import Child, Nursery
 
 DAY = 0.5
@@ -33,13 +34,17 @@ def launch(
     *,
     crash: Path,
     clock: float | None = None,
+    hurry: Mapping[str, Any] | None = None,
 ) -> Child:
-    first = (__name__, "arm", {"crash": str(crash), "clock": clock})
+    """`hurry`: as `support.hurried.arm` takes it."""
+    first = (__name__, "arm", {"crash": str(crash), "clock": clock, "hurry": hurry})
     return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=first)
 
 
-def arm(crash: str, clock: float | None) -> None:
+def arm(crash: str, clock: float | None, hurry: Mapping[str, Any] | None) -> None:
     arm_commits(Path(crash))
+    if hurry is not None:
+        hurried.arm(**hurry)
     if clock is not None:
         shift_clock(clock, Path(f"{crash}.clock"))
 

@@ -79,13 +79,14 @@ class Lane:
         *,
         sandbox: bool = False,
         storage: Mapping[str, Any] | None = None,
+        hurry: Mapping[str, Any] | None = None,
         **configured: Any,
     ) -> None:
-        """`storage` is that section of the configuration; `configured` goes to the shop."""
+        """`storage` is that section of the configuration, `hurry` as `support.hurried.arm` takes it; `configured` goes to the shop."""
         folder.mkdir()
         self.machine = Machine(folder, lasting=False)
         self._crash = folder / "crash"
-        self._launch = partial(launch, nursery, crash=self._crash)
+        self._launch = partial(launch, nursery, crash=self._crash, hurry=hurry)
         self.shop = Shop(
             folder,
             machines=(self.machine,),

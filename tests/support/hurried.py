@@ -1,0 +1,37 @@
+"""A daemon of the nursery that waits less: for tests in which its own timers are all that is waited for. All by one factor, so that their
+order stays; those of the line (`QUICK_LINE`) are a matter of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from support.nursery import Child, warm
+
+FACTOR = 5.0
+
+
+def launch(arguments: list[str], log: Path, environ: Mapping[str, str], *, beats: bool = True) -> Child:
+    """As `Shop` launches one."""
+    nursery = warm()
+    assert nursery
+    return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "arm", {"beats": beats}))
+
+
+def arm(*, beats: bool) -> None:
+    """Without `beats` a machine is looked at as rarely as ever: where frames are counted, one more would be the wrong one."""
+    from daemon.app import reload, runtime, serve  # noqa: PLC0415
+    from daemon.machines.line import HEARTBEAT_SECONDS, RETRY_SECONDS  # noqa: PLC0415
+    from edge.admission import ConnectionLimits  # noqa: PLC0415
+
+    heartbeat = HEARTBEAT_SECONDS / FACTOR if beats else HEARTBEAT_SECONDS
+    runtime.LineSettings = partial(runtime.LineSettings, retry=RETRY_SECONDS / FACTOR, heartbeat=heartbeat)
+    reload.FINISH_EVERY /= FACTOR
+    serve.STOP_GRACE /= FACTOR
+    limits = ConnectionLimits()
+    limits = msgspec.structs.replace(
+        limits, header_seconds=limits.header_seconds / FACTOR, stall_seconds=limits.stall_seconds / FACTOR
+    )
+    serve.ServerConfig = partial(serve.ServerConfig, limits=limits)
