@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.box.debian import TRIXIE, debian, need_debian, postgresql
-from support.box.package import built_headquarters
+from support.box.package import built_headquarters, uncompressed, unpacked
 from support.cli.click_paths import path_of, paths
 from support.hq.paper_box import PaperBox
 from support.shop import wait_for
@@ -84,23 +84,21 @@ print(answer.read().decode())
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory):
-    root = tmp_path_factory.mktemp("package") / "root"
-    subprocess.run(["dpkg-deb", "-x", str(built_headquarters()), str(root)], check=True)
-    return root
+def root():
+    return unpacked(built_headquarters())
 
 
-def run(unpacked, code, *arguments):
-    code = f"import sys; sys.path.insert(0, {str(unpacked / 'usr/lib/mcfd-hq')!r}); {code}"
-    command = [PYTHON, "-IS", "-X", f"pycache_prefix={unpacked.parent}", "-c", code, *arguments]
+def run(root, code, *arguments):
+    code = f"import sys; sys.path.insert(0, {str(root / 'usr/lib/mcfd-hq')!r}); {code}"
+    command = [PYTHON, "-IS", "-X", f"pycache_prefix={root}-byte-code", "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_every_module_is_there(unpacked):
+def test_every_module_is_there(root):
     """Each of ours is imported from the package, and PostgreSQL's driver in its compiled form; the daemon is not in it."""
-    lib = unpacked / "usr/lib/mcfd-hq"
+    lib = root / "usr/lib/mcfd-hq"
     files = [
         path.relative_to(lib)
         for name in ("edge", "exchange", "headquarters", "pagekit")
@@ -110,18 +108,18 @@ def test_every_module_is_there(unpacked):
     imported = [name for name in names if not name.endswith(("__main__", "demo"))]
     assert len(imported) > 50
     code = f"import importlib; [importlib.import_module(name) for name in {imported!r}]; import psycopg; print(psycopg.pq.__impl__)"
-    assert run(unpacked, code).strip() == "binary"
+    assert run(root, code).strip() == "binary"
     assert not (lib / "daemon").exists()
 
 
-def test_its_command_works(unpacked, tmp_path):
+def test_its_command_works(root, tmp_path):
     """From an empty database to a key, with its own migrations; the example of the configuration lies where it is looked for."""
     file = tmp_path / "hq.toml"
     file.write_text(f'[storage]\nurl = "sqlite:///{tmp_path}/hq.sqlite3"\n')
     code = "from headquarters.cli import main; main()"
-    assert run(unpacked, code, "keys", "create", "--role", "reader", "--config", str(file)).startswith("hq_")
-    assert (unpacked / "etc/mcfd-hq/hq.toml.example").read_bytes() == (TREE / "config/hq.toml").read_bytes()
-    assert (unpacked / "usr/lib/systemd/system/mcfd-hq.service.d/10-job.conf").exists()
+    assert run(root, code, "keys", "create", "--role", "reader", "--config", str(file)).startswith("hq_")
+    assert (root / "etc/mcfd-hq/hq.toml.example").read_bytes() == (TREE / "config/hq.toml").read_bytes()
+    assert (root / "usr/lib/systemd/system/mcfd-hq.service.d/10-job.conf").exists()
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +127,7 @@ def debian_with_postgresql():
     need_debian()
     with debian(TRIXIE, postgresql(TRIXIE)) as tree:
         tree.boot()
-        tree.install(built_headquarters())
+        tree.install(uncompressed(built_headquarters()))
         yield tree
 
 

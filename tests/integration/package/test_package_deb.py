@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 from support.box.debian import BOOKWORM, SID, TRIXIE, Debian, debian, need_debian
 from support.box.kept import scratch
-from support.box.package import ARCHITECTURES, LIB, TREE, built, built_twice, own_arch, told_by_lintian, unpacked
+from support.box.package import (
+    ARCHITECTURES,
+    LIB,
+    TREE,
+    built,
+    built_twice,
+    own_arch,
+    told_by_lintian,
+    uncompressed,
+    unpacked,
+)
 from support.tools import need
 
 PYTHONS = ("311", "312", "313", "314")
@@ -196,7 +206,7 @@ def box(request: pytest.FixtureRequest) -> Iterator[Debian]:
 def test_it_installs_says_what_is_next_and_goes_without_a_trace(box: Debian) -> None:
     """On each Debian, with its own Python: every module of ours can be imported, byte code is made at once and whole, `sudo mcfd setup`
     is said in the language of whoever installs, it installs over itself without a question, and a purge leaves no file of it."""
-    package = built()
+    package = uncompressed(built())
     before = listing(box)
     assert "mcfd : installé, mais pas démarré : il ne connaît pas encore sa machine" in box.install(package).stdout
     version = box.run("dpkg-query", "-W", "-f", "${Version}", "mcfd").stdout

@@ -22,7 +22,10 @@ from daemon.core.ledger.entries import CashMove
 WALK = """
 import contextlib, io, json, sys
 from daemon.cli import main, root
+from daemon.whole_box import age
 import click
+
+age.WORK = 1  # what is said of a passphrase does not depend on what it costs
 
 def walk(command, path):
     yield path
