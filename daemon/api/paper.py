@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
-from daemon.language import Language
-from daemon.paper.escpos import CodePage
+from daemon.core.errors import NotFound
+from daemon.language import Language, Text
+from daemon.paper.elements import Document
+from daemon.paper.escpos import CodePage, as_escpos
 from daemon.paper.layout import Width
 from daemon.paper.shop import Shop
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -33,3 +36,9 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     width: Width = 48
     code_page: CodePage = "cp858"
     printer: Printer | None = None
+
+    async def print(self, document: Document) -> None:
+        """NotFound without a printer, PrinterFailed when it did not take all of it."""
+        if self.printer is None:
+            raise NotFound(Text("this box has no printer: [printer] in its configuration says where one is"))
+        await self.printer.print(await asyncio.to_thread(as_escpos, document, self.width, self.code_page))

@@ -22,7 +22,19 @@ from daemon.api.page import certificate, entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.first_start import FirstStart
 from daemon.api.page.rendering import Rendering
-from daemon.api.page.screens import attention, box, closures, files, first_start, invoices, log, restore, today, welcome
+from daemon.api.page.screens import (
+    attention,
+    box,
+    closures,
+    files,
+    first_start,
+    invoices,
+    log,
+    paper,
+    restore,
+    today,
+    welcome,
+)
 from daemon.api.page.screens import cash as cash_screen
 from daemon.api.routes import (
     articles,
@@ -68,6 +80,7 @@ PAGE_ROUTES = (
     *log.HANDLERS,
     *restore.HANDLERS,
     *files.HANDLERS,
+    *paper.HANDLERS,
 )
 
 

@@ -15,7 +15,6 @@ from daemon.core.errors import McfdError
 from daemon.core.events import CLOSURE, PRINTER
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.language import Language
-from daemon.paper.escpos import as_escpos
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter
@@ -68,7 +67,7 @@ class ZPrinting:
             shown = msgspec.json.decode(closure.body, type=ZReport)
             style = Style(paper.language)
             document = report_document(shown, paper.shop(worker, style.language), style, printed_at=shown.created_at)
-            await paper.printer.print(await asyncio.to_thread(as_escpos, document, paper.width, paper.code_page))
+            await paper.print(document)
         except McfdError as error:
             log.warning("printer.failed", nim=worker.book.nim, z_number=z_number, cause=str(error))
             self._runtime.publish(BookEvent(PRINTER, worker.book, detail=f"Z {z_number}: {error}"))

@@ -82,7 +82,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "drift": ("Horloge", "Clock"),
     "never": ("jamais", "never"),
     "keys": ("Clés", "Keys"),
-    "usual": ("Ferme vers", "Closes about"),
+    "usual": ("Clôture vers", "Closes about"),
     "refused": ("Messages refusés", "Refused messages"),
     "reason": ("Raison", "Reason"),
     "count": ("Nombre", "Count"),

@@ -53,11 +53,12 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     errors.MachineOffline: (503, Text("The machine does not answer; nothing was done.")),
     errors.MachineBusy: (503, Text("The machine is busy; nothing was done. Try again.")),
     errors.MachineError: (502, Text("The machine did not do it.")),
+    errors.PrinterFailed: (503, Text("The receipt printer did not print")),
     errors.StorageFull: (507, Text("The disk is full; nothing was done.")),
     DuplicateInvoice: (409, Text("This number is certified already.")),
 }
 UNKNOWN = Text("A fault of mcfd; it is in the log.")
-TOLD = (errors.InvalidRequest, errors.MachineError, errors.ZNumberUnknown, BoxFailed)
+TOLD = (errors.InvalidRequest, errors.MachineError, errors.ZNumberUnknown, errors.PrinterFailed, BoxFailed)
 
 SAID = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention)
 """Whose sentence says all that there is to say to who stands in the shop."""

@@ -19,7 +19,7 @@ from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import read_empty
 from daemon.api.request.query import range_of, read_query
 from daemon.core.clock import millis_text
-from daemon.core.errors import FieldError, InvalidRequest, NotFound, PrinterFailed
+from daemon.core.errors import FieldError, InvalidRequest, PrinterFailed
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.language import LANGUAGES, Language, Text
 from daemon.paper.elements import Document
@@ -146,11 +146,9 @@ async def show(request: ApiRequest, template: Template) -> Answer:
 async def print_it(request: ApiRequest, template: Template) -> Answer:
     paper = deps_of(request).paper
     await read_empty(request.scope["headers"], request.receive)
-    if paper.printer is None:
-        raise NotFound(Text("this box has no printer: [printer] in its configuration says where one is"))
     wanted = read_wanted(request, paper)
     document = await _composed(request, template, wanted.style)
-    await paper.printer.print(await asyncio.to_thread(as_escpos, document, paper.width, paper.code_page))
+    await paper.print(document)
     return encoded(Printed(printed=document.name))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
-from support.browser import chromium
+from support.browser import chromium, create_users, session_of
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
@@ -170,6 +172,41 @@ def test_a_printer_without_paper_is_told(shop: Shop, printer: ReceiptPrinter) ->
     assert "out of paper" in problem["detail"]
     printer.offline = FINE
     assert post(shop, f"certifications/{code}/print")[0] == 200
+
+
+def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> None:
+    """A duplicate, X and Z come out of the shop's own printer, and the screen that asked for it says so; who may not see reports prints none,
+    and a printer without paper is told."""
+    create_users(shop, ["seller", "reader"])
+    code = sold(shop, "T-7")["codeSecef"]
+    z = shop.close_period().json()["z_number"]
+    printer.wait()  # the Z prints itself
+    base = f"http://127.0.0.1:{shop.port}"
+    for role, paper, out in (
+        ("seller", f"invoice/{code}", "DUPLICATA"),
+        ("reader", f"z/{z}", f"RAPPORT Z N° {z}"),
+        ("reader", "x/open", "X"),
+    ):
+        with httpx.Client(
+            base_url=base, cookies=session_of(shop, role), timeout=60, headers={"Origin": base}
+        ) as person:
+            asked = person.post(f"/ui/paper/{paper}", headers={"Accept-Language": "fr"})
+            assert asked.status_code == 303
+            assert out in printer.wait().text.replace("\N{NO-BREAK SPACE}", " ")
+            place = asked.headers["location"]
+            if role == "seller":
+                assert person.post(f"/ui/paper/z/{z}").status_code == 403
+                continue
+            screen = person.get(place, headers={"Accept-Language": "fr"}).text
+            assert '<p class="done" role="status">Imprimé.</p>' in screen
+            assert f'action="/ui/paper/{paper}' in screen
+    printer.offline = NO_PAPER
+    with httpx.Client(
+        base_url=base, cookies=session_of(shop, "reader"), timeout=60, headers={"Origin": base}
+    ) as person:
+        refused = person.post(f"/ui/paper/z/{z}", headers={"Accept-Language": "fr"})
+    assert refused.status_code == 503
+    assert "L'imprimante de tickets n'a pas imprimé" in html.unescape(refused.text)
 
 
 def test_each_z_prints_itself(shop: Shop, printer: ReceiptPrinter) -> None:

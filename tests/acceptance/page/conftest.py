@@ -10,8 +10,9 @@ from support.shop import Shop, invoice
 from daemon.core.roles import ROLES
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Closed with its file: Playwright's loop runs in this thread, and a test with a loop of its own cannot run beside it."""
     with chromium() as browser:
         yield browser
 

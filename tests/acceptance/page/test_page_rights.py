@@ -103,6 +103,7 @@ NEEDED = {
     ("POST", "/ui/z"): "close",
     **dict.fromkeys([("POST", "/ui/attention"), ("POST", "/ui/box/backup"), ("POST", "/ui/box/key")], "administer"),
     ("POST", "/ui/box/key/{key:int}/revoke"): "administer",
+    ("POST", "/ui/paper/{what:str}/{name:str}"): "look",
     ("POST", "/ui/box/person"): "administer",
     ("POST", "/ui/box/person/{name:str}/disable"): "administer",
     ("POST", "/ui/box/person/{name:str}/password"): "administer",

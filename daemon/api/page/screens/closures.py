@@ -7,23 +7,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from daemon.api.http.answers import Answer, Reply
+from daemon.api.http.answers import Reply
 from daemon.api.page.days import Day, day_of, month_of
+from daemon.api.page.screens.paper import printed
 from daemon.api.page.visit import Visit, screen, shown
-from daemon.api.refusals import RoleNotAllowed
-from daemon.core.clock import millis_text
 from daemon.core.report.fiscal_reports import ZReport
-from daemon.language import Language
-from daemon.paper.html import as_html
-from daemon.paper.invoice import invoice_document
-from daemon.paper.layout import Width
-from daemon.paper.reports import report_document
-from daemon.paper.shop import Style
-from daemon.usecases.reports import inspect, journal, report
+from daemon.usecases.reports import report
 from pagekit import formats
 from pagekit.days import beside, days_of
 
-WIDTH: Final[Width] = 48
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120
 YEARS_OF_A: Final = 60
@@ -32,11 +24,6 @@ FEW: Final = 15
 """Bars from which on not each has a name under it."""
 NAMED_DAYS: Final = (1, 5, 10, 15, 20, 25)
 Each = Literal["day", "month", "year"]
-ALONE: Final = (
-    b"content-security-policy",
-    b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
-)
-"""A document to print is a page of its own; its style is in it, and it has no script."""
 
 
 @screen("/ui/closures", "report")
@@ -63,7 +50,7 @@ async def closures(visit: Visit) -> Reply:
 async def closure(visit: Visit) -> Reply:
     found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
     shown_z = msgspec.json.decode(found.body, type=ZReport)
-    done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else ""
+    done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else printed(visit)
     return await shown(visit, "report.html", report=shown_z, what="z", closure=found, done=done)
 
 
@@ -120,27 +107,6 @@ def range_of_a(visit: Visit) -> tuple[date, date]:
     return (first, last) if first <= last else (last, first)
 
 
-@screen("/ui/paper/{what:str}/{name:str}", "look")
-async def paper(visit: Visit) -> Reply:
-    """A document ready for the browser's own printing: an invoice (a duplicate, marked so), X, Z."""
-    what, name = visit.request.path_params["what"], visit.request.path_params["name"]
-    if what != "invoice" and not visit.may("report"):
-        raise RoleNotAllowed(visit.session.role, "report")
-    language: Language = visit.language
-    await inspect.learn_taxpayer(visit.worker)
-    shop = visit.deps.paper.shop(visit.worker, language)
-    now = millis_text(visit.worker.now())
-    style = Style(language, is_duplicate=what == "invoice")
-    if what == "invoice":
-        document = invoice_document(await journal.find(visit.worker, name), shop, style)
-    elif what == "x":
-        document = report_document(await report.x_report(visit.worker), shop, style, printed_at=now)
-    else:
-        body = (await report.closure(visit.worker, name)).body
-        document = report_document(msgspec.json.decode(body, type=ZReport), shop, style, printed_at=now)
-    return Answer(as_html(document, WIDTH).encode(), media_type=b"text/html; charset=utf-8", headers=(ALONE,))
-
-
 async def _day(visit: Visit, day: date, found: Any) -> Day:
     start, end = visit.day_bounds(day)
     total = await _sold(visit, day)
@@ -160,4 +126,4 @@ def _weeks(cells: list[Day]) -> list[list[Day | None]]:
     return [padded[at : at + 7] for at in range(0, len(padded), 7)]
 
 
-HANDLERS = (closures, closure, a_screen, paper)
+HANDLERS = (closures, closure, a_screen)

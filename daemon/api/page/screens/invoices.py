@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.days import day_of
+from daemon.api.page.screens.paper import printed
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, screen, shown
 from daemon.api.refusals import RoleNotAllowed
@@ -58,6 +59,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         receipt=given,
         picture=picture,
         credits=credits_,
+        done=printed(visit),
     )
 
 

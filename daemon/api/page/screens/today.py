@@ -12,6 +12,7 @@ from litestar import get
 from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
 from daemon.api.page.faults import fault_of
+from daemon.api.page.screens.paper import printed
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, redirect, screen, shown
 from daemon.core.call import Call
@@ -58,7 +59,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
 
 @screen("/ui/x", "report")
 async def x_screen(visit: Visit) -> Reply:
-    return await shown(visit, "report.html", report=await report.x_report(visit.worker), what="x", paper="/reports/x")
+    return await shown(visit, "report.html", report=await report.x_report(visit.worker), what="x", done=printed(visit))
 
 
 @screen("/ui/z", "close")
