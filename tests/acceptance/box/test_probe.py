@@ -18,7 +18,7 @@ from support.shop import IFU, Machine, Shop, invoice
 
 from bridge.recording.recorder import Recorder
 from bridge.recording.recording import read
-from daemon.probe import meeting
+from daemon.probe import line, meeting
 from daemon.settings import load
 
 TIMED = {"reply_time", "reply_gap"}
@@ -133,8 +133,9 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
         assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.quick_timers
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("place", "told"),
     [
         (silent_line, "nobody answers"),
         (chatty_line, "something talks here, but not as a fiscal machine does"),
@@ -143,12 +144,13 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
     ],
     ids=["nothing", "a console", "a modem", "a printer"],
 )
-async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, line, told):
+async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, place, told):
     """One clear line each."""
     monkeypatch.setattr(meeting, "SPEEDS", (115_200, 9_600))
-    monkeypatch.setattr(meeting, "WAKING", 0.5)
+    for module, name in ((meeting, "WAKING"), (meeting, "_STRANGER"), (line, "_ALIVE")):
+        monkeypatch.setattr(module, name, getattr(module, name) / 4)
     port = tmp_path / "port"
-    with line(port), pytest.raises(meeting.NoMachine) as none:
+    with place(port), pytest.raises(meeting.NoMachine) as none:
         async with meeting.met(str(port), Recorder(lambda _: None), 115_200):
             pass
     assert told in str(none.value)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from avepay.mcf import AsyncAvePay, AvePay, AvePayError, McfClient, Receipt
+from support import hurried
 from support.published import Published, sale
 from support.shop import NIM, Machine, Shop, wait_for
 from support.till import fresh
@@ -21,7 +22,8 @@ TIMERS = {"reply_timeout": 0.4, "certify_timeout": 1.0}
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
-    with Shop(folder, machines=(Machine(folder), Machine(folder, OTHER)), per_machine=TIMERS) as shop:
+    machines = (Machine(folder), Machine(folder, OTHER))
+    with Shop(folder, machines=machines, per_machine=TIMERS, launch=hurried.launch) as shop:
         yield shop.start()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from support import hurried
 from support.processor import within
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 
@@ -61,7 +62,7 @@ def test_a_retry_has_a_file_that_the_log_names(tmp_path) -> None:
 
 def test_attention_names_its_incident(tmp_path) -> None:
     """An operator who has to decide is told where what happened on the line is kept."""
-    with Shop(tmp_path) as shop:
+    with Shop(tmp_path, launch=hurried.launch) as shop:
         shop.start()
         assert shop.certify(invoice("F-1")).status_code == 200
         shop.machines[0].order("counters", tc=0, fvc=0)
