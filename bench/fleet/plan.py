@@ -52,6 +52,8 @@ class Plan:
     rows: int = 0
     cores: int = 0
     again_after: float = 0.0
+    lasting: bool = True
+    """Whether PostgreSQL waits for its disk."""
 
 
 @dataclass
@@ -87,7 +89,14 @@ class Run:
 async def run(plan: Plan, directory: Path) -> Result:
     """Everything that is not as it has to be is in `wrong`."""
     result = Result()
-    site = FleetSite(directory, plan.servers, plan.instances, plan.cores, plan.again_after)
+    site = FleetSite(
+        directory,
+        plan.servers,
+        plan.instances,
+        cores=plan.cores,
+        again_after=plan.again_after,
+        lasting=plan.lasting,
+    )
     try:
         await site.up()
         site.add_boxes(GROUPS * plan.boxes)

@@ -31,7 +31,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class FleetSite:
-    def __init__(self, directory: Path, servers: int, instances: int, cores: int = 0, again_after: float = 0.0) -> None:
+    def __init__(
+        self, directory: Path, servers: int, instances: int, *, cores: int, again_after: float, lasting: bool
+    ) -> None:
         self.elsewhere = kept_to(cores)
         self._again_after = again_after
         self._regions = 0
@@ -40,7 +42,7 @@ class FleetSite:
         for what in ("closure", "presence", "ask"):
             self.nats.replacements[f'"mcf.{OTHER}.{what}"'] = f'"mcf.*.{what}"'
         self.servers: list[NatsServer] = cluster(self.nats) if servers > 1 else [NatsServer(self.nats)]
-        self.postgresql = Cluster()
+        self.postgresql = Cluster(lasting=lasting)
         self.postgresql.start()
         self.url = self.postgresql.database()
         section = {

@@ -14,7 +14,7 @@ async def test_small_fleet(tmp_path):
     """Every closure once, none lost, and the findings exactly what was left out; the page's table and picture are made of it."""
     if binaries() is None:
         pytest.skip(f"needs Debian's package {DEBIAN}")
-    quick = {"servers": 1, "regions": 1, "kills": 3, "presences": 20, "idle": 0.1, "again_after": 2.0}
+    quick = {"servers": 1, "regions": 1, "kills": 3, "presences": 20, "idle": 0.1, "again_after": 2.0, "lasting": False}
     plan = Plan(boxes=80, days=6, permille=20, **quick)
     result = await run(plan, tmp_path)
     assert result.wrong == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 import time
@@ -17,7 +18,8 @@ from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_
 from exchange.keys import PrivateKey
 from exchange.nkey import decode_seed
 
-EARLY, LATE = 10, 20
+EARLY, LATE = 5, 10
+A_WEEK_AGO = "UPDATE book SET received_at = received_at - 604800000"
 
 
 class SqliteFile:
@@ -35,6 +37,8 @@ class SqliteFile:
     def put_back(self) -> None:
         self.lose()
         shutil.copy(self.copy, self.file)
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as connection:
+            connection.execute(A_WEEK_AGO)
 
     def rows(self, query):
         if not self.file.exists():
@@ -59,7 +63,7 @@ class PostgresDatabase:
                 connection.execute(order)
 
     def keep(self) -> None:
-        self._tell(f"CREATE DATABASE {self.name}_copy TEMPLATE {self.name}")
+        self._tell(f"CREATE DATABASE {self.name}_copy TEMPLATE {self.name} STRATEGY {self.cluster.strategy}")
 
     def lose(self) -> None:
         self._tell(f"DROP DATABASE {self.name} WITH (FORCE)", f"CREATE DATABASE {self.name}")
@@ -67,9 +71,10 @@ class PostgresDatabase:
     def put_back(self) -> None:
         self._tell(
             f"DROP DATABASE {self.name} WITH (FORCE)",
-            f"CREATE DATABASE {self.name} TEMPLATE {self.name}_copy",
-            f"DROP DATABASE {self.name}_copy",
+            f"ALTER DATABASE {self.name}_copy RENAME TO {self.name}",
         )
+        with psycopg.connect(self.url) as connection:
+            connection.execute(A_WEEK_AGO)
 
     def rows(self, query):
         try:

@@ -45,6 +45,8 @@ class Cluster:
         # By mmap, what its processes share lies in its directory: killed, it would leave it in /dev/shm for good.
         own = ("listen_addresses=", "max_connections=60", "dynamic_shared_memory_type=mmap")
         settings = own if lasting else own + PASSING
+        self.strategy = "wal_log" if lasting else "file_copy"
+        """Of CREATE DATABASE: the one that waits for no disk, or the one that is less work when there is none to wait for."""
         self._settings = [word for setting in settings for word in ("-c", setting)]
 
     def _as_owner(self) -> dict[str, int]:
@@ -78,7 +80,7 @@ class Cluster:
         """The URL of a new, empty one."""
         name = f"hq_{uuid.uuid4().hex[:12]}"
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
+            connection.execute(f"CREATE DATABASE {name} STRATEGY {self.strategy}")
         return self.dsn(name)
 
     @staticmethod
