@@ -10,11 +10,9 @@ was made of the same source at the same place by the same Python. On a small box
 is in its place already, as when a package is configured again, stays by the same rule.
 """
 
-import contextlib
 import importlib.util
 import marshal
 import os
-import py_compile
 import sys
 from pathlib import Path
 
@@ -26,28 +24,37 @@ def main(folder: Path, before: Path | None = None) -> None:
     for source in sorted(folder.rglob("*.py")):
         if taken_over(source, source):
             continue
-        target = importlib.util.cache_from_source(str(source))
-        if before is not None and (kept := taken_over(source, before / source.relative_to(folder))):
+        code = (before and taken_over(source, before / source.relative_to(folder))) or compiled(source)
+        if code:
+            target = importlib.util.cache_from_source(str(source))
             Path(target).parent.mkdir(exist_ok=True)
-            Path(f"{target}.new").write_bytes(kept)
-            made.append((f"{target}.new", target))
-            continue
-        with contextlib.suppress(py_compile.PyCompileError):
-            mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-            py_compile.compile(str(source), f"{target}.new", doraise=True, quiet=2, invalidation_mode=mode)
+            Path(f"{target}.new").write_bytes(code)
             made.append((f"{target}.new", target))
     os.sync()
     for new, target in made:
         os.replace(new, target)  # noqa: PTH105  # thousands of them, on a small box
 
 
+def head_for(source: bytes) -> bytes:
+    """The Python's magic number, the kind, and the hash of the source (PEP 552)."""
+    return importlib.util.MAGIC_NUMBER + UNCHECKED_HASH + importlib.util.source_hash(source)
+
+
+def compiled(source: Path) -> bytes:
+    """The byte code of `source`; none where this Python cannot compile it."""
+    text = source.read_bytes()
+    try:
+        code = compile(text, str(source), "exec", dont_inherit=True)
+    except Exception:  # noqa: BLE001  # whatever it is, who imports the module is told
+        return b""
+    return head_for(text) + marshal.dumps(code)
+
+
 def taken_over(source: Path, old: Path) -> bytes:
-    """The byte code of `old` if it is that of `source`, else none. Its head is the Python's magic number, the kind, and the hash
-    of the source (PEP 552); what follows names the file that it is for."""
+    """The byte code of `old` if it is that of `source`, else none. What follows its head names the file that it is for."""
     try:
         code = Path(importlib.util.cache_from_source(str(old))).read_bytes()
-        head = importlib.util.MAGIC_NUMBER + UNCHECKED_HASH + importlib.util.source_hash(source.read_bytes())
-        is_same = code[:16] == head and marshal.loads(code[16:]).co_filename == str(source)  # noqa: S302  root's own file
+        is_same = code[:16] == head_for(source.read_bytes()) and marshal.loads(code[16:]).co_filename == str(source)  # noqa: S302  root's own file
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return b""
     return code if is_same else b""

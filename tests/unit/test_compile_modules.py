@@ -77,3 +77,11 @@ def test_byte_code_that_is_in_its_place_stays(tmp_path: Path) -> None:
     assert code_of(folder / "core/same.py").read_bytes() == whole["same"] + b"mark"
     assert code_of(folder / "core/cut.py").read_bytes() == whole["cut"]
     assert code_of(folder / "core/other.py").read_bytes()[8:16] != whole["other"][8:16]
+
+
+def test_a_module_that_cannot_be_compiled_stops_no_other(tmp_path: Path) -> None:
+    """It has no byte code and is told when it is imported; the package is installed all the same."""
+    for name, text in (("broken", "def (\n"), ("empty", "VALUE = '\0'\n"), ("sound", "VALUE = 1\n")):
+        (tmp_path / f"{name}.py").write_text(text)
+    compile_in(tmp_path)
+    assert {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc*")} == {"sound"}

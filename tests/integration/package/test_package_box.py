@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from support.box.package import uncompressed
 from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop
 
 LINK = "/run/mcfd-first-start/link"
@@ -170,7 +171,7 @@ def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(sho
     assert shop.box.run("stat", "-c", "%U %a", "/var/lib/mcfd").stdout == "root 700\n"
     assert shop.box.run("getent", "passwd", "mcfd", check=False).stdout == ""
 
-    shop.box.install(shop.package)
+    shop.box.install(uncompressed(shop.package))
     unit = "first-start-mcfd.service"
     process = shop.box.run("systemctl", "show", "--value", "--property=MainPID", unit).stdout.strip()
     assert shop.box.run("stat", "-c", "%U", f"/proc/{process}").stdout == "mcfd\n"
