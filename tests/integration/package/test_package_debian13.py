@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ def as_it_was_first(root: Path) -> None:
     """The layout of the first packages: everything in /opt."""
     (root / "opt").mkdir()
     (root / "opt/mcfd").mkdir()
-    (root / LIB).rename(root / "opt/mcfd/lib")
+    shutil.move(root / LIB, root / "opt/mcfd/lib")
     for path in (*(root / "DEBIAN").glob("p*"), root / "usr/bin/mcfd"):
         moved = path.read_text().replace("/usr/lib/mcfd.previous", "/opt/mcfd.previous")
         path.write_text(moved.replace("/usr/lib/mcfd", "/opt/mcfd/lib"))

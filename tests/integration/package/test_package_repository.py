@@ -29,15 +29,15 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture(scope="module")
 def stick(shop: Shop) -> Path:
-    """A repository on a stick in the box, and the box told of it. It is upgraded once: the files of the shop that was opened before lie in a layer
-    below, where dpkg cannot put its hard links back (ESTALE), as it can on every disk."""
+    """A repository on a stick in the box, and the box told of it. The files of the shop that was opened before lie in a layer below, where dpkg
+    cannot put its hard links back (ESTALE), as it can on every disk: they are laid out once more."""
     secret_key()
     folder = shop.box.path(STICK)
     folder.mkdir()
-    publish(folder, newer(shop), url=f"file:{STICK}")
+    publish(folder, shop.package, url=f"file:{STICK}")
     shop.box.run("cp", f"{STICK}/mcfd.sources", SOURCES)
-    shop.box.run("apt-get", "update", "--error-on=any")
-    shop.box.run(*APT, "upgrade")
+    anew = "dpkg --listfiles mcfd | tar -cP --no-recursion -T - -f /run/files.tar && tar -xPf /run/files.tar"
+    shop.box.run("sh", "-c", anew)
     return folder
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,6 +21,8 @@ from support.tools import cannot, need
 __all__ = ["BOOKWORM", "SID", "TRIXIE", "Debian", "debian", "dist_upgrade", "need_debian", "postgresql"]
 
 BOOT_SECONDS = 240.0
+CLONE_NEWNET = 0x40000000
+C_LIBRARY = ctypes.CDLL(None, use_errno=True)
 SOURCES, LISTS, ARCHIVES = "etc/apt/sources.list", "var/lib/apt/lists", "var/cache/apt/archives"
 """apt's."""
 
@@ -125,6 +129,16 @@ class Debian:
             "apt-get", "install", "-y", "--allow-downgrades", self.bring(package), check=check, **environment
         )
 
+    def connect(self, port: int, timeout: float) -> socket.socket:
+        """A connection to `port` of the booted box, whose network nothing outside reaches: a socket belongs to the network that it was made in."""
+        own, inside = (f"/proc/{process}/ns/net" for process in ("thread-self", self._init))
+        with open(own, "rb") as back, open(inside, "rb") as network:  # noqa: PTH123  # no files, but what namespaces are named by
+            enter_network(network.fileno())
+            try:
+                return socket.create_connection(("127.0.0.1", port), timeout)
+            finally:
+                enter_network(back.fileno())
+
     def bring(self, package: Path) -> str:
         """On a stick, as it were; where it is in the box."""
         shutil.copy(package, self.path("/root") / package.name)
@@ -157,7 +171,9 @@ class Debian:
         self._init = int(children[0])
         if Path(f"/proc/{self._init}/comm").read_text() != "systemd\n":
             return False
-        return self.run("systemctl", "is-system-running", check=False).stdout.strip() in {"running", "degraded"}
+        # Waits for the end of the boot; before systemd can be asked it says so at once.
+        said = self.run("timeout", "60", "systemctl", "is-system-running", "--wait", check=False).stdout
+        return said.strip() in {"running", "degraded"}
 
     def switch_off(self) -> None:
         """As by pulling the plug. The end of its first process is the end of all of them, and only then is the tree still."""
@@ -171,3 +187,8 @@ class Debian:
             self._nspawn.kill()
             self._nspawn.wait()
         self._nspawn, self._init = None, 0
+
+
+def enter_network(namespace: int) -> None:
+    """This thread alone is in the network `namespace` from now on; a file descriptor (setns(2))."""
+    assert C_LIBRARY.setns(namespace, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from support.box.kept import keep, scratch
-from support.box.trees import output, quietly
+from support.box.trees import laid_out, output, quietly
 from support.tools import need
 
 TREE = Path(__file__).resolve().parents[3]
@@ -135,12 +135,12 @@ def uncompressed(package: Path) -> Path:
     """The same to dpkg, for who unpacks it often: xz is half of what that takes."""
     with keep(f"uncompressed-{package.parent.name}", scratch()) as (folder, half):
         if half is not None:
-            _pack(unpacked(package), half / package.name)
+            _pack(unpacked(package), half / package.name, "-Znone")
     return folder / package.name
 
 
-def _pack(root: Path, target: Path) -> None:
-    quietly("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, target)
+def _pack(root: Path, target: Path, *how: str) -> None:
+    quietly("dpkg-deb", "--root-owner-group", *how, "--build", root, target)
 
 
 def told_by_lintian(package: Path) -> str:
@@ -157,13 +157,14 @@ def told_by_lintian(package: Path) -> str:
 def other_version(package: Path, version: str, change: Callable[[Path], None] = lambda _: None) -> Path:
     """`package` under another version number, with `change` made to its unpacked tree."""
     place = Path(tempfile.mkdtemp(prefix=f"version-{version}-", dir=scratch()))  # two modules may want the same number
-    root = place / "tree"
-    subprocess.run(["cp", "-a", "--reflink=auto", unpacked(package), root], check=True)
-    for path in (root / "DEBIAN/control", next((root / LIB).glob("mcfd-*.dist-info")) / "METADATA"):
-        lines = path.read_text().splitlines(keepends=True)
-        path.write_text("".join(f"Version: {version}\n" if line.startswith("Version: ") else line for line in lines))
-    change(root)
     target = place / f"mcfd_{version}_{own_arch()}.deb"
-    _pack(root, target)
-    shutil.rmtree(root)
+    with laid_out([unpacked(package)]) as (root, _):
+        for path in (root / "DEBIAN/control", next((root / LIB).glob("mcfd-*.dist-info")) / "METADATA"):
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text(
+                "".join(f"Version: {version}\n" if line.startswith("Version: ") else line for line in lines)
+            )
+        change(root)
+        # A third of the size, for what copies it and makes four hashes of it.
+        _pack(root, target, "-Zzstd", "-z1")
     return target

@@ -5,7 +5,9 @@ The box has a network of its own, so everything is asked for from inside."""
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,12 +15,13 @@ from pathlib import Path
 
 from support.box.debian import TRIXIE, Debian, debian, need_debian
 from support.box.kept import keep, scratch
-from support.box.package import built
+from support.box.package import built, other_version
 from support.box.trees import quietly
 
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
 PATIENCE_SECONDS = 180.0
+PORT, ANSWER_SECONDS = 8480, 30.0
 # The simulated machine, which keeps its counters while it is away. It is started once its line is there.
 MACHINE = f"""\
 [Service]
@@ -29,20 +32,6 @@ StateDirectory=machine
 ExecStart=/usr/bin/python3 -IS -c "import sys; sys.path[:0] = ['/usr/lib/mcfd', '/opt/mcfd/lib']; from simulator.process.serve import main; main()" \
   --nim {NIM} --ifu 00084440Y --link /run/machine/line --state /var/lib/machine/state --baud 0
 ExecStartPost=/bin/sh -c 'until [ -e /run/machine/line ]; do sleep 0.1; done'
-"""
-CALL = """
-import sys, urllib.error, urllib.request
-method, path, key, body = sys.argv[1:]
-headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-request = urllib.request.Request("http://127.0.0.1:8480" + path, body.encode() or None, headers, method=method)
-try:
-    answer = urllib.request.urlopen(request, timeout=30)
-except urllib.error.HTTPError as error:
-    answer = error
-except OSError as error:  # nobody listens: the daemon is down or on its way
-    sys.exit(f'0\\n{{"refused": "{error}"}}')
-print(answer.status)
-print(answer.read().decode())
 """
 FIRST_START = """
 import http.cookiejar, re, sys, urllib.parse, urllib.request
@@ -121,10 +110,17 @@ class Shop:
     sold: list[str] = field(default_factory=list)
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
-        text = json.dumps(body) if body is not None else ""
-        done = self.box.run("python3", "-c", CALL, method, f"/v1/mcf/{NIM}{path}", self.key, text, check=False)
-        status, _, answer = (done.stdout or done.stderr).partition("\n")
-        return int(status), json.loads(answer)
+        """The status and the answer; 0 while nobody listens, because the daemon is down or on its way."""
+        text = json.dumps(body) if body is not None else None
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        try:
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", PORT)) as connection:
+                connection.sock = self.box.connect(PORT, ANSWER_SECONDS)
+                connection.request(method, f"/v1/mcf/{NIM}{path}", text, headers)
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read())
+        except OSError as error:
+            return 0, {"refused": str(error)}
 
     def certify(self, number: str) -> tuple[int, dict[str, object]]:
         invoice = {
@@ -170,6 +166,13 @@ class Shop:
         self.box.run("mcfd", "config", "check")
         self.box.run("systemctl", "start", "mcfd.service", check=False)
         assert self.unit("ActiveState") == "active", self.journal()
+
+    def upgrade(
+        self, version: str, change: Callable[[Path], None] = lambda _: None, check: bool = True, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """`dpkg --install` of the package as another version, with `change` made to it."""
+        package = self.box.bring(other_version(self.package, version, change))
+        return self.box.run("dpkg", "--install", package, check=check, **environment)
 
     def set_up_upstream(self) -> None:
         """Somebody who never answers, and the secret for him."""
