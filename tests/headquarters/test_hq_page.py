@@ -96,6 +96,9 @@ def test_calendar_to_proof(hq, open_page):
     shops = page.get_by_test_id("shop-row")
     expect(shops.filter(has_text="=Bobo")).to_have_count(1)
     assert shops.filter(has_text="Ouaga Centre").locator("td.c a").count() == 4
+    one = shops.filter(has_text="Ouaga Centre").locator(".bad")
+    expect(one).to_have_text("⚠ 1")
+    expect(one).to_have_attribute("title", "constat ouvert")
     page.click("text=Ouaga Centre")
     page.wait_for_url("**/ui/shops/**")
     expect(page.get_by_test_id("closure-row")).to_have_count(4)
