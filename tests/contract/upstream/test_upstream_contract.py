@@ -133,10 +133,9 @@ async def test_down_for_a_while(headquarters, receiver, ledger):
     await assert_complete(headquarters, {NIM: 5, OTHER: 3})
 
 
-async def test_killed_midway(headquarters, receiver, ledger):
+async def test_killed_midway(headquarters, receiver, ledger_with):
     """Headquarters is killed in the middle of a long row and comes back: nothing is lost, nothing changes places."""
-    await ledger.add(NIM, 80)
-    await ledger.add(OTHER, 80)
+    ledger = await ledger_with({NIM: 80, OTHER: 80})
     async with replicating(ledger, receiver):
         await until(lambda: ledger.sent() > 20, every=0.001)
         headquarters.kill()
@@ -149,20 +148,19 @@ async def test_killed_midway(headquarters, receiver, ledger):
 
 
 @pytest.mark.parametrize("headquarters", ["https-v1a", "nats"], indirect=True)
-async def test_a_thousand_waiting(headquarters, receiver, ledger):
+async def test_a_thousand_waiting(headquarters, receiver, ledger_with):
     """A thousand closures of two machines wait, and all arrive, in order per machine, each once; by both ways, and by HTTPS with the one of
     its signatures that takes longer."""
-    for nim in (NIM, OTHER):
-        await ledger.add(nim, 500)
+    ledger = await ledger_with({NIM: 500, OTHER: 500})
     async with replicating(ledger, receiver):
         await until(ledger.is_sent, deadline=90, every=0.2)
     await assert_complete(headquarters, {NIM: 500, OTHER: 500})
 
 
-async def test_the_sender_restarts_midway(headquarters, receiver, ledger):
+async def test_the_sender_restarts_midway(headquarters, receiver, ledger_with):
     """Replication stops at any point and begins anew from the outbox: at most a repetition, which headquarters knows."""
     dice = random.Random(SEED)
-    await ledger.add(NIM, 200)
+    ledger = await ledger_with({NIM: 200})
     patience = 0.02  # growing, so that a busy box gets as far as a connection at all, and soon
     while "waiting" in ledger.states():
         async with replicating(ledger, receiver):

@@ -1,4 +1,4 @@
-"""Fifty boxes and one mistake at headquarters, on a real receiver, with an hour that passes in seconds."""
+"""Twenty-five boxes and one mistake at headquarters, on a real receiver, with an hour that passes in seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
 SEED = 401
-BOXES, CLOSURES = 50, 3
+BOXES, CLOSURES = 25, 3
 HOUR = 3600.0
 RETRY_MAX = 300.0
 

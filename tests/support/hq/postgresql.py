@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
+from support.memory import memory
 
 DEBIAN = "postgresql"
 """The package that a skip names."""
 PASSING = ("fsync=off", "full_page_writes=off", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0")
 """Of a server that is killed and has what it had, since the kernel has it; after a power cut nobody asks for it."""
-MEMORY, ENOUGH = Path("/dev/shm"), 1 << 30  # noqa: S108  a folder of its own in it
 
 
 def binaries() -> Path | None:
@@ -35,8 +35,7 @@ class Cluster:
         assert bin_directory, f"Debian's package {DEBIAN} is missing"
         self._bin = bin_directory
         # Not under pytest's directory: a socket's path has at most 107 bytes.
-        in_memory = not lasting and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
-        self.directory = Path(tempfile.mkdtemp(prefix="hq-pg-", dir=MEMORY if in_memory else None))
+        self.directory = Path(tempfile.mkdtemp(prefix="hq-pg-", dir=None if lasting else memory()))
         self._user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         if self._user:
             os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
