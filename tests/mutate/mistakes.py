@@ -108,9 +108,10 @@ class _Places(ast.NodeVisitor):
             self._note(node, str(node.value + 1), f"{node.value} → {node.value + 1}")
 
     def visit_If(self, node: ast.If) -> None:
-        """Not where all that it guards is a log line, which may be left out too."""
-        is_told_only = not node.orelse and all(self._text(each).startswith(UNSEEN) for each in node.body)
-        if not isinstance(node.test, ast.NamedExpr) and self._text(node.test) != "TYPE_CHECKING" and not is_told_only:
+        """Nothing where all that it guards is a log line, which may be left out too."""
+        if not node.orelse and all(self._text(each).startswith(UNSEEN) for each in node.body):
+            return
+        if not isinstance(node.test, ast.NamedExpr) and self._text(node.test) != "TYPE_CHECKING":
             self._note(node.test, "False", f"never: if {self._text(node.test)}")
         self.generic_visit(node)
 

@@ -95,14 +95,15 @@ class Worker:
         return Tried(mistake, outcome, time.monotonic() - began, len(first) + len(second), by)
 
     def _within(self, tests: Sequence[str], seconds: float) -> list[str]:
-        """The first of them that take no longer together; one at least. Those of one file stay together."""
+        """The first of them that take no longer together, without those that are too long for what is left; one at least. Those of one file stay
+        together."""
         chosen: list[str] = []
         left = seconds
         for each in tests:
-            left -= self._seconds.get(each, 0.1)
-            if left < 0 and chosen:
-                continue
-            chosen.append(each)
+            takes = self._seconds.get(each, 0.1)
+            if takes <= left or not chosen:
+                chosen.append(each)
+                left -= takes
         files = list(dict.fromkeys(each.partition("::")[0] for each in chosen))
         return sorted(chosen, key=lambda each: files.index(each.partition("::")[0]))
 

@@ -13,7 +13,7 @@ def drawn(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("if a:\n    log.info('x')\n", []),
+        ("if a and not b.c or d is None:\n    log.info('x')\n", []),
         ("if a:\n    _log().warning('x')\nelse:\n    b()\n", ["never: if a", "left out: b()"]),
         ("if a:\n    log.info('x')\n    b()\n", ["never: if a", "left out: b()"]),
         ("if a:\n    b()\n", ["never: if a", "left out: b()"]),

@@ -15,7 +15,7 @@ class Scripted(Worker):
     """Ends as it is told, instead of running tests; without the mistake each passes but those that are broken."""
 
     def __init__(self, *ends: str, broken: Sequence[str] = ()) -> None:
-        self._seconds = {}
+        self._seconds = {"long": 13.95, "longer": 40.0}
         self._sound, self._unsound = set(), set()
         self._ends = list(ends)
         self._broken = broken
@@ -55,3 +55,11 @@ def test_a_test_that_fails_without_the_mistake_has_seen_nothing() -> None:
     for _ in range(2):
         assert worker.tried(MISTAKE, ["a", "b"], is_run_at_import=False).outcome == "survives"
     assert worker.asked == [("a", "b"), ("b",), ("b",)]
+
+
+def test_a_long_test_does_not_keep_those_after_it_out_of_a_look() -> None:
+    """The looks take 15 and 60 seconds of tests: what does not fit into what is left of one is left to the next, and what comes after it is taken."""
+    worker = Scripted("passed", "passed")
+    tests = ["a", "long", "longer", "b", *(f"c{at}" for at in range(20))]
+    worker.tried(MISTAKE, tests, is_run_at_import=False)
+    assert worker.asked == [("a", "long", "b", *tests[4:12]), ("longer", *tests[12:])]

@@ -159,13 +159,15 @@ def test_a_change_is_found_and_named(path: Path, change: str, named: str) -> Non
     assert any(named in problem for problem in findings.problems), findings.problems
 
 
-async def test_a_sound_ledger_is_clean_in_whatever_order_it_was_written(tmp_path: Path) -> None:
-    """Sales, movements of cash and Z, each after each two of them, with whatever of them comes last."""
+@pytest.mark.parametrize("stands", [False, True])
+async def test_a_sound_ledger_is_clean_in_whatever_order_it_was_written(tmp_path: Path, stands: bool) -> None:
+    """Sales, movements of cash and Z, each after each two of them, with whatever of them comes last; also where the clock stands between them."""
     path = tmp_path / "ledger.sqlite3"
     async with opened(path) as store:
         till = await Till.of(store)
         steps = {"sale": till.sell, "cash": partial(put_in, till), "z": till.close}
         for step in EACH_AFTER_EACH_TWO:
+            till.at = START if stands else till.at
             await steps[step]()
             assert verify(path).problems == (), step
         assert [row[0] for row in query(path, "SELECT count(*) FROM entry")] == [EACH_AFTER_EACH_TWO.count("cash")]

@@ -10,6 +10,7 @@ from support.processor import within
 from bridge.errors import Nonsense
 from bridge.replies import numbers
 from bridge.replies.rejoining import Rejoining
+from bridge.replies.subtotal import Subtotal
 
 FIFTEEN_THOUSAND = [
     "15000", "15000.0", "15000.00", "15000,00", "00015000", " 15000 ", "15 000", "15\u202f000,00", "15\u00a0000", "15'000",
@@ -132,3 +133,19 @@ def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
     """Two hundred pieces with ways without number, none of which fits."""
     with within(2):
         assert Rejoining(60, lambda *_: True, lambda _: False).read(["10"] * 106) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "total", "groups"),
+    [
+        ("100.02,100,02", 10_002, (10_000, 200)),
+        ("100.03,100,03", 10_003, (10_003, 0)),
+        ("101.00,100,00", 10_100, (10_000, 0)),
+    ],
+)
+def test_a_subtotal_is_read_as_it_stands_where_its_groups_come_to_the_total(
+    text: str, total: int, groups: tuple[int, int]
+) -> None:
+    """Within a franc for each of them; else a comma was for the decimal point."""
+    found = Subtotal.read(text + ",0" * 32)
+    assert (found.total, found.groups[:2], sum(found.vat), found.specific) == (total, groups, 0, 0)

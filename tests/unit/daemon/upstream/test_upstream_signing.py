@@ -127,6 +127,8 @@ def test_a_damaged_key_is_named_but_not_shown(tmp_path, content, complaint):
         (1_790_000_000.0, 1_900_000_000_000, 1_790_000_000),
         (7.0, 1_765_000_000_000, 1_765_000_000),
         (7.0, 0, WRITTEN),
+        (WRITTEN, (WRITTEN + 9) * 1000, WRITTEN),
+        (WRITTEN - 0.1, (WRITTEN + 9) * 1000, WRITTEN + 9),
     ],
 )
 def test_the_time_of_a_signature(now, since, signed):

@@ -86,7 +86,7 @@ async def test_wrong_names_and_wrong_passwords_are_one(tmp_path: Path) -> None:
 
 
 async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One password is tried at a time, four may wait, the rest are told to come back: no flood costs more than one core."""
+    """One password is tried at a time, four may wait, the rest are told to come back: no flood costs more than one core, nor does the next one."""
     running, most = 0, 0
 
     async def try_slowly(*_: object) -> bool:
@@ -100,12 +100,13 @@ async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(login.asyncio, "to_thread", try_slowly)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         logins = Logins(store.people, Clock())
-        results = await asyncio.gather(
-            *(logins.log_in("awa", "x", f"10.0.0.{number}") for number in range(20)), return_exceptions=True
-        )
-    kinds = [type(result).__name__ for result in results]
-    assert most == 1
-    assert (kinds.count("WrongPassword"), kinds.count("TooManyRequests")) == (4, 16)
+        for _ in range(2):
+            results = await asyncio.gather(
+                *(logins.log_in("awa", "x", f"10.0.0.{number}") for number in range(20)), return_exceptions=True
+            )
+            kinds = [type(result).__name__ for result in results]
+            assert most == 1
+            assert (kinds.count("WrongPassword"), kinds.count("TooManyRequests")) == (4, 16)
 
 
 @pytest.mark.parametrize(

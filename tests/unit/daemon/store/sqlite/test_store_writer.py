@@ -200,3 +200,26 @@ async def test_the_wal_is_brought_in_between_batches(tmp_path: Path, writer: Wri
         await writer.submit(put(f"{at}" * 20))
     size = await asyncio.to_thread(lambda: (tmp_path / "file.sqlite3-wal").stat().st_size)
     assert size < 1.5 * module.JOBS_PER_CHECKPOINT * 4 * 4120
+
+
+async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs a write to the file itself."""
+    checkpoints = 0
+
+    def counted(connection: sqlite3.Connection) -> None:
+        nonlocal checkpoints
+        checkpoints += 1
+        real(connection)
+
+    real = module.checkpoint
+    monkeypatch.setattr(module, "checkpoint", counted)
+    monkeypatch.setattr(module, "JOBS_PER_CHECKPOINT", 3)
+    seen = []
+    for at in range(8):
+        await writer.submit(put(f"w{at}"))
+        seen.append(checkpoints)
+    assert seen[:2] == [0, 0]
+    await writer.close()
+    assert checkpoints == 2

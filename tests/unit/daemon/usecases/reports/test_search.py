@@ -23,22 +23,26 @@ AMOUNT = 777
 
 
 async def everything(worker: MachineWorker, asked: Search) -> tuple[list[str], int]:
-    """The numbers of all pages, and how many answers that took; each goes on where the one before ended."""
+    """The numbers of all pages, and how many answers that took; each goes on where the one before ended, and one of an amount is complete
+    when its page is full or nothing is left."""
     numbers: list[str] = []
     answers = 0
     while True:
         found = await search(worker, asked)
         numbers += [record.number for record, _ in found.records]
         answers += 1
+        if not asked.text:
+            assert found.complete is (len(found.records) == asked.page.limit or not found.next)
         if not found.next:
             assert found.complete
             return numbers, answers
         asked = msgspec.structs.replace(asked, page=msgspec.structs.replace(asked.page, before_seq=found.next))
 
 
+@pytest.mark.parametrize("entries", [24, 25])
 @pytest.mark.parametrize("stretch", [1, 3, 7, 1000])
 async def test_amounts_and_customers_are_found_in_any_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int, entries: int
 ) -> None:
     """Every entry of that amount, and of that customer, newest first, each once; no answer goes through more than its share of the entries."""
     monkeypatch.setattr(searching, "STRETCH", stretch)
@@ -48,7 +52,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         wanted = []
-        for at in range(24):
+        for at in range(entries):
             sale = invoice(f"N-{at:02d}", amounts=(("B", AMOUNT if at % 5 == 0 else 1000 + at),))
             name = "Wend Panga" if at % 5 == 0 else "Sahel"
             sale = msgspec.structs.replace(sale, customer=msgspec.structs.replace(sale.customer, name=name))
@@ -62,7 +66,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
     assert sorted(by_customer) == sorted(wanted)
     assert by_customer == sorted(by_customer, reverse=True)
     assert none == []
-    assert answers >= max(len(wanted) // EVER.limit, 24 // (2 * stretch))
+    assert answers >= max(len(wanted) // EVER.limit, entries // (2 * stretch))
 
 
 async def test_a_long_reading_makes_way() -> None:

@@ -1,0 +1,70 @@
+"""What a POST's headers and body are to the use cases."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from daemon.api.access.context import ApiRequest
+from daemon.api.request.call import MAX_IDEMPOTENCY_KEY, call_of
+from daemon.core.audit import Actor
+from daemon.core.call import Call
+from daemon.core.errors import InvalidRequest
+
+WHO = Actor("key:1", "127.0.0.1")
+
+
+def told(*headers: tuple[bytes, bytes], strict_key: bool = False, body: bytes = b"{}", **scope: Any) -> Call:
+    whole = {"headers": headers, "state": {"request_id": "r-1"}, "method": "POST", "path": "/a", **scope}
+    request = SimpleNamespace(scope=whole, auth=SimpleNamespace(actor=WHO, key=SimpleNamespace(strict=strict_key)))
+    return call_of(cast("ApiRequest", request), body)
+
+
+@pytest.mark.parametrize(
+    ("sent", "strict"),
+    [
+        ([], False), ([b"true"], True), ([b" TRUE "], True), ([b"false"], False), ([b"false", b"true"], True),
+        ([b""], None), ([b"1"], None), ([b"yes"], None), ([b"true", b"no"], None), ([b"no", b"false"], None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("strict_key", [False, True])
+def test_who_asks_for_strictness_has_it(sent: list[bytes], strict: bool | None, strict_key: bool) -> None:
+    """By the header or by the key, whichever says so; a value that is neither true nor false is refused with the header's name."""
+    headers = [(b"mcfd-strict", value) for value in sent]
+    if strict is None:
+        with pytest.raises(InvalidRequest) as refused:
+            told(*headers, strict_key=strict_key)
+        assert [error.field for error in refused.value.errors] == ["Mcfd-Strict"]
+    else:
+        assert told(*headers, strict_key=strict_key) == Call("r-1", by=WHO, strict=strict or strict_key)
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_taken"),
+    [
+        ([b"k"], True), ([b" ~"], True), ([b"k" * MAX_IDEMPOTENCY_KEY], True), ([b"k" * (MAX_IDEMPOTENCY_KEY + 1)], False),
+        ([b""], False), ([b"\x1f"], False), ([b"\x7f"], False), ([b"\xe9"], False), ([b"k\n"], False), ([b"k", b"k"], False),
+    ],
+)  # fmt: skip
+def test_a_key_is_taken_as_it_was_sent_or_refused(sent: list[bytes], is_taken: bool) -> None:
+    """Once, of 1 to 200 printable ASCII characters."""
+    headers = [(b"idempotency-key", value) for value in sent]
+    if is_taken:
+        assert told(*headers).key == sent[0].decode()
+    else:
+        with pytest.raises(InvalidRequest) as refused:
+            told(*headers)
+        assert [error.field for error in refused.value.errors] == ["Idempotency-Key"]
+
+
+def test_a_fingerprint_is_of_method_path_and_body() -> None:
+    """The same for the same request whatever its other headers say, another when one of the three differs, none without a key."""
+    key = (b"idempotency-key", b"k")
+    same = told(key).fingerprint
+    assert len(same) == 16
+    assert told((b"accept", b"*/*"), key).fingerprint == same
+    others = {told(key, method="PUT").fingerprint, told(key, path="/b").fingerprint, told(key, body=b"{ }").fingerprint}
+    assert len(others | {same}) == 4
+    assert told().fingerprint == b""

@@ -1,0 +1,55 @@
+"""A movement of cash as a till writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.intake import Defaults
+from daemon.core.ledger.entries import CashMove
+from daemon.core.report.cash import read_move
+
+DEFAULTS = Defaults("1", "Caisse 1", "1", "EL02000015-1")
+FLOAT: dict[str, object] = {"amount": 500, "kind": "deposit", "reason": "float"}
+
+
+@pytest.mark.parametrize(
+    ("more", "who"),
+    [
+        ({}, ("1", "Caisse 1")),
+        ({"operatorId": "7", "operatorName": "Awa"}, ("7", "Awa")),
+        ({"operatorName": ""}, ("1", "Caisse 1")),
+    ],
+)
+def test_a_movement_is_read_with_who_made_it(more: dict[str, object], who: tuple[str, str]) -> None:
+    """Whom the till names, or else the machine's configuration."""
+    assert read_move({**FLOAT, **more}, defaults=DEFAULTS, strict=True) == (CashMove("deposit", 500, "float", *who), ())
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"amount": None}, ["amount"]),
+        ({"amount": "x"}, ["amount"]),
+        ({"kind": None}, ["kind"]),
+        ({"kind": "gift"}, ["kind"]),
+        ({"reason": None}, ["reason"]),
+        ({"reason": ""}, ["reason"]),
+        ({"reason": "  "}, ["reason"]),
+        ({"reason": 5}, ["reason"]),
+        ({"operatorName": "A\x00"}, ["operatorName"]),
+        ({"colour": "red"}, ["colour"]),
+        ({"amount": None, "kind": None, "reason": None}, ["amount", "kind", "reason"]),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(more: dict[str, object], named: list[str]) -> None:
+    """Each field once, all of them together; with strictness also what nobody knows."""
+    with pytest.raises(InvalidRequest) as refused:
+        read_move({**FLOAT, **more}, defaults=DEFAULTS, strict=True)
+    assert [error.field for error in refused.value.errors] == named
+
+
+def test_what_nobody_knows_is_told_where_it_is_not_refused() -> None:
+    """The movement stands."""
+    move, told = read_move({**FLOAT, "colour": "red"}, defaults=DEFAULTS, strict=False)
+    assert (move.amount, len(told), "colour" in str(told[0])) == (500, 1, True)
