@@ -38,7 +38,7 @@ demo-hq: $(STAMP)
 # One worker more than there are cores: while a box boots or a timer runs, another has something to do.
 # A worker that dies is not replaced: xdist with --dist loadfile would wait for it for ever.
 test: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python -m pytest -n $(or $(WORKERS),$(shell expr $$(nproc) + 1)) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),$(shell expr $$(nproc) + 2)) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/ruff format --check .

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,18 @@ LONGEST = (
 )  # fmt: skip
 """Files that take minutes or mostly wait, when the whole suite runs: first, so that no worker is left alone with one at the end."""
 WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What has been imported and collected stays to the end: the garbage collector, which finds nothing in it, need not walk it again and again
+    (a third of a second each time)."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -151,13 +163,13 @@ async def no_leaked_tasks() -> AsyncIterator[None]:
 def open_descriptors() -> set[tuple[str, str]]:
     """The watched ones, as (number, what it leads to)."""
     found = set()
-    for descriptor in Path("/proc/self/fd").iterdir():
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208  each test looks twice, and a Path costs as much as a look
         try:
-            target = str(descriptor.readlink())
+            target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
         except OSError:  # the one that lists the folder
             continue
         if any(name in target for name in WATCHED):
-            found.add((descriptor.name, target))
+            found.add((number, target))
     return found
 
 

@@ -1,7 +1,6 @@
 """The life of an attempt under everything that goes wrong in a shop, drawn from seeds (docs/reliability.md)."""
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 from simulation.cut_down import cut_down
@@ -34,7 +33,7 @@ def test_nothing_is_lost_and_nothing_doubled(first: int) -> None:
 
 
 @pytest.fixture
-def collects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def collects(monkeypatch: pytest.MonkeyPatch) -> None:
     """The garbage collector comes at other moments than usual: at each tenth turn of the loop."""
     usual = VirtualLoop._run_once
 
@@ -43,10 +42,7 @@ def collects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             gc.collect()
         usual(loop)
 
-    gc.freeze()  # what the test run itself holds would take too long
     monkeypatch.setattr(VirtualLoop, "_run_once", run_once)
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture
