@@ -13,15 +13,18 @@ from support.nursery import Child, warm
 FACTOR = 5.0
 
 
-def launch(arguments: list[str], log: Path, environ: Mapping[str, str], *, beats: bool = True) -> Child:
+def launch(arguments: list[str], log: Path, environ: Mapping[str, str], *, impatient: bool = False) -> Child:
     """As `Shop` launches one."""
     nursery = warm()
     assert nursery
-    return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "arm", {"beats": beats}))
+    return nursery.start(
+        "mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "arm", {"impatient": impatient})
+    )
 
 
-def arm(*, beats: bool) -> None:
-    """Without `beats` a machine is looked at as rarely as ever: where frames are counted, one more would be the wrong one."""
+def arm(*, beats: bool = True, impatient: bool = False) -> None:
+    """Without `beats` a machine is looked at as rarely as ever: where frames are counted, one more would be the wrong one. `impatient` is
+    one to clients who do not go on: for a test of just that, since on a busy box an honest one may not go on either."""
     from daemon.app import reload, runtime, serve  # noqa: PLC0415
     from daemon.machines.line import HEARTBEAT_SECONDS, RETRY_SECONDS  # noqa: PLC0415
     from edge.admission import ConnectionLimits  # noqa: PLC0415
@@ -30,6 +33,8 @@ def arm(*, beats: bool) -> None:
     runtime.LineSettings = partial(runtime.LineSettings, retry=RETRY_SECONDS / FACTOR, heartbeat=heartbeat)
     reload.FINISH_EVERY /= FACTOR
     serve.STOP_GRACE /= FACTOR
+    if not impatient:
+        return
     limits = ConnectionLimits()
     limits = msgspec.structs.replace(
         limits, header_seconds=limits.header_seconds / FACTOR, stall_seconds=limits.stall_seconds / FACTOR

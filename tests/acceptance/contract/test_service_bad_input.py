@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def impatient(tmp_path: Path) -> Iterator[Shop]:
     """Whose ten seconds are two."""
     limits = ConnectionLimits()
     assert (limits.header_seconds, limits.stall_seconds) == (10, 10)
-    with Shop(tmp_path, launch=hurried.launch) as shop:
+    with Shop(tmp_path, launch=partial(hurried.launch, impatient=True)) as shop:
         yield shop.start()
 
 
