@@ -27,10 +27,24 @@ QUIET = 0.3
 LIMITS = json.loads((CONFIG / "closures-one.json").read_text())
 
 
-@pytest.fixture(params=["users.conf", "jwt"])
+USERS = ["users.conf", "jwt"]
+
+
+@pytest.fixture(params=USERS)
 async def headquarters(tmp_path, request):
     async with started(NatsHeadquarters(tmp_path, jwt=request.param == "jwt")) as made:
         yield made
+
+
+@pytest.fixture(scope="module", params=USERS)
+def untouched(tmp_path_factory, request):
+    """One for all who are refused whatever they ask, so that each of them finds it as it was."""
+    made = NatsHeadquarters(tmp_path_factory.mktemp("untouched"), jwt=request.param == "jwt")
+    try:
+        asyncio.run(made.up())
+        yield made
+    finally:
+        made.kill()
 
 
 @contextlib.asynccontextmanager
@@ -184,11 +198,11 @@ async def have(headquarters, subject):
         "$SYS.REQ.SERVER.PING",
     ],
 )
-async def test_a_shop_reaches_nothing_else(headquarters, subject):
+async def test_a_shop_reaches_nothing_else(untouched, subject):
     """Of the streams and of other shops a shop's key reaches nothing, whatever it asks."""
-    async with connected(headquarters, headquarters.site.shop) as thief:
+    async with connected(untouched, untouched.site.shop) as thief:
         assert await is_refused(thief, subject, b'{"seq": 1}')
-    assert await held(headquarters) == {}
+    assert await held(untouched) == {}
 
 
 @pytest.mark.parametrize(
