@@ -99,7 +99,7 @@ def test_a_session_that_ended_under_an_open_screen(person: People, shop: Shop) -
         else:
             page.locator("[name=q]").press_sequentially("P-1")
         page.wait_for_url("**/ui/login", timeout=PATIENCE_MS)
-        expect(page.locator("h1")).to_have_text("Se connecter")
+        expect(page.locator("h1")).to_have_text("Se connecter", timeout=PATIENCE_MS)
     awa.complaints.clear()  # Chromium notes the stream that ended
 
 
@@ -187,8 +187,11 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
     page = awa.go("/ui/z")
     expect(page.get_by_test_id("machine-state")).to_have_count(0)
     shop.machines[0].kill()
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine is missed", 60)
     page.get_by_test_id("confirm-z").click()
-    expect(page.get_by_role("alert")).to_have_text("La machine ne répond pas\N{NO-BREAK SPACE}; rien n'a été fait.")
+    expect(page.get_by_role("alert")).to_have_text(
+        "La machine ne répond pas\N{NO-BREAK SPACE}; rien n'a été fait.", timeout=PATIENCE_MS
+    )
     awa.complaints.clear()  # Chromium notes the 503
     expect(page.get_by_test_id("machine-state")).to_contain_text("ne répond pas")
     assert zs(shop) == before

@@ -86,14 +86,15 @@ def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
     says so no more, by itself."""
     tech = person("technician", FRENCH_PHONE)
     silent = tech.go("/ui/").locator("#silent")
-    expect(tech.page.get_by_test_id("machine-state").first).to_have_attribute("data-state", "ready")
+    state = tech.page.get_by_test_id("machine-state").first
+    expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
     expect(silent).to_be_hidden()
     shop.kill_daemon()
     expect(silent).to_be_visible(timeout=PATIENCE_MS)
     expect(silent).to_contain_text("Le boîtier ne répond pas")
     shop.start_daemon()
     expect(silent).to_be_hidden(timeout=2 * PATIENCE_MS)
-    expect(tech.page.get_by_test_id("machine-state").first).to_have_attribute("data-state", "ready")
+    expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
     tech.complaints.clear()  # Chromium notes what was not answered
 
 
