@@ -80,7 +80,5 @@ def _too_fine(decimals: int) -> str:
 def fraction(value: object) -> int | Fraction:
     """The exact value, an `int` when it is whole."""
     exact = number(value)
-    if isinstance(exact, int):
-        return exact
     whole = int(exact)
     return whole if whole == exact else Fraction(exact)

@@ -81,12 +81,14 @@ async def test_the_attention_of_a_vanished_ledger_is_there_after_a_restart(tmp_p
 
 
 async def test_a_machine_with_nothing_on_it_goes_on_after_the_numbers_without_a_question(tmp_path: Path) -> None:
-    """Its memory was erased with the ledger: there is no invoice that the ledger could lack, but a Z number is still given once."""
+    """Its memory was erased with the ledger: there is no invoice that the ledger could lack, but a Z number is still given once;
+    how many were is known from the first meeting on."""
     session = await three_days(tmp_path / "ledger")
     session.machine.restore(Snapshot())
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
         await shop.connected()
         assert not shop.worker.attention
+        assert (await shop.store.ledger.state(shop.worker.book)).z_number == 3
         assert (await shop.close_period()).value.z_number == 4
     assert verify(tmp_path / "ledger").problems == ()
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.ledgers.ledger import NIM, Till, invoice, opened
@@ -88,6 +89,19 @@ async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     async with opened(tmp_path / "ledger.sqlite3", reserve_bytes=free * 2) as store:
         assert "reserve" in await refused(store)
+
+
+@pytest.mark.parametrize(("blocks", "is_full"), [(10, False), (9, True)])
+async def test_what_is_free_may_come_to_the_reserve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int, is_full: bool
+) -> None:
+    """One block less is full."""
+    async with opened(tmp_path / "ledger.sqlite3", reserve_bytes=10 * 4096) as store:
+        monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=0, f_bavail=blocks, f_frsize=4096))
+        if is_full:
+            assert "reserve" in await refused(store)
+        else:
+            await store.ledger.check_free_space(LIVE)
 
 
 async def test_the_answer_stands_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

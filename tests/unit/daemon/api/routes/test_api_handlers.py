@@ -336,3 +336,32 @@ async def test_a_key_has_two_reports_by_article_at_a_time(served: Served, monkey
     may_end.set()
     assert [answer.status_code for answer in await asyncio.gather(*two)] == [200, 200]
     assert (await served.get("reports/articles")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "after", "limit"),
+    [
+        ("", 0, 1000), ("limit=1", 0, 1), ("limit=1000", 0, 1000), ("after=0", 0, 1000), ("after=999999999&limit=7", 999_999_999, 7),
+    ],
+)  # fmt: skip
+async def test_a_page_of_closures(
+    served: Served, monkeypatch: pytest.MonkeyPatch, query: str, after: int, limit: int
+) -> None:
+    """Those after a number, a thousand at the most."""
+    asked: list[tuple[object, ...]] = []
+
+    async def history(_: object, __: int, ___: int, *page: int) -> tuple[()]:
+        asked.append(page)
+        return ()
+
+    monkeypatch.setattr("daemon.usecases.reports.report.history", history)
+    assert (await served.get(f"reports?{query}")).json() == {"nim": NIM, "count": 0, "reports": []}
+    assert asked == [(after, limit)]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "after=-1", "after=1000000000"])
+async def test_no_such_page_of_closures(served: Served, query: str) -> None:
+    """The field is named."""
+    answer = await served.get(f"reports?{query}")
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == [query.partition("=")[0]]

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from support.api import NIM, NOW, ROLE_KEYS, Served
 
+from daemon.api.routes import journal
+from daemon.core.clock import zone
 from daemon.core.ledger.book import Aggregate
 from daemon.core.report.journal import JournalPage, Page
+from daemon.usecases.reports import journal_files
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
 
 DAY = 86_400_000
@@ -122,3 +125,14 @@ async def test_a_seller_sees_the_open_period(
     for role in ("seller", "reader"):
         await served.get("certifications", key=ROLE_KEYS[role])
     assert [page.start for page, _ in asked] == [start, USUAL[0]]
+
+
+@pytest.mark.parametrize(
+    ("form", "dialect", "made_by"),
+    [("jsonl", "", "as_jsonl"), ("csv", "", "as_csv"), ("csv", "excel-fr", "as_excel"), ("jsonl", "excel-fr", "as_jsonl")],
+)  # fmt: skip
+def test_a_file_is_of_the_form_that_was_asked_for(form: str, dialect: str, made_by: str) -> None:
+    """Lines of JSON, or CSV, or CSV as Excel opens it in French, with the box's own time."""
+    lines = journal._lines(form, dialect, "Africa/Ouagadougou")
+    assert getattr(lines, "func", lines) is getattr(journal_files, made_by)
+    assert getattr(lines, "keywords", {}) == ({"zone": zone("Africa/Ouagadougou")} if made_by == "as_excel" else {})
