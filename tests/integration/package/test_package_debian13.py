@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.box.debian import BOOKWORM, TRIXIE, dist_upgrade
-from support.box.package import LIB, built, other_version
+from support.box.package import LIB, built, other_version, uncompressed
 from support.box.shop import Shop, new_shop
 
 
@@ -34,7 +34,7 @@ def test_a_box_with_a_ledger_goes_from_debian_12_to_13(shop: Shop) -> None:
     daemon, restarts it with the new Python, and the old Python can go. Everything that was sold is there, and it sells on."""
     box = shop.box
     shop.sell()
-    box.install(built())
+    box.install(uncompressed(built()))
     assert not box.path("/opt/mcfd").exists()
     shop.sell()
     shop.assert_nothing_is_lost()

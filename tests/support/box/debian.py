@@ -25,6 +25,8 @@ CLONE_NEWNET = 0x40000000
 C_LIBRARY = ctypes.CDLL(None, use_errno=True)
 SOURCES, LISTS, ARCHIVES = "etc/apt/sources.list", "var/lib/apt/lists", "var/cache/apt/archives"
 """apt's."""
+UNUSED = ("share/doc", "share/locale", "share/man", "share/perl", "share/bash-completion", "lib/udev/hwdb.d")
+"""What Debian's packages bring for people, for hardware, and Perl beyond perl-base, which is all that their own scripts may use."""
 
 
 def need_debian() -> None:
@@ -46,22 +48,21 @@ def debian(suite: str = TRIXIE, *layers: Path) -> Iterator[Debian]:
 
 def dist_upgrade(box: Debian, suite: str) -> None:
     """`apt dist-upgrade` to `suite`, from what was fetched for that once; the box itself has no network. apt is told of what was fetched
-    alone, which is all that it would take: it reads its lists, of 70 000 packages else, again at each step. What the packages bring to be
-    read by people is left out."""
+    alone, which is all that it would take: it reads its lists, of 70 000 packages else, again at each step."""
     fetched = fetched_upgrade(suite)
     for name in (SOURCES, ARCHIVES):
         quietly("cp", "-a", "--reflink=auto", "-T", fetched / name, box.tree / name)
-    names = {file.name.partition("_")[0] for file in (fetched / ARCHIVES).glob("*.deb")}
+    names = {file.name.partition("_")[0].encode() for file in (fetched / ARCHIVES).glob("*.deb")}
     for told in (fetched / LISTS).glob("*_InRelease"):
         shutil.copy(told, box.tree / LISTS)
     for told in (fetched / LISTS).glob("*_Packages"):
         about = (
             each
-            for each in told.read_text().split("\n\n")
-            if each.partition("\n")[0].removeprefix("Package: ") in names
+            for each in told.read_bytes().split(b"\n\n")
+            if each.partition(b"\n")[0].removeprefix(b"Package: ") in names
         )
-        (box.tree / LISTS / told.name).write_text("\n\n".join(about) + "\n")
-    options = ["--force-confold", *(f"--path-exclude=/usr/share/{name}/*" for name in ("doc", "locale", "man"))]
+        (box.tree / LISTS / told.name).write_bytes(b"\n\n".join(about) + b"\n")
+    options = ["--force-confold", *(f"--path-exclude=/usr/{name}/*" for name in UNUSED)]
     told_to_dpkg = [word for option in options for word in ("-o", f"Dpkg::Options::={option}")]
     box.run("apt-get", "-y", *told_to_dpkg, "--no-download", "dist-upgrade")
 
