@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sqlite3
 from collections import Counter
@@ -38,8 +39,18 @@ ALL = [
 @contextlib.contextmanager
 def migrated(*steps: Migration):
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        migrate(connection, list(steps) or migrations())
+        if steps:
+            migrate(connection, list(steps))
+        else:
+            connection.deserialize(newest())
         yield connection
+
+
+@functools.cache
+def newest() -> bytes:
+    """An empty ledger of the newest schema."""
+    with migrated(*migrations()) as connection:
+        return connection.serialize()
 
 
 def values_for(block: str) -> dict[str, None] | list[None]:
