@@ -4,6 +4,7 @@ Schemas are msgspec's, from the very structs that are sent; responses of trouble
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -97,7 +98,7 @@ def _tell_decimals(node: object) -> None:
 def _operation(path: str, handler: HTTPRouteHandler, doc: Doc) -> Json:
     post = "POST" in handler.http_methods
     operation: Json = {
-        "operationId": handler.handler_name,
+        "operationId": re.sub(r"\W+", "_", handler.name or handler.handler_name).lower(),
         "tags": [doc.tag],
         "summary": both(doc.summary),
         "description": both(doc.text, "\n\n"),

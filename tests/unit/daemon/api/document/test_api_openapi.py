@@ -71,6 +71,13 @@ def test_the_document_is_openapi(document: dict[str, Any]) -> None:
             assert target
 
 
+def test_each_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:
+    """Clients that are made from the document call their functions so: a word of letters and digits, once."""
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(set(names)) == len(names) > 20
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
+
+
 def test_every_route_is_in_the_document(workers: MachineWorkers) -> None:
     """All under /v1 and /health; nothing else."""
     app = create_api(ApiDeps(workers=workers, keyring=Ring(), timezone="UTC", clock=lambda: 0))
