@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.errors import CreditExceedsOriginal, KeyReused, LineLost, MachineBusy, MachineError, StorageError
+from daemon.core.errors import (
+    CreditExceedsOriginal,
+    KeyReused,
+    LineLost,
+    MachineBusy,
+    MachineError,
+    MachineOffline,
+    StorageError,
+)
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import Limits
@@ -16,6 +24,25 @@ pytestmark = pytest.mark.quick_timers
 
 LAST = 6
 """38h of an invoice with one item, counted from C3h."""
+
+
+async def test_a_z_without_its_machine_is_refused_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the disk nor the line: the operator is told at once that the machine is away."""
+    asked: list[object] = []
+
+    async def check_free_space(*_: object) -> None:
+        asked.append("the disk")
+
+    monkeypatch.setattr(Ledger, "check_free_space", check_free_space)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        with pytest.raises(MachineOffline):
+            await shop.close_period()
+        assert asked == []
+        await shop.connected()
+        assert (await shop.close_period()).value.z_number == 1
+        assert asked == ["the disk"]
 
 
 async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from support.memory_shop import MemoryShop
@@ -10,8 +10,10 @@ from support.shop import NIM
 
 from daemon.core.errors import MachineAttention, StorageFull
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.closure import Closure
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name
+from daemon.store.tables.book import closures
 from simulator.line.session import Session
 from simulator.machine.fiscal_memory import Snapshot
 
@@ -115,6 +117,21 @@ async def test_a_number_that_a_vanished_ledger_had_reserved_is_not_given(tmp_pat
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.connected()
         assert (await shop.close_period()).value.z_number == 2
+
+
+async def test_a_number_is_reserved_before_its_z_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Durable in the file beside the ledger, each its own."""
+    reserved: list[int] = []
+    real = closures.close_period
+
+    def close_period(*arguments: Any, **named: Any) -> Closure:
+        reserved.append(HighWater(tmp_path / "ledger").reserved(book_name(NIM, "live", shop.worker.ifu)))
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(closures, "close_period", close_period)
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        assert [(await shop.close_period()).value.z_number for _ in range(2)] == reserved == [1, 2]
 
 
 async def test_a_new_installation_on_a_used_machine_works(tmp_path: Path) -> None:

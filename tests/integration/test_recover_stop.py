@@ -7,6 +7,7 @@ import pytest
 from support.memory_shop import MemoryShop
 
 from daemon.core.errors import LineLost, MachineBusy
+from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
 
@@ -51,8 +52,9 @@ async def test_a_stop_waits_for_an_outcome_that_is_being_stored(tmp_path: Path) 
 
 
 async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -> None:
-    """Neither for its return nor for the outcome that only it can tell."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
+    """Neither for its return nor for the outcome that only it can tell: who waits for that an hour is sent away too."""
+    patient = Limits(doubt_patience=3600, patience=5.0, aggregation_delay=0.01)
+    async with MemoryShop(tmp_path / "ledger", limits=patient) as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
         await shop.held_at(LAST, "after")

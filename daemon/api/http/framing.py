@@ -45,6 +45,7 @@ def length_of_body(headers: Headers, version: str) -> int | None:
         return None
     if len(lengths) > 1 or not all(length.isdigit() for length in lengths):
         raise Unreadable(400, "the Content-Length has to be one number")
-    if lengths and len(lengths[0].lstrip(b"0")) > MOST_DIGITS:
+    digits = lengths[0].lstrip(b"0") if lengths else b""  # `int` takes no more than 4300 of them, zeros too
+    if len(digits) > MOST_DIGITS:
         raise Unreadable(413, "the Content-Length is beyond anything that is taken")
-    return int(lengths[0]) if lengths else 0
+    return int(digits or b"0")
