@@ -42,6 +42,7 @@ def collects(monkeypatch: pytest.MonkeyPatch) -> None:
             gc.collect()
         usual(loop)
 
+    gc.freeze()  # what the tests before have left would take too long
     monkeypatch.setattr(VirtualLoop, "_run_once", run_once)
 
 
