@@ -116,6 +116,21 @@ def run_program(
     )
 
 
+def ordered(control: Path, do: str, **fields: Any) -> dict[str, Any]:
+    """One order to the simulator with that control socket, and its answer (docs/simulator.md)."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(PATIENCE)
+        client.connect(str(control))
+        client.sendall(json.dumps({"do": do, **fields}).encode() + b"\n")
+        with client.makefile("rb") as lines:
+            for line in lines:
+                answer: dict[str, Any] = json.loads(line)
+                if "ok" in answer:
+                    assert answer["ok"], answer
+                    return answer
+    raise AssertionError("the simulator closed its control socket")
+
+
 class Machine:
     """`mcf-simulator` as a process, and its control socket. FiscalCounters and last invoice survive `kill` and `start`, unless
     `lasting` is false: then its memory makes no fsyncs beside those of the daemon. What it says is in `log`."""
@@ -166,17 +181,7 @@ class Machine:
 
     def order(self, do: str, **fields: Any) -> dict[str, Any]:
         """One order and its answer (docs/simulator.md)."""
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(PATIENCE)
-            client.connect(str(self._control))
-            client.sendall(json.dumps({"do": do, **fields}).encode() + b"\n")
-            with client.makefile("rb") as lines:
-                for line in lines:
-                    answer: dict[str, Any] = json.loads(line)
-                    if "ok" in answer:
-                        assert answer["ok"], answer
-                        return answer
-        raise AssertionError("the simulator closed its control socket")
+        return ordered(self._control, do, **fields)
 
     def certified(self, since: int = 0) -> list[dict[str, Any]]:
         """What this process of the machine has certified, oldest first."""

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from support.box.package import other_version, own_arch
 from support.box.repository import publish, secret_key
-from support.box.shop import Shop, open_shop
+from support.box.shop import Shop, open_shop, until
+from support.shop import ordered
 
 STICK = "/media/stick"
 SOURCES = "/etc/apt/sources.list.d/mcfd.sources"
 UNIT = "/etc/systemd/system/machine.service"
+CONTROL = "/run/machine/control"
 DAY = 86_400
 NUMBERS = count()
 APT = ("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold")
@@ -197,9 +199,9 @@ def wait_for_quiet(shop: Shop, seconds: int) -> None:
 
 @pytest.fixture
 def slow_machine(shop: Shop) -> Iterator[None]:
-    """On a line where an invoice takes seconds."""
+    """On a line where an invoice of ten items takes twelve seconds."""
     quick = shop.box.path(UNIT).read_text()
-    start_machine(shop, quick.replace("--baud 0", "--baud 1200"))
+    start_machine(shop, quick.replace("--baud 0", f"--baud 1200 --control {CONTROL}"))
     yield
     start_machine(shop, quick)
 
@@ -218,17 +220,15 @@ def test_an_invoice_on_the_line_is_ended_before_the_daemon_stops(shop: Shop, sti
     publish(stick, package, url=f"file:{STICK}")
     shop.box.run("apt-get", "update", "--error-on=any")
     answers: list[tuple[int, dict[str, object]]] = []
-    till = threading.Thread(target=lambda: answers.append(shop.certify("FV-LAST")))
-    time.sleep(
-        3.0
-    )  # after a sale the daemon reads the machine's counters, which takes seconds on this line; a sale behind that is not on the line
-    begun = time.monotonic()
+    till = threading.Thread(target=lambda: answers.append(shop.certify("FV-LAST", items=10)))
+    upgrade = threading.Thread(target=lambda: shop.box.run(*APT, "upgrade"))
     till.start()
-    time.sleep(2.0)  # the first frames are out, and the invoice takes longer than that
+    until(lambda: ordered(shop.box.seen_inside(CONTROL), "snapshot", log=False)["stage"] == "items")
+    upgrade.start()
+    until(lambda: shop.unit("ActiveState") == "deactivating")
     assert till.is_alive()
-    shop.box.run(*APT, "upgrade")
     till.join()
-    assert time.monotonic() - begun > 2.0
+    upgrade.join()
     assert answers[0][0] == 200, answers
     assert shop.version() == version_of(package)
     shop.sold.append("FV-LAST")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.box.package import LIB, other_version
-from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop
+from support.box.shop import LEDGER, Shop, open_shop, until
 
 KEPT = "/usr/lib/mcfd.previous"
 BACKUPS = "/var/lib/mcfd/backups"
@@ -141,13 +140,6 @@ def test_a_power_cut_while_a_bad_version_is_judged(shop: Shop) -> None:
     shop.upgrade("9.5.3")
     assert shop.version() == "9.5.3"
     shop.assert_nothing_is_lost()
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def test_a_daemon_that_did_not_run_is_not_waited_for(shop: Shop) -> None:

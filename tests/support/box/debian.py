@@ -149,6 +149,10 @@ class Debian:
         """Where a file of the box is on the host."""
         return self.tree / inside.lstrip("/")
 
+    def seen_inside(self, inside: str) -> Path:
+        """A file as the booted box's own processes see it: in /run, which the tree has not."""
+        return Path(f"/proc/{self._init}/root") / inside.lstrip("/")
+
     def boot(self) -> None:
         """With its own systemd, process numbers and network: nothing of it is reached from outside."""
         self._nspawn = subprocess.Popen(

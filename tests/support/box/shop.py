@@ -102,6 +102,13 @@ def _open_once(target: Path) -> None:
         (target / "key").write_text(shop.key)
 
 
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 @dataclass
 class Shop:
     box: Debian
@@ -122,12 +129,13 @@ class Shop:
         except OSError as error:
             return 0, {"refused": str(error)}
 
-    def certify(self, number: str) -> tuple[int, dict[str, object]]:
+    def certify(self, number: str, items: int = 1) -> tuple[int, dict[str, object]]:
+        item = {"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 1}
         invoice = {
             "invoiceNumber": number,
             "invoiceType": "FV",
-            "items": [{"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 1}],
-            "payments": [{"method": "E", "amount": 15000}],
+            "items": [item] * items,
+            "payments": [{"method": "E", "amount": 15000 * items}],
         }
         return self.call("POST", "/certify", invoice)
 
