@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from typing import Any, Protocol, Self
 import httpx
 from support.nursery import First, pause, warm
 from support.ports import free_port
+from support.simulator.control import ordered
 
 from daemon.core.ledger.attempt import Mode
 from daemon.store.store import Store
@@ -114,21 +114,6 @@ def run_program(
         env=environ,
         input=stdin or "",
     )
-
-
-def ordered(control: Path, do: str, **fields: Any) -> dict[str, Any]:
-    """One order to the simulator with that control socket, and its answer (docs/simulator.md)."""
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(PATIENCE)
-        client.connect(str(control))
-        client.sendall(json.dumps({"do": do, **fields}).encode() + b"\n")
-        with client.makefile("rb") as lines:
-            for line in lines:
-                answer: dict[str, Any] = json.loads(line)
-                if "ok" in answer:
-                    assert answer["ok"], answer
-                    return answer
-    raise AssertionError("the simulator closed its control socket")
 
 
 class Machine:

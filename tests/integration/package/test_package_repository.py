@@ -12,7 +12,7 @@ import pytest
 from support.box.package import other_version, own_arch
 from support.box.repository import publish, secret_key
 from support.box.shop import Shop, open_shop, until
-from support.shop import ordered
+from support.simulator.control import ordered
 
 STICK = "/media/stick"
 SOURCES = "/etc/apt/sources.list.d/mcfd.sources"
@@ -84,10 +84,7 @@ def test_a_stick_pulled_out_in_the_middle(shop: Shop, stick: Path) -> None:
     failed = shop.box.run(*APT, *cut, "upgrade", check=False)
     assert failed.returncode != 0
     assert "unexpected end of file" in failed.stdout + failed.stderr
-    assert shop.version() == before
-    assert shop.unit("ActiveState") == "active"
-    shop.sell()
-    shop.assert_nothing_is_lost()
+    shop.assert_it_sells(before)
     shop.box.path(inside).write_bytes(package.read_bytes())
     shop.box.run(*APT, "upgrade")
     assert shop.version() == version_of(package)

@@ -106,10 +106,7 @@ def test_versions_that_do_not_come_up_go_back_by_themselves(shop: Shop) -> None:
         refused = shop.upgrade(number, change, check=False, LANG="en_GB.UTF-8")
         assert refused.returncode != 0
         assert "was not ready within a minute; the ledger was put back as it was" in refused.stdout + refused.stderr
-        assert shop.version() == good
-        assert shop.unit("ActiveState") == "active"
-        shop.sell()
-        shop.assert_nothing_is_lost()
+        shop.assert_it_sells(good)
     shop.upgrade("9.5.1")
     assert shop.version() == "9.5.1"
     assert not shop.box.path(KEPT).exists()

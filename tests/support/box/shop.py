@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from support.box.debian import TRIXIE, Debian, debian, need_debian
 from support.box.kept import keep, scratch
 from support.box.package import built, other_version
 from support.box.trees import quietly
 
+T = TypeVar("T")
 NIM = "EL02000015-1"
 LEDGER = "/var/lib/mcfd/mcfd.sqlite3"
 PATIENCE_SECONDS = 180.0
@@ -86,7 +88,7 @@ def open_shop() -> Iterator[Shop]:
         shop = Shop(box, built(), (opened / "key").read_text())
         shop.plug_in()
         # The daemon started with the box, before the machine was there.
-        shop.until(lambda: shop.call("GET", "/info"), lambda found: found[0] == 200)
+        until(lambda: shop.call("GET", "/info"), lambda found: found[0] == 200)
         yield shop
 
 
@@ -102,11 +104,13 @@ def _open_once(target: Path) -> None:
         (target / "key").write_text(shop.key)
 
 
-def until(true: Callable[[], bool]) -> None:
+def until(look: Callable[[], T], good: Callable[[T], bool] = bool) -> T:
+    """What `look` gives once that is good."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    while not good(found := look()):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+    return found
 
 
 @dataclass
@@ -142,19 +146,17 @@ class Shop:
     def sell(self) -> dict[str, object]:
         """Sells one more; the till tries again while the daemon starts, as tills do."""
         number = f"FV-{len(self.sold) + 1:04}"
-        status, answer = self.until(lambda: self.certify(number), lambda found: found[0] not in {0, 503})
+        status, answer = until(lambda: self.certify(number), lambda found: found[0] not in {0, 503})
         assert status == 200, answer
         self.sold.append(number)
         return answer
 
-    def until(
-        self, look: Callable[[], tuple[int, dict[str, object]]], good: Callable[[tuple[int, dict[str, object]]], bool]
-    ) -> tuple[int, dict[str, object]]:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not good(found := look()):
-            assert time.monotonic() < deadline, found
-            time.sleep(0.1)
-        return found
+    def assert_it_sells(self, version: str) -> None:
+        """That version is in use, it sells, and it has all that was sold."""
+        assert self.version() == version
+        assert self.unit("ActiveState") == "active"
+        self.sell()
+        self.assert_nothing_is_lost()
 
     def assert_nothing_is_lost(self) -> None:
         """Every sale is in the ledger: it is answered as a duplicate, with the certification it had. The ledger verifies."""
@@ -206,7 +208,7 @@ class Shop:
     def set_up_in_browser(self, link: str) -> None:
         """By the page that a box without a configuration serves; over once the daemon has taken its place."""
         self.key = self.box.run("python3", "-c", FIRST_START, link, "/run/machine/line", NIM).stdout.strip()
-        self.until(lambda: self.call("GET", "/reports/x"), lambda found: found[0] == 200)
+        until(lambda: self.call("GET", "/reports/x"), lambda found: found[0] == 200)
 
     def plug_in(self) -> None:
         self.box.run("systemctl", "start", "machine.service")

@@ -1,0 +1,134 @@
+"""Closing a period in the page, in real Chromium: X, the confirmation, one Z whatever happens on the way, and what the accountant gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+from support.browser import (
+    BOTH_VIEWS,
+    FRENCH_PHONE,
+    PATIENCE_MS,
+    Person,
+    View,
+)
+from support.shop import Shop, invoice, wait_for
+
+People = Callable[..., Person]
+in_both_views = pytest.mark.parametrize("view", BOTH_VIEWS)
+
+
+def zs(shop: Shop) -> list[int]:
+    return [report["z_number"] for report in shop.get("reports").json()["reports"]]
+
+
+def open_period(shop: Shop) -> dict[str, Any]:
+    """X, once it has everything that was certified since the last Z."""
+    closed = sum(report["certs_count"] for report in shop.get("reports").json()["reports"])
+    return shop.x_with(len(shop.machines[0].certified()) - closed)
+
+
+@in_both_views
+def test_x_shows_the_open_period(person: People, shop: Shop, view: View) -> None:
+    """From today by one click, the figures of the API's X, and a page to print."""
+    count = open_period(shop)["certs_count"]
+    awa = person("reader", view)
+    awa.go("/ui/").get_by_test_id("open-x").click()
+    expect(awa.page.locator("h1")).to_have_text(view.say("X: the open period"))
+    expect(awa.page.locator(".figures strong").first).to_have_text(str(count))
+    with awa.context.expect_page() as opened:
+        awa.follow("Print")
+    expect(opened.value.locator("body")).to_contain_text("X")
+
+
+@in_both_views
+def test_a_double_click_makes_one_z(person: People, shop: Shop, view: View) -> None:
+    """The confirmation shows what will be closed; pressed twice, and sent once more by hand, it closes one period."""
+    before, count = zs(shop), open_period(shop)["certs_count"]
+    awa = person("manager", view)
+    awa.go("/ui/").get_by_test_id("close-z").click()
+    expect(awa.page.locator(".figures strong").first).to_have_text(str(count))
+    key = awa.page.locator("[name=key]").get_attribute("value")
+    awa.page.get_by_test_id("confirm-z").dblclick()
+    awa.sees("z-number")
+    number = awa.text("z-number")
+    awa.is_told("Closed: Z {number}.", number=number)
+    assert awa.page.title() == f"Z {number} – mcfd"
+    again = awa.context.request.post(
+        f"{awa.base}/ui/z", form={"key": key}, headers={"Origin": awa.base}, max_redirects=0
+    )
+    assert again.headers["location"].startswith(f"/ui/closures/{number}")
+    assert zs(shop) == [*before, int(number)]
+
+
+def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, shop: Shop) -> None:
+    """Nothing is closed and the dialogue stays, saying why; pressed again with the machine back, it closes one period."""
+    before = zs(shop)
+    awa = person("manager", FRENCH_PHONE)
+    page = awa.go("/ui/z")
+    expect(page.get_by_test_id("machine-state")).to_have_count(0)
+    shop.machines[0].kill()
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine is missed", 60)
+    page.get_by_test_id("confirm-z").click()
+    expect(page.get_by_role("alert")).to_have_text(
+        "La machine ne répond pas\N{NO-BREAK SPACE}; rien n'a été fait.", timeout=PATIENCE_MS
+    )
+    awa.complaints.clear()  # Chromium notes the 503
+    expect(page.get_by_test_id("machine-state")).to_contain_text("ne répond pas")
+    assert zs(shop) == before
+    shop.machines[0].start()
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 200, "the machine", 60)
+    page.get_by_test_id("confirm-z").click()
+    awa.sees("z-number")
+    assert zs(shop) == [*before, int(awa.text("z-number"))]
+
+
+@in_both_views
+def test_an_answer_that_was_lost_makes_one_z(person: People, shop: Shop, view: View) -> None:
+    """The line to the browser breaks after the box has closed and before it could say so; reloaded, which sends the form once more, it
+    is the same Z, not a second one."""
+    before = zs(shop)
+    awa = person("manager", view)
+    awa.go("/ui/z")
+    awa.sees("confirm-z")
+
+    def lose(route: Route) -> None:
+        route.fetch(max_redirects=0)
+        route.abort()
+
+    awa.page.route(re.compile(r"/ui/z(\?.*)?$"), lose)
+    with awa.page.expect_event("requestfailed"):
+        awa.page.get_by_test_id("confirm-z").click(no_wait_after=True)
+    closed = zs(shop)
+    assert len(closed) == len(before) + 1
+    awa.page.unroute(re.compile(r"/ui/z(\?.*)?$"))
+    awa.page.wait_for_url("chrome-error://**")
+    awa.page.reload()
+    awa.sees("z-number")
+    assert zs(shop) == closed
+    assert awa.text("z-number") == str(closed[-1])
+    awa.complaints.clear()  # Chromium notes the answer that did not come
+
+
+def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> None:
+    """In the background, as the French spreadsheet wants it; closures and totals come as files at once."""
+    assert shop.certify(invoice("EXPORT-1", 2222)).status_code == 200
+    open_period(shop)
+    awa = person("reader")
+    awa.go("/ui/closures").get_by_role("link", name="Fichiers pour le comptable").click()
+    awa.press("Make the file")
+    link = awa.page.get_by_role("link", name=re.compile(r"^journal-.*\.csv$"))
+    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    with awa.page.expect_download() as download:
+        link.click()
+    lines = download.value.path().read_text("utf-8-sig").splitlines()
+    assert lines[0].startswith("N° d'ordre;État;Facture")
+    assert sum(";EXPORT-1;" in line for line in lines) == 1
+    totals = awa.context.request.get(f"{awa.base}/ui/files/a/json").json()
+    certified = [line for line in lines if ";certifiée;" in line]  # movements of cash are in it too
+    assert (totals["kind"], totals["certs_count"]) == ("A", len(certified))
+    rows = awa.context.request.get(f"{awa.base}/ui/files/closures/csv").text().splitlines()
+    assert len(rows) == 1 + len(zs(shop))
