@@ -1,5 +1,7 @@
 # `make demo` and `make test` are the two commands of the README; each builds what it needs.
-PYTHON ?= python3
+# Debian's own Python where it will do: it is the one that boxes run, and it was built to be quick.
+PYTHON ?= $(firstword $(shell for python in /usr/bin/python3 python3; do \
+	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo "$$python"; done) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
