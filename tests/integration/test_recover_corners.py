@@ -10,6 +10,7 @@ from support.memory_shop import MemoryShop, broken_once
 from support.shop import NIM
 
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
+from daemon.core.machine.state import FiscalCounters
 from simulator.machine.options import Options
 
 pytestmark = pytest.mark.quick_timers
@@ -246,13 +247,16 @@ async def test_a_machine_that_lost_the_invoice_has_nothing_against_it(tmp_path: 
 
 
 async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) -> None:
-    """A credit note that the tax server cannot check: refused, cancelled, and its number free."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
+    """A credit note that the tax server cannot check: refused, cancelled, and its number free. What the machine counted meanwhile is known."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
         await shop.certify("F-1")
-        shop.session.machine.fiscal.reachable = False
+        fiscal = shop.session.machine.fiscal
+        fiscal.reachable = False
+        fiscal.tc += 1
         with pytest.raises(MachineRefused, match="No contact"):
             await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1")
+        assert shop.worker.known == FiscalCounters(*shop.counters)
         shop.session.machine.fiscal.reachable = True
         await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1")
         assert [entry.number for entry in shop.on_machine] == ["F-1", "A-1"]

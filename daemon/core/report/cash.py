@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Final, cast, get_args
 
 import msgspec
@@ -72,12 +73,12 @@ def read_move(body: dict[str, object], *, defaults: Defaults, strict: bool) -> t
     amount = fields.amount("amount")
     if fields.values.get("amount") is None:
         fields.fault("amount", Text("is required"))
-    elif amount is not None and not isinstance(amount, int):
+    elif isinstance(amount, Fraction):
         fields.fault("amount", Text("must be a whole number"))
     kind = fields.choice("kind", get_args(CashKind))
-    move = CashMove(
+    move = CashMove(  # of what is faulty, but then it is refused below
         kind=cast("CashKind", kind),
-        amount=amount if isinstance(amount, int) else 0,
+        amount=cast("int", amount),
         reason=fields.text("reason", NAME_LENGTH, required=True),
         operator_id=read_operator_id(fields) or defaults.operator_id,
         operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,

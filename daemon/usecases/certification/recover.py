@@ -68,7 +68,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     if not worker.attention:
         await _take_activation(worker, state)
     if not worker.attention:
-        await _take_over(worker, state, settled=bool(unfinished))
+        await _take_over(worker, state)
     await _keep_evidence(worker, state)
     worker.attempts.met_machine = worker.attempts.met_machine or not worker.attention
     if worker.attention:
@@ -111,7 +111,7 @@ async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int
     record = await worker.ledger.record(worker.book, attempt_id)
     await _write(worker, record, judge(record, worker.known, state), refusal if was_open else "")
     if not worker.attention:
-        await _take_over(worker, state, settled=True)
+        await _take_over(worker, state)
     await _keep_evidence(worker, state)
 
 
@@ -194,7 +194,7 @@ async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
         worker.take_state(await worker.ledger.state(worker.book))
 
 
-async def _take_over(worker: MachineWorker, state: MachineState, *, settled: bool) -> None:
+async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     """The machine's counters become the known ones. At the first meeting of a process nothing but our own unfinished work may
     have moved them: otherwise the ledger is behind the machine (an older backup put back, or another program), and
     numbers may have been used that it does not know."""
@@ -207,7 +207,7 @@ async def _take_over(worker: MachineWorker, state: MachineState, *, settled: boo
         if unexplained:
             log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=unexplained)
         await worker.ledger.reconcile(worker.book, state, unexplained=unexplained, at=worker.now())
-        log.info("machine.reconciled", nim=worker.book.nim, mode=worker.book.mode, settled=settled)
+        log.info("machine.reconciled", nim=worker.book.nim, mode=worker.book.mode)
     worker.take_state(await worker.ledger.state(worker.book))
 
 

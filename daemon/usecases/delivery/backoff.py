@@ -8,6 +8,8 @@ from collections.abc import Callable
 LONGEST_RETRY_AFTER = 86_400.0
 """Seconds: a receiver may ask for a day; more is taken for a mistake."""
 WIDEST_SPREAD = 3_600.0
+MOST_DOUBLINGS = 1000
+"""A float ends soon after."""
 
 _dice = random.SystemRandom().random  # each box for itself
 
@@ -29,6 +31,6 @@ class Backoff:
 
     def wait(self, tries: int, retry_after: float | None = None) -> float:
         """Seconds after the `tries`-th failure in a row, counted from 1."""
-        ceiling = min(self._most, self._first * 2.0 ** min(tries - 1, 32))
+        ceiling = min(self._most, self._first * 2.0 ** min(tries - 1, MOST_DOUBLINGS))
         asked = min(retry_after or 0.0, LONGEST_RETRY_AFTER)
         return asked + self._dice() * max(min(asked, WIDEST_SPREAD), ceiling)

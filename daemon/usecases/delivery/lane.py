@@ -24,7 +24,7 @@ class Lane:
         self.destination = destination
         self.news = asyncio.Event()
         self.tries = 0
-        self.delivered = 0
+        self.has_delivered = False
         """Since what was refused was last offered again."""
         self.has_begun = False
         self._told = 0

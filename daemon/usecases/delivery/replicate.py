@@ -181,8 +181,8 @@ class Replicator(Generic[E]):
                 return False
             await self._settle(lane, entry, delivery)
             heed_cancellation()
-        if not entries and lane.delivered:
-            lane.delivered = 0
+        if not entries and lane.has_delivered:
+            lane.has_delivered = False
             return not await self._offer_again(lane, self._clock() - REST_MS)
         return not entries
 
@@ -214,7 +214,7 @@ class Replicator(Generic[E]):
             _log.error(f"{self._subject}_parked", **entry.names, destination=self._destination, error=delivery.error)
         else:
             await self._outbox.mark_sent(entry.id, at=self._clock())
-            lane.delivered += 1
+            lane.has_delivered = True
             _log.info(f"{self._subject}_delivered", **entry.names, tries=lane.tries + 1)
         lane.tries = 0
 

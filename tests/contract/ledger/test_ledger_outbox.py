@@ -6,6 +6,7 @@ from pathlib import Path
 
 from support.ledgers.ledger import NIM, START, Till, invoice, opened
 
+from daemon.store import Store
 from daemon.store.tables.events import CLOSURE
 
 
@@ -57,6 +58,25 @@ async def test_headquarters_asks_for_closures_again(tmp_path: Path) -> None:
         assert await store.outbox.resend(NIM, "live", 2) == 2
         assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
         assert not await store.outbox.waiting("EL02000099-1", "live", 10)
+
+
+async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:
+    """What was parked before that moment, of one book; how many is told, and nothing is written when there is nothing."""
+    tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
+    for till in tills:
+        for z_number in (1, 2, 3):
+            await till.close()
+            [entry] = await store.outbox.waiting(till.book.nim, "live", 10)
+            await store.outbox.park(entry.id, "400 no", at=START + z_number)
+    commits = store.retention.commits
+    assert await store.outbox.offer_again(NIM, "live", before=START + 1) == 0
+    assert store.retention.commits == commits
+    assert await store.outbox.offer_again(NIM, "live", before=START + 3) == 2
+    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [1, 2]
+    assert [(of.nim, of.waiting, of.parked) for of in await store.outbox.backlog()] == [
+        (NIM, 2, 1),
+        ("EL02000099-1", 0, 3),
+    ]
 
 
 async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.tally import add, contribution, subtract
+from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import a_report, x_report
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
@@ -204,6 +205,19 @@ async def test_a_day_that_ends_where_a_checkpoint_is_has_that_one(tmp_path: Path
     assert verify(tmp_path / "ledger.sqlite3").clean
 
 
+async def test_a_sale_at_midnight_sharp_is_of_the_new_day(tmp_path: Path) -> None:
+    """The day before ends with the sale before it, and its checkpoint lies there."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        first = await till.sell()
+        midnight = day_end(first.ended_at, ZONE)
+        for later in (0, HOUR):
+            till.at = midnight + later - MINUTE - 50
+            assert (await till.sell()).ended_at == midnight + later
+        await store.ledger.aggregate(till.book)
+    assert query(tmp_path / "ledger.sqlite3", "SELECT seq, at FROM checkpoint") == [(1, first.ended_at)]
+
+
 async def test_the_last_fvc_is_the_machine_s_also_without_a_sale_of_ours(tmp_path: Path) -> None:
     """Somebody else's sale counts on the machine; the tick after what ended next, a refusal, says up to where FVC has come."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
@@ -214,6 +228,30 @@ async def test_the_last_fvc_is_the_machine_s_also_without_a_sale_of_ours(tmp_pat
         await till.fail(invoice("N-1"))
         aggregate = await store.ledger.aggregate(till.book)
         assert (aggregate.fvc_start, aggregate.fvc_end) == (1, 2)
+
+
+async def test_a_range_without_a_sale_has_the_last_fvc_before_its_end(tmp_path: Path) -> None:
+    """That of a sale or of a Z, whichever is later; what comes at its very end is of the next range."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        till.counters = FiscalCounters(40, 30, 2)
+        closure = await till.close()
+        first = await till.sell()
+        credit = await till.certify(invoice("C-1", type_="FA", reference=f"{till.book.nim}-31"))
+        second = await till.sell()
+        await store.ledger.aggregate(till.book)
+        for start, end, fvc_end in (
+            (START, closure.created_at, 0),
+            (START, closure.created_at + 1, 30),
+            (closure.created_at, first.ended_at, 30),
+            (closure.created_at, first.ended_at + 1, 31),
+            (credit.ended_at, credit.ended_at + 1, 31),
+            (credit.ended_at, second.ended_at, 31),
+            (credit.ended_at, second.ended_at + 1, 32),
+            (second.ended_at + 1, second.ended_at + 2, 32),
+        ):
+            found = await store.ledger.aggregate_between(till.book, start, end)
+            assert found.fvc_end == fvc_end, (start - START, end - START)
 
 
 async def test_a_tick_after_a_long_absence_goes_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,8 @@ def test_a_movement_is_read_with_who_made_it(more: dict[str, object], who: tuple
     [
         ({"amount": None}, ["amount"]),
         ({"amount": "x"}, ["amount"]),
+        ({"amount": 0}, ["amount"]),
+        ({"amount": 0.5}, ["amount"]),
         ({"kind": None}, ["kind"]),
         ({"kind": "gift"}, ["kind"]),
         ({"reason": None}, ["reason"]),
