@@ -49,16 +49,21 @@ def spoil_imports(mistake: Mistake) -> None:
 
 
 def alive() -> Alive:
-    """The functions of this tree that this process has, by file."""
+    """The functions of this tree that this process has, by file; also what pytest's collection has frozen, where the collector does not look."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
     found: defaultdict[str, list[FunctionType]] = defaultdict(list)
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename.startswith(str(TREE)):
             found[each.__code__.co_filename].append(each)
+    if frozen:
+        gc.freeze()
     return found
 
 
 def spoil(mistake: Mistake, functions: Alive) -> bool:
-    """Whether it could be put into the functions: not where it stands outside of them, which was over when the module was imported."""
+    """Whether it could be put into the functions: not where it stands outside of them, which was over when the module was imported, nor where
+    the module is here and its function is not."""
     path = str(TREE / mistake.file)
     source = Path(path).read_bytes()
     good, bad = (compile(text, path, "exec", dont_inherit=True) for text in (source, mistake.applied(source)))
@@ -71,7 +76,7 @@ def spoil(mistake: Mistake, functions: Alive) -> bool:
     for each, code in hit:
         each.__code__ = code
     spoil_imports(mistake)
-    return bool(hit) or path not in functions
+    return bool(hit) or path not in {getattr(module, "__file__", None) for module in list(sys.modules.values())}
 
 
 def _paired(good: CodeType, bad: CodeType) -> dict[CodeType, CodeType] | None:

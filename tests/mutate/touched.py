@@ -89,6 +89,7 @@ def measure(kept: Path, workers: int) -> None:
     sys.stdout.flush()
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
+    kept.chmod(0o777)  # commands that the tests run as another user write here too
     (kept / "coveragerc").write_text(_CONFIG)
     spread = ["-n", str(workers), "--max-worker-restart", "0", "--dist", "loadfile", "--no-loadscope-reorder"]
     command = [
