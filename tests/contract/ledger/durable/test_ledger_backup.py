@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.ledgers.ledger import START, Till, opened, query, tamper
@@ -201,3 +204,53 @@ def test_what_no_checkpoint_could_bring_in_is_set_aside_with_its_file(path: Path
         assert done.aside is not None
         assert query(done.aside, "SELECT value FROM meta WHERE name = 'only'") == [("in the wal",)]
         assert query(path, "SELECT value FROM meta WHERE name = 'only'") == []
+
+
+@pytest.fixture
+def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What comes on the disk, which link is made and which file takes another's place, in order, as paths below `tmp_path`."""
+    told: list[tuple[str, str]] = []
+
+    def spied(of: Any, what: str, path_of: Callable[..., Path]) -> None:
+        real = getattr(of, what)
+
+        def spy(*arguments: Any, **named: Any) -> Any:
+            told.append((what, str(path_of(*arguments).relative_to(tmp_path))))
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(of, what, spy)
+
+    spied(os, "fsync", lambda descriptor: Path(f"/proc/self/fd/{descriptor}").readlink())
+    spied(os, "link", lambda _, under: Path(under))
+    spied(Path, "replace", lambda _, target: Path(target))
+    return told
+
+
+def test_a_copy_counts_only_once_it_is_on_the_disk(path: Path, copy: Path, steps: list[tuple[str, str]]) -> None:
+    """Its content before its name, and that before the command ends: only a power cut would show the difference."""
+    sell_one(path)
+    steps.clear()
+    backup(path, copy, at=START)
+    name, folder = "copies/ledger.backup", "copies"
+    assert steps == [("fsync", f"{name}.part"), ("replace", name), ("fsync", folder)]
+
+
+def test_the_ledger_that_is_replaced_is_on_the_disk_before_its_place_is_taken(
+    path: Path, copy: Path, steps: list[tuple[str, str]]
+) -> None:
+    """First the copy; then the old ledger under its other name, and that its WAL is gone; then the new one, and its name."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    name, aside = path.name, f"{path.name}.replaced-2025-12-06T054640000Z"
+    steps.clear()
+    restore(copy, path, at=START)
+    mark = steps.index(("fsync", f"{name}.part"))
+    assert steps[mark:] == [
+        ("fsync", f"{name}.part"),
+        ("link", aside),
+        ("fsync", "."),
+        ("fsync", "."),
+        ("fsync", f"{name}.part"),
+        ("replace", name),
+        ("fsync", "."),
+    ]
