@@ -22,6 +22,7 @@ from bench.goals import GOALS
 from bench.large import daemon_rows
 from bench.results import box, finish, quiet
 from bench.rows import commands, disk, lines, page, recorder, reports, sixteen, slow_box, throughput, upstream
+from bench.shop import floor
 from bench.shop.ledger import growing_beside, verified_beside
 from bench.shop.shops import folder
 
@@ -43,6 +44,7 @@ class Run:
 
     def parts(self) -> dict[str, Callable[[], Iterable[Row]]]:
         return {
+            "0": floor.floor,
             "1 2 3 17": lines.latency,
             "5": self._together,
             "7": throughput.throughput,

@@ -25,7 +25,10 @@ class Row:
     def verdict(self) -> str:
         if self.value is None:
             return "not measured"
-        return "pass" if GOALS[self.row].is_met(self.value) else "MISS"
+        goal = GOALS[self.row]
+        if goal.limit is None:
+            return "beside"
+        return "pass" if goal.is_met(self.value) else "MISS"
 
     def as_json(self) -> dict[str, Any]:
         goal = GOALS[self.row]

@@ -37,7 +37,7 @@ def finish(name: str, rows: Sequence[Row], more: Mapping[str, Any]) -> int:
     target = RESULTS / f"{name}.json"
     target.write_bytes(msgspec.json.format(msgspec.json.encode({**report, **more}), indent=1))
     print("\n" + table(rows))
-    print(f"\n{reached} of {len(rows)} goals reached; every ledger verified; figures in {target}")
+    print(f"\n{reached} of {reached + missed} goals reached; every ledger verified; figures in {target}")
     return missed
 
 

@@ -1,4 +1,4 @@
-"""What is left beside the line without mcfd: a client that does nothing but write an invoice's frames and wait for each reply.
+"""Row 0: what is left beside the line without mcfd, for a client that does nothing but write an invoice's frames and wait for each reply.
 
     python -m bench.shop.floor [--items 1] [--company] [--pause 0.4] [--count 60]
 
@@ -13,19 +13,58 @@ import asyncio
 import os
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
 from support.shop import IFU, Machine
 
-from bench.figures import median, milliseconds, quantile
+from bench.figures import Row, median, milliseconds, quantile
 from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, folder, line_seconds, nim
 from bench.shop.wire import tapped
 from bridge.frame import Decoder, Reply
 
+SIZES = (("0a", 1, 60), ("0b", 10, 15), ("0c", 100, 3))
 WARM_UP = 8
+
+Exchange = tuple[float, float]
+"""Seconds from the write to the last byte of the reply, and those of their bytes."""
+
+
+def floor() -> Iterator[Row]:
+    """What rows 17a to c would be with nothing but the simulator, the pseudo-terminal and the kernel."""
+    with _machine() as machine:
+        for row, items, count in SIZES:
+            measured = _measured(machine, items, count)
+            times, lines = zip(*map(_whole, measured), strict=True)
+            note = f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} invoices"
+            yield Row(row, median(times) / median(lines), note, {"count": count})
+
+
+@contextmanager
+def _machine() -> Iterator[Machine]:
+    with folder() as path:
+        machine = Machine(path, nim(1), IFU, *PACED, lasting=False)
+        machine.start()
+        try:
+            yield machine
+        finally:
+            machine.stop()
+
+
+def _measured(
+    machine: Machine, items: int, count: int, *, walk_in: bool = True, pause: float = 0.0
+) -> list[list[Exchange]]:
+    """The exchanges of each invoice, without those that warm up."""
+    warm_up = min(WARM_UP, max(1, count // 5))
+    invoices = asyncio.run(_written(items, count + warm_up, walk_in=walk_in))
+    return _exchanges(machine.link, invoices, pause)[warm_up:]
+
+
+def _whole(invoice: Sequence[Exchange]) -> Exchange:
+    return sum(took for took, _ in invoice), sum(line for _, line in invoice)
 
 
 async def _written(items: int, count: int, *, walk_in: bool) -> list[list[bytes]]:
@@ -33,8 +72,7 @@ async def _written(items: int, count: int, *, walk_in: bool) -> list[list[bytes]
     return [list(tap.written) async for tap in tapped(requests)]
 
 
-def _exchanges(link: Path, invoices: Sequence[Sequence[bytes]], pause: float) -> list[list[tuple[float, float]]]:
-    """Of each invoice its exchanges: seconds from the write to the last byte of the reply, and those of their bytes."""
+def _exchanges(link: Path, invoices: Sequence[Sequence[bytes]], pause: float) -> list[list[Exchange]]:
     descriptor = os.open(link, os.O_RDWR | os.O_NOCTTY)
     made = []
     for invoice in invoices:
@@ -44,7 +82,7 @@ def _exchanges(link: Path, invoices: Sequence[Sequence[bytes]], pause: float) ->
     return made
 
 
-def _exchanged(descriptor: int, request: bytes) -> tuple[float, float]:
+def _exchanged(descriptor: int, request: bytes) -> Exchange:
     replies, moved = Decoder(), len(request)
     began = time.monotonic()
     os.write(descriptor, request)
@@ -65,16 +103,9 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between two invoices")
     parser.add_argument("--count", type=int, default=60)
     options = parser.parse_args()
-    invoices = asyncio.run(_written(options.items, options.count + WARM_UP, walk_in=not options.company))
-    with folder() as path:
-        machine = Machine(path, nim(1), IFU, *PACED, lasting=False)
-        machine.start()
-        try:
-            measured = _exchanges(machine.link, invoices, options.pause)[WARM_UP:]
-        finally:
-            machine.stop()
-    times = [sum(took for took, _ in invoice) for invoice in measured]
-    lines = [sum(line for _, line in invoice) for invoice in measured]
+    with _machine() as machine:
+        measured = _measured(machine, options.items, options.count, walk_in=not options.company, pause=options.pause)
+    times, lines = zip(*map(_whole, measured), strict=True)
     beside = [took - line for invoice in measured for took, line in invoice]
     value = median(took / line for took, line in zip(times, lines, strict=True))
     print(f"{value:.4f}  {milliseconds(median(times))} / {milliseconds(median(lines))}, {options.count} invoices")

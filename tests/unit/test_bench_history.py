@@ -74,6 +74,7 @@ def test_the_last_runs_become_the_table_of_the_page() -> None:
     )
     assert any(line.startswith("| 2 |") and line.endswith("| 1.010 | 1.010 | 1.012 |  |") for line in lines)
     assert any(line.startswith("| 3 |") and line.endswith("| – | – | – | not measured |") for line in lines)
+    assert any(line.startswith("| 0a |") and line.endswith("| for comparison |") for line in lines)
     assert published(page, recorded) == page
     with pytest.raises(ValueError, match="no place"):
         published("nothing", recorded)
