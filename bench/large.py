@@ -53,11 +53,11 @@ def _reports(ledger: Path, days: int) -> list[Row]:
     return range_rows(month, whole, days * PER_DAY)
 
 
-def daemon_rows(ledger: Path, size: int, *, verified: bool) -> Generator[Row, None, int]:
+def daemon_rows(ledger: Path, size: int, *, verified: bool) -> Generator[Row, None, list[int]]:
     """Rows 12b and 12c: the daemon on that ledger and a paced machine; from the start of the process until it is ready. In the end
-    how many sales the ledger holds."""
+    how many sales of each machine the ledger holds."""
     on = f"ledger of {size:,}"
-    with running(1, *PACED, ledger=ledger, known=size, verified=verified) as bench:
+    with running(1, *PACED, ledger=ledger, known=[size], verified=verified) as bench:
         starts = [_start_again(bench) for _ in range(STARTS)]
         till = Till(bench.till())
         requests = bodies(10, series="LARGE")

@@ -10,9 +10,9 @@ from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, Bench, line_seconds, nim, running
 from bench.shop.till import Crowd, Till, rate
 
-COMPANY = (("1", 1, 80), ("2", 10, 30), ("3", 100, 5))
-WALK_IN = (("17a", 1, 100), ("17b", 10, 30), ("17c", 100, 5))
-PAUSED = ("17d", 1, 25)
+COMPANY = (("1", 1, 80), ("2", 10, 30), ("3", 100, 3))
+WALK_IN = (("17a", 1, 100), ("17b", 10, 30), ("17c", 100, 3))
+PAUSED = ("17d", 1, 20)
 PAUSE = 0.4
 """Seconds between two invoices, as tills really sell: meanwhile the processor forgets us."""
 WARM_UP = 8

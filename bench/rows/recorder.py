@@ -11,7 +11,7 @@ from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, Bench, running
 from bench.shop.till import Till
 
-SIZES = (("15a", 1, 100), ("15b", 10, 30), ("15c", 100, 6))
+SIZES = (("15a", 1, 80), ("15b", 10, 25), ("15c", 100, 4))
 RECORDING: tuple[dict[str, int], ...] = ({}, {"recording_mb": 0})
 """As it is shipped, and switched off."""
 

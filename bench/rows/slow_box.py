@@ -21,7 +21,7 @@ from bench.figures import Row, median
 from bench.rows.lines import sold, wear_in
 from bench.shop.shops import PACED, Bench, running
 
-SIZES = (("18a", 1, 50), ("18b", 10, 20), ("18c", 100, 5))
+SIZES = (("18a", 1, 50), ("18b", 10, 20), ("18c", 100, 3))
 TIMES, TOLERATED = 4.0, 0.2
 """A loop takes so many times as long, more or less."""
 GUESSES = 24

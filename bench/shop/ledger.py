@@ -304,8 +304,8 @@ def _grow(count: int) -> None:
 
 @contextmanager
 def verified_beside(path: Path) -> Iterator[None]:
-    """`mcfd verify` of that ledger, in a process beside whatever is done meanwhile."""
-    with elsewhere(1) as pool:
+    """`mcfd verify` of that ledger, in a process beside whatever is done meanwhile, which goes ahead."""
+    with elsewhere(1, os.nice, (LAST_OF_ALL,)) as pool:
         found = pool.submit(verify, path)
         yield
         if problems := found.result().problems:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,9 +64,9 @@ class Bench:
         name = self.machines[number].nim
         return Endpoint(self.shop.port, f"/v1/mcf/{name}/reports/z", self.shop.key(mode, name))
 
-    def sales(self) -> int:
-        """That the first machine has counted."""
-        return self.machines[0].counters[0]
+    def sales(self) -> list[int]:
+        """That each machine has counted."""
+        return [machine.counters[0] for machine in self.machines]
 
     def moved(self, number: int = 0) -> int:
         """Bytes that have gone over that machine's line, both directions together."""
@@ -98,12 +98,12 @@ def running(
     config: Mapping[str, Mapping[str, Any]] | None = None,
     disk: float | None = None,
     ledger: Path | None = None,
-    known: int = 0,
+    known: Sequence[int] = (),
     per_machine: Mapping[str, Any] | None = None,
     verified: bool = True,
 ) -> Iterator[Bench]:
     """`options` are the simulators'; `disk`: milliseconds that every fsync takes longer (0 only counts them); `known`: sales
-    of the first machine that `ledger` holds already; `per_machine`: settings of every machine.
+    of the first machines that `ledger` holds already; `per_machine`: settings of every machine.
 
     The configuration is the default one, aggregation delay included. It ends with `mcfd verify` on the ledger, or without it
     where another shop goes on with that ledger."""
@@ -119,7 +119,8 @@ def running(
                 shop.ledger = ledger
             with ThreadPoolExecutor(machines) as beside:
                 list(beside.map(Machine.start, lines))
-            lines[0].order("counters", tc=known, fvc=known)
+            for line, sales in zip(lines, known, strict=False):
+                line.order("counters", tc=sales, fvc=sales)
             shop.start_daemon()
             yield bench
             shop.stop_daemon()
