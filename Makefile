@@ -38,8 +38,9 @@ demo-hq: $(STAMP)
 	@$(BIN)/python -m headquarters.demo $(if $(ONCE),--once)
 
 # Two workers more than there are cores: while a box boots or a timer runs, others have something to do.
+# A worker that dies is not replaced: xdist with --dist loadfile would wait for it for ever.
 test: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python -m pytest --workers=$(or $(WORKERS),$(shell expr $$(nproc) + 2)) $(ARGS)
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),$(shell expr $$(nproc) + 2)) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/ruff format --check .

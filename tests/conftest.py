@@ -20,11 +20,8 @@ from pathlib import Path
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
-from support.nursery import PROGRAMS, keep_warm, warm
+from support.nursery import keep_warm
 from support.steady_loop import SteadyLoop
-from support.workers import pytest_addoption, pytest_runtestloop
-
-__all__ = ["pytest_addoption", "pytest_runtestloop"]
 
 # As on a box, whose package is compiled: a workplace that asks Python not to keep byte code has each worker rewrite 300 modules of tests (8 s
 # of a processor), and each program that is started compile itself anew.
@@ -63,7 +60,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if is_whole(config):
+    if [Path(each).resolve() for each in config.args] == [HERE]:
         items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     for item in items:
         if item.path.parent == HERE / "integration/package" and item.get_closest_marker("timeout") is None:
@@ -77,11 +74,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop that the daemon runs on, except for machines whose timers are too short for a busy machine."""
     return {"steady": SteadyLoop} if item.get_closest_marker("quick_timers") else {"uvloop": uvloop.new_event_loop}
-
-
-def is_whole(config: pytest.Config) -> bool:
-    """All tests, or some of them picked by a word: not those of some folders."""
-    return [Path(each).resolve() for each in config.args] == [HERE]
 
 
 class FailuresAtOnce:
@@ -98,12 +90,9 @@ class FailuresAtOnce:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     keep_warm()
-    if config.getoption("--workers") and is_whole(config):
-        for program in PROGRAMS:  # beside the collection, and for all workers
-            warm(program)
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(FailuresAtOnce(terminal), "failures-at-once")
+        config.pluginmanager.register(FailuresAtOnce(terminal))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

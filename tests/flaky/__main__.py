@@ -82,7 +82,8 @@ def one_run(tests: list[str], told_in: Path) -> tuple[list[str], str]:
     with tempfile.TemporaryDirectory(prefix="mcfd-flaky-") as folder:
         listed = Path(folder, "tests")
         listed.write_text("\n".join(tests) + "\n")
-        command = [sys.executable, "-m", "pytest", "-q", "--workers=2", "-p", "no:cacheprovider", f"@{listed}"]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--max-worker-restart", "0", "--dist", "loadfile",
+                   "--no-loadscope-reorder", "-p", "no:cacheprovider", f"@{listed}"]  # fmt: skip
         try:
             done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False, timeout=MOST_SECONDS)
         except subprocess.TimeoutExpired as over:

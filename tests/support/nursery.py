@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import fcntl
 import gc
 import importlib
 import json
@@ -64,7 +63,7 @@ First = tuple[str, str, dict[str, Any]]
 
 
 class Nursery:
-    """The test's side. Safe to use from several threads, and from forks of the process that has it."""
+    """The test's side. Safe to use from several threads."""
 
     command: tuple[str, ...] = (sys.executable, "-m", "support.nursery")
 
@@ -76,22 +75,16 @@ class Nursery:
             text=True,
             env={**os.environ, "PYTHONPATH": str(TESTS)},
         )
-        self._made_by = os.getpid()
         self._turn = threading.Lock()
-        self._turn_of_forks = tempfile.TemporaryFile()  # noqa: SIM115  to the end of the nursery
 
     def order(self, do: str, **fields: Any) -> dict[str, Any]:
         assert self._process.stdin
         assert self._process.stdout
         with self._turn:
-            fcntl.lockf(self._turn_of_forks, fcntl.LOCK_EX)
-            try:
-                self._process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
-                self._process.stdin.flush()
-                answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-                return answer
-            finally:
-                fcntl.lockf(self._turn_of_forks, fcntl.LOCK_UN)
+            self._process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
+            self._process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+            return answer
 
     def start(
         self,
@@ -143,9 +136,6 @@ class Nursery:
             return subprocess.CompletedProcess([program, *arguments], code, stdout.read_text(), stderr.read_text())
 
     def close(self) -> None:
-        self._turn_of_forks.close()
-        if os.getpid() != self._made_by:
-            return
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.close()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import random
 import socket
-from collections.abc import Iterator
 
 FIRST, LAST = 10_000, 32_767
 """Below what Linux gives to outgoing connections (32 768 to 60 999): one of those, on any address of the loopback, would hold the port
@@ -23,18 +21,13 @@ def _of_this_process() -> range:
     return range(first, first + size)
 
 
-@functools.cache
-def _turns() -> Iterator[int]:
-    """Begun with the first question: workers are forks of one process."""
-    mine = _of_this_process()
-    start = random.randrange(len(mine))
-    return itertools.cycle((*mine[start:], *mine[:start]))
+_mine = _of_this_process()
+_next = itertools.cycle((*_mine[(start := random.randrange(len(_mine))) :], *_mine[:start]))
 
 
 def free_port() -> int:
     """Not given again until all of this worker's have had their turn; OSError when each of them is taken."""
-    mine = _of_this_process()
-    for port in itertools.islice(_turns(), len(mine)):
+    for port in itertools.islice(_next, len(_mine)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -42,4 +35,4 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    raise OSError(f"no free port from {mine.start} to {mine.stop - 1}")
+    raise OSError(f"no free port from {_mine.start} to {_mine.stop - 1}")
