@@ -159,7 +159,7 @@ class Ledger(CashDrawer):
         while not complete:
             job = partial(totals.bring_in, book=book, zone=self._open.zone, limit=totals.BATCH)
             _, complete = await self._write(job)
-        if (water := self._open.high_water) is not None and water.unmet:
+        if (water := self._open.high_water) is not None:
             for name in sorted(water.unmet):
                 await self._meet(water, name)
         return await self.aggregated(book)

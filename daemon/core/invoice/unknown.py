@@ -65,19 +65,17 @@ class Unknown(NamedTuple):
 def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown, ...]:
     """In the order in which they stand; one that is null stands for nothing, and is left out."""
     found: list[Unknown] = []
-    for path, kind, name, item in _walk(body, credit=credit):
-        near = _near(name, _known(kind, credit=credit), MEANT[kind]) if len(found) < MOST_COMPARED else ""
+    for at, (path, kind, name, item) in enumerate(_walk(body, credit=credit)):
+        near = _near(name, _known(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
         found.append(Unknown(path + _short(name), path + near if near else "", item))
-        if len(found) > MOST_TOLD:
-            break
     return tuple(found)
 
 
 def unknown_of(body: Mapping[str, object], known: Known) -> tuple[Unknown, ...]:
     """The same of a flat body whose fields are `known`."""
-    strange = [name for _, _, name, _ in _strange("", "", body, known, -1)][: MOST_TOLD + 1]
+    strange = enumerate(_strange("", "", body, known, -1))
     return tuple(
-        Unknown(_short(name), _near(name, known, {}) if at < MOST_COMPARED else "") for at, name in enumerate(strange)
+        Unknown(_short(name), _near(name, known, {}) if at < MOST_COMPARED else "") for at, (_, _, name, _) in strange
     )
 
 

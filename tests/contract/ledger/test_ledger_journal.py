@@ -155,6 +155,7 @@ async def test_a_part_of_a_number_is_found_however_far_back(
         page = Page(0, ALWAYS, part=asked, limit=limit)
         found: list[Record] = []
         while piece := await store.journal.with_part(till.book, page, nobody):
+            assert len(piece) <= limit
             found += piece
             page = Page(0, ALWAYS, part=asked, limit=limit, before_seq=piece[-1].seq)
         assert [record.number for record in found] == wanted

@@ -7,7 +7,8 @@ import pytest
 from support.ledgers.ledger import IFU, NIM, START, Till, opened
 
 from daemon.core.errors import ZNumberUnknown
-from daemon.core.ledger.entries import Gap
+from daemon.core.ledger.entries import Gap, Placed
+from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
@@ -25,6 +26,10 @@ async def shop(path: Path, closures: int) -> Till:
             await till.sell()
             await till.close()
     return till
+
+
+async def gaps(store: Store, till: Till) -> list[Placed]:
+    return list(await store.ledger._read(lambda connection: entries.entries(connection, till.book)))
 
 
 async def next_z(path: Path) -> int:
@@ -49,16 +54,20 @@ async def test_a_restore_over_a_newer_ledger_goes_on_after_its_numbers(
     assert verify(path).problems == ()
     async with opened(path) as store:
         till = await Till.of(store)
-        (placed,) = await store.ledger._read(lambda connection: entries.entries(connection, till.book))
+        (placed,) = await gaps(store, till)
         assert placed.entry == Gap(3, 5, "ledger.high-water")
 
 
 async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Path, tmp_path: Path) -> None:
-    """Copied by hand, without `mcfd restore`: the file beside it remembers."""
+    """Copied by hand, without `mcfd restore`: the file beside it remembers, and the book has the gap from the start on."""
     await shop(path, 1)
     backup(path, tmp_path / "copy", at=START)
     await shop(path, 2)
     shutil.copy(tmp_path / "copy", path)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        assert (await store.ledger.state(till.book)).z_number == 3
+        assert [gap.entry for gap in await gaps(store, till)] == [Gap(2, 3, "ledger.high-water")]
     assert await next_z(path) == 4
     assert verify(path).problems == ()
 
@@ -102,6 +111,20 @@ async def test_a_restore_knows_whether_a_reserved_number_was_given(path: Path, t
     HighWater(path).reserve(BOOK, 3)
     restore(tmp_path / "copy", path, at=START)
     assert await next_z(path) == 3
+
+
+async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_know(path: Path, tmp_path: Path) -> None:
+    """An older one that was copied there by hand: a number that was reserved after it may have been told, and other books have theirs."""
+    other = book_name("EL02000099-1", "live", IFU)
+    await shop(path, 1)
+    backup(path, tmp_path / "copy", at=START)
+    await shop(path, 1)
+    HighWater(path).reserve(BOOK, 3)
+    HighWater(path).give(other, 4)
+    shutil.copy(tmp_path / "copy", path)
+    restore(tmp_path / "copy", path, at=START)
+    assert await next_z(path) == 4
+    assert HighWater(path).given(other) == 4
 
 
 async def test_the_number_is_durable_before_its_z(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

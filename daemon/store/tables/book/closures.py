@@ -7,6 +7,7 @@ import uuid
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -140,13 +141,8 @@ def periods(connection: sqlite3.Connection, book: Book, records: Sequence[Record
     if not ended:
         return [0] * len(records)
     last = max(record.seq for record in ended)
-    bounds = []
-    for z_number, first_seq, last_seq in connection.execute(
-        _SQL["since"], (book.id, min(record.ended_at for record in ended))
-    ):
-        if first_seq > last:
-            break
-        bounds.append((last_seq, z_number))
+    since = connection.execute(_SQL["since"], (book.id, min(record.ended_at for record in ended)))
+    bounds = [(last_seq, z_number) for _, last_seq, z_number in takewhile(lambda row: row[0] <= last, since)]
     return [_holding(bounds, record.seq) if record.seq else 0 for record in records]
 
 

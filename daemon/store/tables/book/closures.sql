@@ -20,4 +20,4 @@ SELECT {columns} FROM closure
 WHERE book_id = ? AND created_at >= ? AND created_at < ? AND z_number > ? ORDER BY created_at, id LIMIT ?;
 
 -- name: since
-SELECT z_number, first_seq, last_seq FROM closure WHERE book_id = ? AND created_at >= ? ORDER BY created_at, id;
+SELECT first_seq, last_seq, z_number FROM closure WHERE book_id = ? AND created_at >= ? ORDER BY created_at, id;

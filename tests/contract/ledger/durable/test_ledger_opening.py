@@ -143,6 +143,18 @@ def test_an_interrupted_migration_leaves_the_old_schema(path: Path) -> None:
         migrations.migrate(connection, STEPS)
 
 
+def test_a_migration_that_loses_a_parent_is_undone(path: Path) -> None:
+    """Foreign keys are not enforced while a table is made anew: what it has left is looked at before the new schema counts."""
+    script = "CREATE TABLE cat (id INTEGER PRIMARY KEY);\nCREATE TABLE kitten (cat REFERENCES cat);\nINSERT INTO kitten VALUES (7);\n"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        with pytest.raises(LedgerUnusable, match="a row of kitten refers to a missing cat"):
+            migrations.migrate(connection, [STEPS[0], Migration(2, "cat", script)])
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'cat'").fetchone() is None
+        assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+
+
 async def test_a_killed_migration_leaves_the_old_schema(path: Path) -> None:
     """SIGKILL between two statements of a migration: the next start finds the schema before it and migrates anew."""
     script = """

@@ -16,10 +16,10 @@ from daemon.core.invoice.unknown import (
     CREDIT_FIELDS,
     FIELDS,
     LONGEST_NAME,
-    MOST_COMPARED,
-    MOST_TOLD,
+    refusals_of,
     unknown_fields,
     unknown_of,
+    warnings_of,
 )
 from daemon.core.report.receipt import receipt
 
@@ -167,17 +167,19 @@ def test_strict_takes_what_is_known():
 
 def test_many_are_told_in_a_bounded_answer():
     """Thousands of unknown fields make a hundred warnings and one that says that there are more."""
-    request = sale(**{f"field{number}": number for number in range(5000)})
-    warnings = receipt(record(request)).warnings
-    assert len(warnings) == MOST_TOLD + 1
-    assert "more fields" in warnings[-1].message
+    for count in (99, 100, 101, 5000):
+        strange = {f"field{number}": number for number in range(count)}
+        for found in (unknown_fields(strange, credit=False), unknown_of(strange, frozenset())):
+            told = [str(warn.message) for warn in warnings_of(found)]
+            assert ["more fields" in each for each in told] == [False] * min(count, 100) + [True] * (count > 100)
+            assert len(refusals_of(found)) == min(count, 100)
 
 
 def test_only_the_first_are_compared_with_what_is_known():
     """To say what was meant costs time: twenty are, of a body and of a flat one, the others are only named."""
-    strange = {f"payments{'_' * (at + 1)}": 1 for at in range(MOST_COMPARED + 1)}
+    strange = {f"payments{'_' * (at + 1)}": 1 for at in range(21)}
     for found in (unknown_fields(strange, credit=False), unknown_of(strange, frozenset({"payments"}))):
-        assert [bool(each.near) for each in found] == [True] * MOST_COMPARED + [False]
+        assert [bool(each.near) for each in found] == [True] * 20 + [False]
 
 
 def test_the_document_knows_the_same_fields():

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 from support.core_samples import as_json, body, item, record
 
+from daemon.core.invoice.invoice import Warn
 from daemon.core.machine.nim import short_nim
-from daemon.core.report.receipt import receipt
+from daemon.core.report.receipt import adjustments, receipt
 
 
 def test_a_receipt_has_every_field_of_the_service():
@@ -47,6 +48,12 @@ def test_a_receipt_has_every_field_of_the_service():
         "certifiedAt": "2026-01-05T10:00:00.123Z",
         "durationMs": 64,
     }
+
+
+def test_a_warning_says_which_item_it_is_about():
+    """The first one too, which is 0; one about the whole invoice says none."""
+    told = adjustments([Warn("ROUNDED", "so", 0), Warn("ROUNDED", "so", 1), Warn("CODE_NOT_TOLD", "so")])
+    assert [each.item for each in told] == [0, 1, None]
 
 
 def test_the_same_record_gives_the_same_bytes():

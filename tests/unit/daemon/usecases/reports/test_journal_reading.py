@@ -144,6 +144,21 @@ async def test_slices_are_bounded_by_records_and_by_items(ledger: Filled, pieces
         assert most < 16 or len(slices) == 1
 
 
+async def test_a_page_makes_way_after_each_slice(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of a thousand entries is a long reading too."""
+    monkeypatch.setattr(journal, "SLICE", 2)
+    ways: list[MachineWorker] = []
+
+    async def make_way(worker: MachineWorker) -> None:
+        ways.append(worker)
+
+    monkeypatch.setattr(journal, "make_way", make_way)
+    async with opened(ledger.path) as store:
+        worker = worker_of(await Till.of(store))
+        page = await read_page(worker, Page(0, EVER))
+    assert ways == [worker] * ((page.count + 1) // 2)
+
+
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:
     source = {
         "csv": lambda: journal_files.as_csv(worker, page),

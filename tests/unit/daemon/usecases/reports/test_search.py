@@ -22,13 +22,18 @@ EVER = Page(0, 1 << 53, limit=2)
 AMOUNT = 777
 
 
-async def everything(worker: MachineWorker, asked: Search) -> tuple[list[str], int]:
-    """The numbers of all pages, and how many answers that took; each goes on where the one before ended, and one of an amount is complete
-    when its page is full or nothing is left."""
+async def everything(worker: MachineWorker, asked: Search, before: int, stretch: int) -> tuple[list[str], int]:
+    """The numbers of all pages, and how many answers that took; each goes on where the one before ended, through two stretches at the most and
+    through no second one when its page is full. One of an amount is complete when its page is full or nothing is left."""
     numbers: list[str] = []
     answers = 0
     while True:
         found = await search(worker, asked)
+        seqs = [record.seq for record, _ in found.records]
+        assert before - (found.next or 1) <= 2 * stretch
+        assert len([seq for seq in seqs if seq >= found.next + stretch]) < asked.page.limit or not asked.text
+        assert seqs[-1:] != [1] or not found.next or asked.text
+        before = found.next
         numbers += [record.number for record, _ in found.records]
         answers += 1
         if not asked.text:
@@ -39,7 +44,7 @@ async def everything(worker: MachineWorker, asked: Search) -> tuple[list[str], i
         asked = msgspec.structs.replace(asked, page=msgspec.structs.replace(asked.page, before_seq=found.next))
 
 
-@pytest.mark.parametrize("entries", [24, 25])
+@pytest.mark.parametrize("entries", [24, 25, 30])
 @pytest.mark.parametrize("stretch", [1, 3, 7, 1000])
 async def test_amounts_and_customers_are_found_in_any_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int, entries: int
@@ -59,9 +64,9 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
             await till.certify(sale)
             wanted += [sale.number] if at % 5 == 0 else []
         worker = worker_of(till)
-        by_amount, answers = await everything(worker, Search(EVER, amount=AMOUNT))
-        by_customer, _ = await everything(worker, Search(EVER, text="wend"))
-        none, _ = await everything(worker, Search(EVER, amount=1))
+        by_amount, answers = await everything(worker, Search(EVER, amount=AMOUNT), entries + 1, stretch)
+        by_customer, _ = await everything(worker, Search(EVER, text="wend"), entries + 1, stretch)
+        none, _ = await everything(worker, Search(EVER, amount=1), entries + 1, stretch)
     assert by_amount == wanted[::-1]
     assert sorted(by_customer) == sorted(wanted)
     assert by_customer == sorted(by_customer, reverse=True)

@@ -1,0 +1,200 @@
+"""One book at work, without a line: what it knows, what it tells screens of, and what it sees through to the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.ledgers.ledger import START, Till, opened
+from support.ledgers.worker import worker_of
+
+from daemon.core.errors import LineLost, MachineAttention, MachineOffline
+from daemon.core.ledger.phases import Phase
+from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+
+Told = list[tuple[str, str]]
+
+
+class Machine:
+    """What a worker does with a machine by itself."""
+
+    def __init__(self) -> None:
+        self.hung_up: list[str] = []
+
+    def hang_up(self, reason: str) -> None:
+        self.hung_up.append(reason)
+
+
+@pytest.fixture
+async def till(tmp_path: Path) -> AsyncIterator[Till]:
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        yield await Till.of(store)
+
+
+@pytest.fixture
+def worker(till: Till) -> MachineWorker:
+    return worker_of(till)
+
+
+@pytest.fixture
+def told(worker: MachineWorker) -> Told:
+    """The type and the detail of each event."""
+    events: Told = []
+    worker.on_event = lambda event: events.append((event.type, event.detail))
+    return events
+
+
+async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, told: Told) -> None:
+    """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
+    sound = await till.store.ledger.state(till.book)
+    for found, calls in (("", 0), ("another machine", 1), ("another machine", 1), ("", 1), ("the same again", 2)):
+        worker.take_state(msgspec.structs.replace(sound, attention=found))
+        assert worker.attention == found
+        assert len(told) == calls
+    assert told == [("mcf.attention", "another machine"), ("mcf.attention", "the same again")]
+
+
+async def test_a_line_that_comes_and_goes(worker: MachineWorker, till: Till, told: Told) -> None:
+    """Each way is told once, with the reason; the absence began when it was first found."""
+    machine: Any = Machine()
+    till.at = START
+    worker.lost("no such port")
+    till.at += 1000
+    worker.lost("still none")
+    assert (told, worker.offline_reason, worker.offline_since) == ([], "still none", START)
+    with pytest.raises(MachineOffline, match="still none"):
+        worker.present()
+    worker.opened(machine)
+    assert (worker.present(), worker.offline_reason, worker.offline_since) == (machine, "", None)
+    worker.lost("unplugged")
+    worker.lost("no such port")
+    assert told == [("mcf.connected", ""), ("mcf.disconnected", "unplugged")]
+    assert (worker.offline_reason, worker.offline_since) == ("no such port", START + 1000)
+
+
+async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, told: Told) -> None:
+    """It is hung up in any case; the machine that came after it stays."""
+    before: Any = Machine()
+    now: Any = Machine()
+    worker.opened(now)
+    worker.drop(before, "its answer was odd")
+    assert (worker.machine, before.hung_up, now.hung_up) == (now, ["its answer was odd"], [])
+    worker.drop(now, "its counters went down")
+    assert (worker.connected, now.hung_up) == (False, ["its counters went down"])
+    assert told[1:] == [("mcf.disconnected", "its counters went down")]
+
+
+async def test_a_machine_in_attention_may_be_looked_at(worker: MachineWorker) -> None:
+    """And is given no work."""
+    machine: Any = Machine()
+    worker.opened(machine)
+    assert worker.ready() is machine
+    worker.attempts.attention = "another machine"
+    assert worker.present() is machine
+    with pytest.raises(MachineAttention, match="another machine"):
+        worker.ready()
+
+
+async def test_another_taxpayer_s_book_begins_with_nothing(worker: MachineWorker, till: Till) -> None:
+    """What was in doubt belongs to the old book, and nothing of its totals or its time is left."""
+    other = await Till.of(till.store, mode="test")
+    worker.attempts.intend("in doubt").phase = Phase.IN_DOUBT
+    worker.attempts.met_machine = True
+    worker.aggregate = await till.store.ledger.aggregated(till.book)
+    worker.time.last_at = START
+    worker.change_book(other.book)
+    assert (worker.book, worker.attempts.find("in doubt"), worker.attempts.met_machine) == (other.book, None, False)
+    assert (worker.aggregate, worker.time.last_at) == (None, 0)
+
+
+async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
+    """Nothing else of the book changes."""
+    before = worker.book
+    worker.take_name(before.nim)
+    assert worker.book is before
+    worker.take_name("EL02000015-2")
+    assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")
+
+
+async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWorker) -> None:
+    """All of it, each for itself, and at the stop at the latest."""
+    done: list[str] = []
+    failed: list[BaseException] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context["exception"]))
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    def named(name: str) -> Callable[[], None]:
+        return lambda: done.append(name)
+
+    for work in (named("first"), fail, named("second")):
+        worker.after_answers(work)
+    assert done == []
+    async with asyncio.timeout(60):
+        while len(done) < 2:  # noqa: ASYNC110  done by a timer of the loop
+            await asyncio.sleep(0.001)
+    worker.after_answers(named("at the stop"))
+    await worker.close(60)
+    assert done == ["first", "second", "at the stop"]
+    assert [type(error) for error in failed] == [ZeroDivisionError]
+
+
+async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
+    """However much ended before it; then again for what ends after it, and never once the daemon stops."""
+    ticks: list[int] = []
+
+    async def tick() -> None:
+        ticks.append(1)
+
+    worker.limits = worker.limits._replace(aggregation_delay=0.0)
+    for count in (1, 2):
+        for _ in range(3):
+            worker.schedule_tick(tick)
+        async with asyncio.timeout(60):
+            while len(ticks) < count:  # noqa: ASYNC110  done by a timer of the loop
+                await asyncio.sleep(0.001)
+    worker.schedule_tick(tick)
+    await worker.close(60)
+    worker.schedule_tick(tick)
+    await asyncio.sleep(0.01)
+    assert len(ticks) == 2
+
+
+async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
+    """To its end; only the stop of the daemon, when its patience is over, cuts it off, and its caller is told so."""
+    ended = asyncio.Event()
+    go_on = asyncio.Event()
+
+    async def work() -> None:
+        await go_on.wait()
+        ended.set()
+
+    caller = asyncio.ensure_future(worker.see_through(work(), "work"))
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    go_on.set()
+    async with asyncio.timeout(60):
+        await ended.wait()
+    left = asyncio.ensure_future(worker.see_through(asyncio.Event().wait(), "work"))
+    await asyncio.sleep(0)
+    await worker.close(0)
+    with pytest.raises(LineLost, match="stopped"):
+        await left
+
+
+async def test_a_worker_is_found_by_its_machine(worker: MachineWorker, till: Till) -> None:
+    """Whatever its activation counter, in its own mode only."""
+    workers = MachineWorkers([worker])
+    short = till.book.nim.partition("-")[0]
+    for nim in (till.book.nim, short, f"{short}-7"):
+        assert workers.get(nim, "live") is worker
+    assert workers.get(till.book.nim, "test") is None
+    assert workers.get("EL02000099-1", "live") is None
+    assert workers.all() == [worker]
