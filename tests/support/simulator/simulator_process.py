@@ -7,8 +7,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 import tty
 from contextlib import AbstractContextManager
@@ -16,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from support.nursery import Child
+from support.shop import start_program, wait_for
 from support.simulator.simulator_till import certification, events
 
 from bridge.frame import Reply, Request, encode
@@ -30,15 +30,16 @@ class Process:
         self.link = folder / "port"
         self.socket = folder / "control"
         self.state = folder / "state.json"
-        self._command = [sys.executable, "-m", "simulator.process.serve", "--link", str(self.link)]
-        self._command += ["--control", str(self.socket), *arguments]
-        self._command += ["--state", str(self.state)] if state else []
-        self.child: subprocess.Popen[str] | None = None
+        self._arguments = ["--link", str(self.link), "--control", str(self.socket), *arguments]
+        self._arguments += ["--state", str(self.state)] if state else []
+        self._said = folder / "said"
+        self.child: Child | None = None
 
     def __enter__(self) -> Self:
-        self.child = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        line = self.child.stdout.readline()
-        assert line == f"ready {self.link}\n", self.child.stderr.read()
+        self._said.write_text("")
+        self.child = start_program("mcf-simulator", self._arguments, self._said, os.environ)
+        wait_for(lambda: self._said.read_text().endswith("\n") or self.child.poll() is not None)
+        assert self._said.read_text() == f"ready {self.link}\n"
         return self
 
     def __exit__(
@@ -46,8 +47,6 @@ class Process:
     ) -> None:
         if self.child.poll() is None:
             self.end(signal.SIGTERM)
-        self.child.stdout.close()
-        self.child.stderr.close()
 
     def end(self, number: signal.Signals) -> int:
         self.child.send_signal(number)

@@ -71,7 +71,7 @@ def test_state_survives_sigkill_at_any_moment(tmp_path):
     seen = 0
     for round_ in range(4):
         with process, Serial(process.link) as serial:
-            killer = threading.Timer(0.05 + 0.013 * round_, process.child.kill)
+            killer = threading.Timer(0.05 + 0.013 * round_, process.child.send_signal, [signal.SIGKILL])
             killer.start()
             seen = max(seen, certify_until_silence(serial, f"R{round_}"))
             killer.join()
