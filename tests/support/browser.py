@@ -158,7 +158,12 @@ class Person:
         return self.page
 
     def log_in(self, name: str, password: str = PASSWORD) -> None:
-        page = self.go("/ui/login")
+        self.go("/ui/login")
+        self.fill_in_login(name, password)
+
+    def fill_in_login(self, name: str, password: str = PASSWORD) -> None:
+        """On the login that is shown."""
+        page = self.page
         page.fill("[name=name]", name)
         page.fill("[name=password]", password)
         page.click("main button")

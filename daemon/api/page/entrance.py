@@ -13,6 +13,7 @@ from litestar.exceptions import NotFoundException
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import session_cookie
 from daemon.api.http.answers import Answer, Header, Reply
+from daemon.api.page.asked import forget_asked, screen_asked_for
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, fault_of
 from daemon.api.page.visit import (
@@ -73,7 +74,8 @@ async def login(request: AnyRequest) -> Reply:
         fault = fault_of(error)
         said = fault.told(Speaker(language_of(request, page.language)))
         return await html(request, page, "login.html", status=fault.status, name=name, problem=said)
-    return redirect("/ui/", session_cookie(made, tls=page.tls))
+    place = screen_asked_for(request, deps.logins.who(made))
+    return redirect(place, session_cookie(made, tls=page.tls), forget_asked())
 
 
 @post("/ui/logout", status_code=200)
@@ -81,7 +83,7 @@ async def logout(request: AnyRequest) -> Reply:
     deps: ApiDeps = request.app.state["deps"]
     if is_from_here(request.scope["headers"]) and deps.logins and (held := token(request)):
         await deps.logins.log_out(held, address_of(request))
-        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls))
+        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_asked())
     return redirect("/ui/login")
 
 

@@ -15,6 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
+from daemon.api.page.asked import RIGHT, note_asked
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
 from daemon.api.page.rendering import Rendering
@@ -191,9 +192,10 @@ Screen = Callable[[Visit], Awaitable[Reply]]
 
 
 def screen(
-    path: str, right: Right, *, change: bool = False, unattended: bool = False
+    path: str, right: Right, *, change: bool = False, unattended: bool = False, whole: bool = True
 ) -> Callable[[Screen], HTTPRouteHandler]:
-    """A handler that is only reached by whom may; every error of it is a page too."""
+    """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login leads
+    whoever has asked for it; not a part of one, and not a file."""
 
     def made(show: Screen) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
@@ -206,7 +208,9 @@ def screen(
 
         handle.__name__ = show.__name__
         handle.__annotations__ = {"request": AnyRequest, "return": Reply}
-        return post(path, status_code=200)(handle) if change else get(path)(handle)
+        if change:
+            return post(path, status_code=200)(handle)
+        return get(path, opt={RIGHT: right} if whole and not unattended else {})(handle)
 
     return made
 
@@ -216,7 +220,10 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
     there."""
     page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
-        return Answer(b"", media_type=HTML, headers=(TO_LOGIN,)) if is_fetched(request) else redirect("/ui/login")
+        asked = note_asked(request)
+        if is_fetched(request):
+            return Answer(b"", media_type=HTML, headers=(TO_LOGIN, asked))
+        return redirect("/ui/login", asked)
     fault = fault_of(error)
     told: dict[str, Any] = {
         "answered": fault.status,

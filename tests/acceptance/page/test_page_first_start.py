@@ -66,7 +66,8 @@ def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_b
 
 def test_who_has_not_the_code_sets_nothing_up(empty_box: EmptyBox) -> None:
     """Without the code every step leads to the question for it; five wrong ones a minute are all that are taken; another site's form
-    is refused; nothing was written. Who has it sees the machines without a script too; nothing comes from elsewhere."""
+    is refused; nothing was written. Who has it sees the machines without a script too; nothing comes from elsewhere; an address
+    that is not there yet is a page too."""
     origin = {"Origin": f"http://127.0.0.1:{empty_box.port}"}
     with httpx.Client(base_url=origin["Origin"], timeout=60) as client:
         assert client.get(empty_box.link).headers["location"] == "/ui/setup"
@@ -74,6 +75,8 @@ def test_who_has_not_the_code_sets_nothing_up(empty_box: EmptyBox) -> None:
         assert NIM in read.text
         assert "script-src 'self'" in read.headers["content-security-policy"]
         assert "unsafe" not in read.headers["content-security-policy"]
+        nowhere = client.get("/ui/journal", headers={"Accept": "text/html", "Accept-Language": "fr"})
+        assert (nowhere.status_code, "Introuvable</h1>" in nowhere.text) == (404, True)
         client.cookies.clear()
         for path in (
             "/ui/setup",

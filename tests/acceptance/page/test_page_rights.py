@@ -84,6 +84,7 @@ def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
     return client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers=told)
 
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 NEEDED = {
     "/ui/{rest:path}": "look",
     **dict.fromkeys(["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live"], "look"),
@@ -268,14 +269,26 @@ def test_the_vendored_files_are_those_of_the_table() -> None:
 
 
 def test_what_is_not_there_is_told_on_a_page(client: httpx.Client) -> None:
-    """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; to nobody, the login."""
+    """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; to nobody, the login. A
+    program that asks for JSON is told so in JSON."""
     assert client.get("/ui/reports").headers["location"] == "/ui/login"
     log_in(client, "reader")
-    for path in ("/ui/reports", "/ui/journal/999999", "/ui/closures/999999"):
-        answer = client.get(path, headers={"Accept-Language": "fr"})
-        assert answer.status_code == 404
+    mistyped = (
+        "/ui/closures/abc",
+        "/ui/journal/1.5",
+        "/ui/static/none.css",
+        "/ui/language/de",
+        "/ui/box/key",
+        "/ui/a/b/c",
+    )
+    for path in ("/ui/reports", "/ui/journal/999999", "/ui/closures/999999", *mistyped):
+        answer = client.get(path, headers={"Accept-Language": "fr", **BROWSER})
+        assert answer.status_code == 404, path
         assert "Introuvable</h1>" in answer.text
         assert 'href="/ui/closures' in answer.text
+    for path in mistyped[:-1]:
+        answer = client.get(path, headers={"Accept": "application/json"})
+        assert answer.json()["code"] == ("METHOD_NOT_ALLOWED" if path == "/ui/box/key" else "NOT_FOUND"), path
 
 
 def test_what_doctor_finds_reads_without_a_script(client: httpx.Client) -> None:

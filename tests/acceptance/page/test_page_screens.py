@@ -46,7 +46,8 @@ def named(view: View, what: str) -> str:
 
 @in_both_views
 def test_log_in_and_out(person: People, view: View) -> None:
-    """A wrong password says so and shows nothing; the right one opens today; logged out, nothing is shown any more."""
+    """A wrong password says so and shows nothing; the right one opens today; logged out, nothing is shown any more. Who asked for a screen
+    and was shown the login instead is on that screen after it."""
     awa = person(view=view)
     awa.log_in("manager", "something else")
     expect(awa.page.get_by_role("alert")).to_contain_text(view.say("Wrong name or password."))
@@ -55,8 +56,10 @@ def test_log_in_and_out(person: People, view: View) -> None:
     expect(awa.page.locator("h1")).to_have_text(view.say("Today"))
     awa.sees("sales-count")
     awa.page.get_by_test_id("logout").click()
-    awa.go("/ui/journal")
+    awa.go("/ui/journal?q=P-1")
     assert awa.page.url.endswith("/ui/login")
+    awa.fill_in_login("manager")
+    assert awa.page.url == f"{awa.base}/ui/journal?q=P-1"
 
 
 @in_both_views

@@ -158,7 +158,7 @@ async def _hashed(visit: Visit, name: str) -> str:
     return await asyncio.to_thread(hash_password, password)
 
 
-@screen("/ui/box/jobs", "administer")
+@screen("/ui/box/jobs", "administer", whole=False)
 async def jobs(visit: Visit) -> Reply:
     """The part that changes, asked for by the screen while something is under way."""
     return await html(visit.request, visit.page, "box_jobs.html", moment=visit.moment, **_jobs(visit))

@@ -44,7 +44,7 @@ async def files(visit: Visit) -> Reply:
     return await shown(visit, "files.html", years=range(this_year, began - 1, -1), **_shown(visit))
 
 
-@screen("/ui/files/jobs", "report")
+@screen("/ui/files/jobs", "report", whole=False)
 async def jobs(visit: Visit) -> Reply:
     """The part that changes, asked for by the screen while something is made."""
     return await html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_shown(visit))
@@ -81,7 +81,7 @@ download = kept_files(
 )
 
 
-@screen("/ui/files/a/{form:str}", "report")
+@screen("/ui/files/a/{form:str}", "report", whole=False)
 async def totals(visit: Visit) -> Reply:
     first, last = range_of_a(visit)
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
@@ -90,7 +90,7 @@ async def totals(visit: Visit) -> Reply:
     return Answer(body, media_type=TYPES[form], headers=(as_file(f"a-{visit.worker.book.nim}-{first}-{last}.{form}"),))
 
 
-@screen("/ui/files/closures/{form:str}", "report")
+@screen("/ui/files/closures/{form:str}", "report", whole=False)
 async def closures(visit: Visit) -> Reply:
     """Those of a range of days; all of them without one."""
     first, last = (day_of(visit.query.get(side, "")) for side in ("from", "to"))

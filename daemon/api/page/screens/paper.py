@@ -27,7 +27,7 @@ ALONE: Final = (
 """A document to print is a page of its own; its style is in it, and it has no script."""
 
 
-@screen("/ui/paper/{what:str}/{name:str}", "look")
+@screen("/ui/paper/{what:str}/{name:str}", "look", whole=False)
 async def paper(visit: Visit) -> Reply:
     document, _ = await _document(visit)
     return Answer(as_html(document, WIDTH).encode(), media_type=b"text/html; charset=utf-8", headers=(ALONE,))

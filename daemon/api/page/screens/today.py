@@ -94,7 +94,7 @@ async def close_z(visit: Visit) -> Reply:
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", new="1"))
 
 
-@screen("/ui/{rest:path}", "look")
+@screen("/ui/{rest:path}", "look", whole=False)
 async def nowhere(_visit: Visit) -> Reply:
     """An address that was mistyped, or of another version: a page, with the menu."""
     raise NotFound("there is no such screen")

@@ -46,7 +46,7 @@ async def answered(handler: HTTPRouteHandler, logins: Nobody, headers: dict[str,
     deps = SimpleNamespace(logins=logins)
     request: Any = SimpleNamespace(
         app=SimpleNamespace(state={"deps": deps, "page": SimpleNamespace()}),
-        scope={"method": "GET", "headers": []},
+        scope={"method": "GET", "headers": [], "raw_path": b"/ui/", "query_string": b""},
         headers=headers or {},
     )
     answer = await handler.fn(request)

@@ -1,0 +1,96 @@
+"""Which screen a login leads to."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from daemon.api.page.asked import forget_asked, note_asked, screen_asked_for
+from daemon.api.service import drawn_routes
+from daemon.core.people import Session
+from daemon.core.roles import Role
+
+BOX = "https://box.local:8480"
+SCREEN = "/ui/journal?q=P-1;2&from=2026-11-01"
+BY_HTMX = {"hx-request": "true", "hx-current-url": BOX + SCREEN}
+
+
+def asking(path: str = "/ui/", headers: dict[str, str] | None = None, *, method: str = "GET", cookie: str = "") -> Any:
+    """A request as it comes from a browser."""
+    raw, _, query = path.encode("latin-1").partition(b"?")
+    told = [(b"cookie", cookie.encode("latin-1"))] if cookie else []
+    scope = {"method": method, "raw_path": raw, "query_string": query, "headers": told}
+    return SimpleNamespace(app=drawn_routes(with_page=True), scope=scope, headers=headers or {})
+
+
+def led_to(cookie: str, role: Role = "technician") -> str:
+    return screen_asked_for(asking(cookie=cookie), Session(1, "Awa", role, 0, 0))
+
+
+def kept(request: Any) -> str:
+    """What the browser has in its cookie afterwards."""
+    return note_asked(request)[1].decode().partition(";")[0]
+
+
+@pytest.mark.parametrize(
+    ("request_", "screen"),
+    [
+        (asking(SCREEN), SCREEN),
+        (asking("/ui/journal/7?m=EL02000015-1:test"), "/ui/journal/7?m=EL02000015-1:test"),
+        (asking("/ui/today", BY_HTMX), SCREEN),
+        (asking("/ui/journal?q=P", BY_HTMX), SCREEN),
+        (asking("/ui/cash", {"referer": f"{BOX}/ui/cash#form"}, method="POST"), "/ui/cash"),
+        (asking("/ui/cash", method="POST"), "/ui/"),
+        (asking("/ui/today"), "/ui/"),
+        (asking("/ui/journal?q=" + "x" * 1000), "/ui/"),
+    ],
+    ids=["screen", "invoice", "part", "search", "form", "form without referrer", "part as a link", "too long"],
+)
+def test_a_login_leads_to_what_was_asked_for(request_: Any, screen: str) -> None:
+    """With its query: a screen by a link, by a form on it, by a part that it asked for itself. Otherwise to Today."""
+    assert led_to(kept(request_)) == screen
+
+
+@pytest.mark.parametrize(
+    ("role", "screen", "shown"),
+    [
+        ("seller", "/ui/box", "/ui/"),
+        ("seller", "/ui/journal", "/ui/journal"),
+        ("reader", "/ui/z", "/ui/"),
+        ("manager", "/ui/z", "/ui/z"),
+        ("technician", "/ui/box", "/ui/box"),
+    ],
+)
+def test_a_screen_that_the_role_may_not_see_is_today(role: Role, screen: str, shown: str) -> None:
+    """Nobody is greeted with a refusal."""
+    assert led_to(kept(asking(screen)), role) == shown
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("//evil.example", "/\\evil.example", "\\\\evil.example", "https://evil.example/ui/", "evil.example/ui/"),
+        *("javascript:alert(1)", "/%2F/evil.example", "/%5Cevil.example", "/ui/..//evil.example", "/ui//evil.example"),
+        *("/ui/%2e%2e//evil.example", "/ui\\evil.example", "/ui/\\evil.example", "@evil.example", "/v1/me", ""),
+        *("/ui/journal\r\nset-cookie: a=b", "/ui/journal?q=\r\n\r\n", "/ui/journal?q=\xe9", "/ui/journal\x00"),
+        *("/ui/login", "/ui/logout", "/ui/nowhere", "/ui/live", "/ui/box/jobs", "/ui/files/a/csv", "/ui/paper/x/x"),
+        *("/ui/closures/abc", "/ui/box/key", "/ui/static/page.css", "/ui/box/backup/x", "/ui/language/fr"),
+    ],
+)
+def test_a_login_leads_to_no_other_site_and_to_no_file(asked: str) -> None:
+    """Whatever the cookie says, as it is or encoded: what is no screen of this page is Today."""
+    once = quote(asked.encode("latin-1"), safe="")
+    for said in (asked, once, quote(once, safe=""), f'"{asked}"'):
+        assert led_to(f"mcfd_asked={said}") == "/ui/", said
+
+
+def test_a_login_is_led_once() -> None:
+    """The cookie is for the login alone, and gone after it; without one, or without a session, it is Today."""
+    assert set(note_asked(asking(SCREEN))[1].split(b"; ")) >= {b"Path=/ui/login", b"HttpOnly", b"SameSite=Strict"}
+    assert forget_asked()[1].startswith(b"mcfd_asked=; Path=/ui/login;")
+    assert b"Max-Age=0" in forget_asked()[1]
+    assert led_to("") == "/ui/"
+    assert screen_asked_for(asking(cookie=kept(asking(SCREEN))), None) == "/ui/"
