@@ -42,6 +42,8 @@ def packed(values, depth):
 
 
 def filtered(kind, row, above, back):
+    if kind == 0:
+        return row
     out = bytearray()
     for at, byte in enumerate(row):
         left = row[at - back] if at >= back else 0
