@@ -18,13 +18,6 @@ PO = ROOT / "daemon/language/locales/fr/LC_MESSAGES/mcfd.po"
 SCRIPT = ROOT / "packaging/texts.py"
 
 
-def check(folder):
-    done = subprocess.run(
-        [sys.executable, SCRIPT, "check", folder], capture_output=True, text=True, check=False, timeout=60
-    )
-    return done.returncode, done.stderr
-
-
 @pytest.fixture(scope="module")
 def texts():
     return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
@@ -60,9 +53,9 @@ def test_the_compiler_agrees_with_babel(tmp_path):
     assert len(found) > 40
 
 
-def test_every_text_is_in_french():
+def test_every_text_is_in_french(texts, code):
     """No text of the code is missing, fuzzy or left over, and French marks have their no-break space."""
-    assert check(ROOT / "daemon/language/locales") == (0, "")
+    assert list(texts.faults(code, PO)) == []
 
 
 ENTRY = 'msgid "Customer"\nmsgstr "Client"\n'
@@ -87,7 +80,9 @@ def test_the_check_finds(tmp_path, texts, code, instead, fault):
 def test_what_is_found_fails_the_check(tmp_path):
     """`make check` says what is wrong, and does not pass."""
     behind(tmp_path, "")
-    assert check(tmp_path) == (1, "fr: missing: 'Customer'\n")
+    command = [sys.executable, SCRIPT, "check", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "fr: missing: 'Customer'\n")
 
 
 def behind(folder, instead):
