@@ -137,6 +137,23 @@ async def test_a_machine_that_says_number_already_certified_is_believed(tmp_path
         assert [record.number for record in await shop.certified()] == ["A"]
 
 
+@pytest.mark.parametrize(("on_machine", "asked"), [(15000, 7000), (7000, 15000), (7000, 7000)])
+async def test_a_number_that_the_machine_has_certified_for_another_amount_is_refused(
+    tmp_path: Path, on_machine: int, asked: int
+) -> None:
+    """Its last invoice is that of the earlier attempt, or of this one, or neither; only what is both is our certification."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.plan.add("lose-invoice@31#1")
+        with pytest.raises(Exception, match="nothing was certified"):
+            await shop.certify("A", 15000)
+        await shop.connected()
+        shop.session.machine.certify_foreign(number="A", total=on_machine)
+        with pytest.raises(MachineRefused):
+            await shop.certify("A", asked)
+        assert not await shop.certified()
+
+
 async def test_fc_of_38h_that_did_not_move_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """38h is answered with a TC that moved and an FC below the known one: C1h is asked before anything is entered."""
     async with MemoryShop(tmp_path / "ledger") as shop:

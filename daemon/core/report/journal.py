@@ -28,7 +28,7 @@ QUANTITY_DECIMALS = 3
 
 class Page(msgspec.Struct, frozen=True):
     """What to look for: `start <= ended_at < end` (ms), before the seq `before_seq` where that is not 0 and after `after_seq`; of that type and whole
-    XOF where they are given (`amount` -1 for any), with `part` somewhere in its number."""
+    XOF where they are given, with `part` somewhere in its number."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Page(msgspec.Struct, frozen=True):
     after_seq: int = 0
     limit: int = 100
     type: str = ""
-    amount: int = -1
+    amount: int | None = None
     part: str = ""
 
 

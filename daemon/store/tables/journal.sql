@@ -1,7 +1,7 @@
 -- name: newest_first
 SELECT {columns} FROM certification
 WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
-    AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?) AND (? = '' OR instr(number, ?) > 0)
+    AND (? = '' OR type = ?) AND (? IS NULL OR total_ttc = ?) AND (? = '' OR instr(number, ?) > 0)
 ORDER BY seq DESC LIMIT ?;
 
 -- name: with_part
@@ -17,13 +17,13 @@ WHERE id IN (
             AND number > ? AND number <= ? AND instr(number, ?) > 0
     )
     AND +seq > ? AND +seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
-    AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?)
+    AND (? = '' OR type = ?) AND (? IS NULL OR total_ttc = ?)
 ORDER BY +seq DESC LIMIT ?;
 
 -- name: payloads
 SELECT seq, payload FROM certification
 WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
-    AND (? = '' OR type = ?) AND (? < 0 OR total_ttc = ?)
+    AND (? = '' OR type = ?) AND (? IS NULL OR total_ttc = ?)
 ORDER BY seq DESC LIMIT ?;
 
 -- name: oldest_first

@@ -98,8 +98,6 @@ async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, atte
     except (MachineError, StorageError) as error:
         log.warning("recover.put_off", nim=worker.book.nim, cause=str(error))
         worker.drop(machine, Text("the outcome of an invoice could not be settled: {error}", error=error))
-        return
-    worker.schedule_tick(lambda: tick(worker))
 
 
 async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:

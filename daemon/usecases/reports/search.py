@@ -41,9 +41,7 @@ class Found(msgspec.Struct, frozen=True):
 
 async def search(worker: MachineWorker, asked: Search) -> Found:
     """Numbers and codes by their index first; customers by reading on, in slices that let tills go first."""
-    page = msgspec.structs.replace(
-        asked.page, type=asked.type, amount=-1 if asked.amount is None else asked.amount, part=asked.text
-    )
+    page = msgspec.structs.replace(asked.page, type=asked.type, amount=asked.amount, part=asked.text)
     if asked.text and (exact := await _exact(worker, asked)):
         return await _found(worker, exact, page, complete=True)
     if not asked.text and _is_sifting(page):
@@ -65,7 +63,9 @@ async def _exact(worker: MachineWorker, asked: Search) -> list[Record]:
 
 def _is_sifting(page: Page) -> bool:
     """Whether most entries may have to be gone through for a few; what has not ended is little, and found at once."""
-    return page.state not in ("begun", "disputed") and (page.amount >= 0 or bool(page.type) or page.state is not None)
+    return page.state not in ("begun", "disputed") and (
+        page.amount is not None or bool(page.type) or page.state is not None
+    )
 
 
 async def _sifted(worker: MachineWorker, page: Page) -> Found:
@@ -106,6 +106,4 @@ async def _found(worker: MachineWorker, records: Sequence[Record], page: Page, *
 
 
 async def _dated(worker: MachineWorker, records: Sequence[Record]) -> tuple[tuple[Record, int], ...]:
-    if not records:
-        return ()
     return tuple(zip(records, await worker.journal.periods(worker.book, records), strict=True))

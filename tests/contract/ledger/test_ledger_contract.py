@@ -61,6 +61,8 @@ async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
         assert (record.state, record.seq, record.number, record.total_ttc) == ("begun", 0, "F-1", 15000)
         assert record.invoice == invoice()
         assert record.base == FiscalCounters(0, 0, 0)
+        assert (record.ended_at, record.line_ms, record.duration_ms, record.chained_at) == (0, 0, 0, 0)
+        assert (record.code, record.machine_time, record.ifu, record.reason, record.hash) == ("", "", "", "", b"")
         assert [r.id for r in await other.ledger.unfinished(till.book)] == [attempt_id]
         assert (await store.ledger.state(till.book)).last_at == record.begun_at
 

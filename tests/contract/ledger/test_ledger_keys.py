@@ -31,6 +31,8 @@ async def test_a_key_is_found_by_what_was_shown(tmp_path: Path) -> None:
         for wrong in ("", live[:-1], live[:-1] + ("a" if live[-1] != "a" else "b"), "ak_live_" + "x" * 38):
             assert store.key_ring.find(wrong) is None
         assert [key.label for key in await store.api_keys.list_keys()] == ["caisse 1", ""]
+        told = [(entry.action, entry.subject, entry.at) for entry in await store.audit.newest()]
+        assert told == [("key.created", "key 2", START), ("key.created", "key 1", START)]
 
 
 async def test_only_the_hash_is_in_the_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from daemon.core.call import NOBODY
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.recompute import count_records
-from daemon.store.maintenance.verify import MOST, Findings, verify
+from daemon.store.maintenance.verify import Findings, verify
 
 RECORDS = 150
 
@@ -173,6 +173,16 @@ async def test_a_sound_ledger_is_clean_in_whatever_order_it_was_written(tmp_path
         assert [row[0] for row in query(path, "SELECT count(*) FROM entry")] == [EACH_AFTER_EACH_TWO.count("cash")]
 
 
+async def test_totals_without_a_record_are_nought(tmp_path: Path) -> None:
+    """A book that has certified nothing yet has nothing in its totals either."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        await Till.of(store)
+    assert verify(path).clean
+    tamper(path, "UPDATE total SET running = x'81a446562e6e02'")
+    assert any("totals are not the sum of the records up to 0" in problem for problem in verify(path).problems)
+
+
 def test_the_first_bad_record_is_named_first(path: Path) -> None:
     """One changed record is one finding: the chain goes on from what the next one was chained to."""
     tamper(path, "UPDATE certification SET line_ms = line_ms + 1 WHERE seq = 70 AND book_id = 1")
@@ -194,7 +204,13 @@ def test_a_damaged_page_is_told_not_thrown(path: Path) -> None:
         file.write(b"\xff" * 4096)
     findings = verify(path)
     assert not findings.clean
-    assert len(findings.problems) <= MOST
+    assert len(findings.problems) <= 100
+
+
+def test_only_so_many_findings_are_told(path: Path) -> None:
+    """A change in each record is a hundred lines, and not one more."""
+    tamper(path, "UPDATE certification SET code = 'FAKE' WHERE state = 'certified'")
+    assert len(verify(path).problems) == 100
 
 
 def test_an_unreadable_or_foreign_file_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.memory_shop import MemoryShop
 
@@ -41,7 +42,7 @@ async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
 
 
 async def test_a_machine_is_freed_whatever_the_disk_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a live machine nothing has to be written down for it."""
+    """Of a live machine nothing has to be written down for it; the answer of a sandbox is."""
 
     async def full(*_: object) -> None:
         raise StorageFull("no room")
@@ -51,3 +52,17 @@ async def test_a_machine_is_freed_whatever_the_disk_says(tmp_path: Path, monkeyp
         await shop.connected()
         freed = await cancel_pending(shop.worker, shop.call({}))
         assert freed.value == b'{"wasPending":false,"message":"no invoice was open"}'
+        shop.worker.book = msgspec.structs.replace(shop.worker.book, mode="test")
+        with pytest.raises(StorageFull):
+            await cancel_pending(shop.worker, shop.call({}))
+
+
+async def test_a_look_waits_for_its_turn(tmp_path: Path) -> None:
+    """Whoever is at the machine finishes first."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        with shop.worker.queue.join():
+            look = asyncio.ensure_future(info(shop.worker))
+            await shop.until(lambda: shop.worker.waiting == 2, "the look in the line")
+            assert not look.done()
+        assert (await look).merchant.commercial_name == "MAISON FASO"

@@ -6,6 +6,7 @@ import asyncio
 import csv
 import io
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from support.ledgers.ledger import MINUTE, ZONE, Till, code_of, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.errors import NotFound
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal, journal_files
@@ -131,11 +134,24 @@ async def test_a_part_of_the_journal(ledger: Filled) -> None:
             assert [record.number for part in slices for record, _ in part] == numbers
 
 
-async def test_slices_are_bounded_by_records_and_by_items(ledger: Filled, pieces: tuple[int, int, int]) -> None:
-    """Oldest first; a slice holds no more than its share of either, or one record that is larger by itself; none is empty."""
-    _, most, most_items = pieces
+async def test_slices_are_bounded_by_records_and_by_items(
+    ledger: Filled, pieces: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oldest first; a slice holds no more than its share of either, or one record that is larger by itself; none is empty. No more than a batch
+    of records is in memory at once."""
+    batch, most, most_items = pieces
+    dated: list[int] = []
     async with opened(ledger.path) as store:
-        slices = [part async for part in read_in_slices(worker_of(await Till.of(store)), Page(0, EVER))]
+        worker = worker_of(await Till.of(store))
+        periods = worker.journal.periods
+
+        async def counted(book: Book, records: Sequence[Record]) -> Sequence[int]:
+            dated.append(len(records))
+            return await periods(book, records)
+
+        monkeypatch.setattr(worker.journal, "periods", counted)
+        slices = [part async for part in read_in_slices(worker, Page(0, EVER))]
+        assert (max(dated), sum(dated)) == (min(batch, len(ledger.attempts)), len(ledger.attempts))
         assert [(record.number, z) for part in slices for record, z in part] == ledger.attempts
         for part in slices:
             assert 0 < len(part) <= most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,25 @@ async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
     await worker.close(0)
     with pytest.raises(LineLost, match="stopped"):
         await left
+
+
+async def test_a_failure_that_no_caller_hears_of_is_no_surprise_of_the_loop(worker: MachineWorker) -> None:
+    """It was told where it happened; asyncio would tell it again as one that nobody ever looked at."""
+    surprises: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context["message"]))
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    caller = asyncio.ensure_future(worker.see_through(fail(), "work"))
+    await asyncio.sleep(0)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    await worker.close(60)
+    del caller  # and with it all that knows of the work
+    gc.collect()
+    assert surprises == []
 
 
 async def test_a_worker_is_found_by_its_machine(worker: MachineWorker, till: Till) -> None:
