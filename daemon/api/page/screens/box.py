@@ -13,11 +13,11 @@ from daemon.api.page.days import day_of
 from daemon.api.page.downloads import kept_files
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
-from daemon.api.page.shown.deeds import DEEDS, who, whom
 from daemon.api.page.shown.line_charts import line_charts
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
+from daemon.core.audit_words import deed, who, whom
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -53,7 +53,7 @@ async def box(visit: Visit) -> Reply:
         entries=await visit.page.audit.newest(limit=ENTRIES),
         **_jobs(visit),
         roles=ROLES,
-        deeds=DEEDS,
+        deed=deed,
         who=who,
         whom=whom,
         version=visit.deps.version,

@@ -13,7 +13,8 @@ from daemon.cli.ledger import with_ledger
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import complain, moment, print_json, print_table, stamp
 from daemon.core.audit import AuditEntry
-from daemon.language import tr
+from daemon.core.audit_words import deed, details, who, whom
+from daemon.language import Speaker, ambient, tr
 from daemon.settings import load
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def command(config: Path | None, limit: int, as_json: bool) -> int:
     if as_json:
         print_json({"ok": broken is None, "entries": [_shown(entry) for entry in entries]})
     else:
-        zone = settings.reports.zone
+        zone, say = settings.reports.zone, Speaker(ambient())
         print_table(
             (
                 tr("ID"),
@@ -54,8 +55,15 @@ def command(config: Path | None, limit: int, as_json: bool) -> int:
             ),
             [
                 (
-                    *(entry.id, moment(entry.at, zone), entry.actor, entry.address, entry.action, entry.subject),
-                    " ".join(f"{name}={value}" for name, value in entry.detail.items() if value),
+                    *(
+                        entry.id,
+                        moment(entry.at, zone),
+                        who(entry.actor, {}, say),
+                        entry.address,
+                        deed(entry.action, say),
+                    ),
+                    entry.subject if entry.subject.startswith("/") else whom(entry.subject, {}, say),
+                    details(entry.detail, say),
                 )
                 for entry in entries
             ],

@@ -258,6 +258,15 @@ def test_a_box_in_use_speaks_french(said_in_use: list[tuple[str, str]]) -> None:
     assert not [use for use, text in said_in_use if "Traceback" in text]
 
 
+def test_the_audit_log_is_in_words(said_in_use: list[tuple[str, str]]) -> None:
+    """What was done, to what, and the facts beside it: the codes of each are for programs (`--json`)."""
+    log = dict(said_in_use)["audit"]
+    assert all(
+        word in log for word in ("clé créée", "clé révoquée", "clé 2", "(terminal)", "Rôle\N{NO-BREAK SPACE}: vendeur")
+    ), log
+    assert not re.search(r"(key|user)[.:]|shell:|role=", log), log
+
+
 def test_every_complaint_says_whose_it_is(said: list[tuple[str, str]]) -> None:
     """`mcfd:` stands in front of each, and none is silent."""
     for use, text in said:

@@ -104,7 +104,7 @@ def test_an_audit_log_that_was_changed(mcfd):
     done = mcfd.run("audit")
     assert done.returncode == 1
     assert "entry 1 does not follow" in done.stderr
-    assert "shell:other" in done.stdout
+    assert "other (terminal)" in done.stdout
     assert mcfd.run("verify").returncode == 1
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from daemon.api.page.shown.deeds import who, whom
+from daemon.core.audit import Action
+from daemon.core.audit_words import DEEDS, deed, details, who, whom
 from daemon.language import Speaker
 
 LABELS = {"3": "Caisse 1"}
@@ -34,3 +37,16 @@ def test_who_did_it(actor: str, told: str) -> None:
 def test_what_it_was_done_to(subject: str, told: str) -> None:
     """The sandbox is marked, a file is its name; what is none of ours stays as it is."""
     assert whom(subject, LABELS, Speaker("fr")) == told
+
+
+def test_what_was_done_has_words() -> None:
+    """Every action there is, and one of another version as it is written."""
+    assert set(DEEDS) == set(get_args(Action))
+    assert (deed("user.logged_in", Speaker("fr")), deed("box.painted", Speaker("fr"))) == ("connexion", "box.painted")
+
+
+def test_the_facts_beside_it() -> None:
+    """In words where they are ours, as they are where they are a name, a number or of another version; what is empty is left out."""
+    found = {"nim": "EL02000015", "mode": "test", "label": "role", "role": "manager", "reason": "", "paint": "red"}
+    told = details(found, Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert told == "NIM : EL02000015 · mode : essai · Caisse : role · Rôle : gérant · PAINT : red"

@@ -1,14 +1,13 @@
-"""What stands in the audit log, in words."""
+"""What stands in the audit log, in words: for the page, and for `mcfd audit` at a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from daemon.core.audit import Action
 from daemon.language import Speaker, Text
 
-DEEDS: Final[Mapping[Action, Text]] = {
+DEEDS: Final[Mapping[str, Text]] = {
     "key.created": Text("key made"),
     "key.revoked": Text("key revoked"),
     "user.created": Text("person added"),
@@ -27,6 +26,52 @@ DEEDS: Final[Mapping[Action, Text]] = {
     "outbox.replayed": Text("refused closures sent again"),
     "authority.created": Text("certificate authority made"),
 }
+DETAILS: Final[Mapping[str, Text]] = {
+    "all": Text("the whole box"),
+    "amount": Text("Amount"),
+    "aside": Text("put aside as"),
+    "count": Text("how many"),
+    "decision": Text("Decision"),
+    "fingerprint": Text("fingerprint"),
+    "from": Text("from the copy"),
+    "from_z": Text("from Z"),
+    "kind": Text("Movement"),
+    "label": Text("Till"),
+    "mode": Text("mode"),
+    "number": Text("Number"),
+    "reason": Text("Reason"),
+    "role": Text("Role"),
+    "sections": Text("sections"),
+    "through": Text("typed by"),
+    "total_ttc": Text("total TTC"),
+    "z_number": Text("Z"),
+}
+"""The small facts beside a deed; one that is not here (NIM) is called the same everywhere."""
+VALUES: Final[Mapping[tuple[str, str], Text]] = {
+    ("all", "yes"): Text("yes"),
+    ("kind", "deposit"): Text("put in"),
+    ("kind", "withdrawal"): Text("taken out"),
+    ("mode", "live"): Text("live"),
+    ("mode", "test"): Text("test"),
+    ("role", "seller"): Text("seller"),
+    ("role", "reader"): Text("reader"),
+    ("role", "manager"): Text("manager"),
+    ("role", "technician"): Text("technician"),
+}
+"""What is a word of ours; all else (a number, a name, what a decision is called on the command line) stands as it is."""
+NAMED: Final = Text("{name}: {found}")
+
+
+def deed(action: str, say: Speaker) -> str:
+    """One that is not known, of another version, as it is called in the ledger."""
+    return say(DEEDS[action]) if action in DEEDS else action
+
+
+def details(found: Mapping[str, str], say: Speaker) -> str:
+    told = (
+        (DETAILS.get(name, name.upper()), VALUES.get((name, value), value)) for name, value in found.items() if value
+    )
+    return " · ".join(say(NAMED(name=name, found=value)) for name, value in told)
 
 
 def who(actor: str, labels: Mapping[str, str], say: Speaker) -> str:
