@@ -100,7 +100,12 @@ class MemoryShop:
         self.calls = 0
 
     async def __aenter__(self) -> Self:
-        await self.begin(await Store.open(self.path, timezone=zone("UTC"), reserve_bytes=0))
+        store = await Store.open(self.path, timezone=zone("UTC"), reserve_bytes=0)
+        try:
+            await self.begin(store)
+        except BaseException:
+            await store.close()
+            raise
         return self
 
     async def begin(self, store: Store) -> None:
@@ -125,17 +130,23 @@ class MemoryShop:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.end()
-        await self.store.close()
+        """Whoever is cancelled here, or while it opens, still lets go of the ledger."""
+        try:
+            await self.end()
+        finally:
+            await self.store.close()
 
     async def end(self) -> None:
         """Everything but the store."""
         self.line.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.line
-        await self.worker.close(0)
-        for port in self.ports:
-            port.close()
+        try:
+            await asyncio.wait([self.line])
+        finally:
+            await self.worker.close(0)
+            for port in self.ports:
+                port.close()
+        if not self.line.cancelled():
+            self.line.result()
 
     def _open_port(self) -> Port:
         try:
