@@ -8,7 +8,6 @@ async with MemoryShop(tmp_path / "ledger") as shop:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import sqlite3
 import time
