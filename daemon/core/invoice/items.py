@@ -66,8 +66,7 @@ class _Told(NamedTuple):
 def read_item(
     fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False
 ) -> Line | None:
-    """None when the item has a fault; every fault is in `fields.errors` then. `fold`: this machine gets no specific tax."""
-    before = len(fields.errors)
+    """None when it comes to no amount; every fault that it has is in `fields.errors`. `fold`: this machine gets no specific tax."""
     name = fields.text("name", NAME_LENGTH, required=True)
     item_type = fields.choice("itemType", ITEM_TYPES, "LOCBIE")
     code = fields.text("code", CODE_LENGTH)
@@ -77,7 +76,7 @@ def read_item(
     unit, discount = fields.text("unit", UNIT_LENGTH), fields.francs("discount")
     original = fields.above_zero("originalPrice", 2, MAX_AMOUNT) or 0
     asked = _asked(fields, mode, rate)
-    if asked is None or len(fields.errors) != before:
+    if asked is None:
         return None
     told, warnings = _tell(fields, index, mode, asked, fold=fold)
     if told.amount < 1 or asked.amount > MAX_AMOUNT:

@@ -8,6 +8,7 @@ by letter and leave out what does not occur (decision 17).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -242,6 +243,7 @@ def _period(book: Book, aggregate: Aggregate, end: int, cash: CashTotal, labels:
 
 
 def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[str, Any]:
+    tally = Counter(tally)  # what does not occur is 0
     types = _by_type(tally)
     groups = _by_group(tally)
     return {
@@ -255,10 +257,10 @@ def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[s
         "by_type_and_group": tuple(_type_group(tally, *pair) for pair in _type_groups(tally)),
         "by_payment": _by_payment(tally, labels),
         "credit_notes": _credit_notes(types),
-        "specific_tax": tally.get("specific", 0),
+        "specific_tax": tally["specific"],
         "psvb": _psvb(tally),
-        "incomplete": tally.get("incomplete", 0),
-        "reductions": tally.get("reductions", 0),
+        "incomplete": tally["incomplete"],
+        "reductions": tally["reductions"],
         "cash": _drawer(tally, cash),
     }
 
@@ -269,7 +271,7 @@ def _sign(invoice_type: str) -> int:
 
 def _by_type(tally: Tally) -> tuple[TypeTotal, ...]:
     return tuple(
-        TypeTotal(kind, tally[f"{kind}.n"], tally.get(f"{kind}.ttc", 0))
+        TypeTotal(kind, tally[f"{kind}.n"], tally[f"{kind}.ttc"])
         for kind in sorted(SALES + CREDITS)
         if f"{kind}.n" in tally
     )
@@ -285,7 +287,7 @@ def _type_groups(tally: Tally) -> list[tuple[str, str]]:
 
 
 def _type_group(tally: Tally, kind: str, group: str) -> TypeGroupTotal:
-    ht, tva, ttc = (tally.get(f"{kind}.{group}.{part}", 0) for part in ("ht", "tva", "ttc"))
+    ht, tva, ttc = (tally[f"{kind}.{group}.{part}"] for part in ("ht", "tva", "ttc"))
     return TypeGroupTotal(kind, group, ht, tva, ttc)
 
 
@@ -294,7 +296,7 @@ def _by_group(tally: Tally) -> tuple[GroupTotal, ...]:
     for kind, group in _type_groups(tally):
         total = sums.setdefault(group, [0, 0, 0])
         for at, part in enumerate(("ht", "tva", "ttc")):
-            total[at] += _sign(kind) * tally.get(f"{kind}.{group}.{part}", 0)
+            total[at] += _sign(kind) * tally[f"{kind}.{group}.{part}"]
     return tuple(GroupTotal(group, *sums[group]) for group in sorted(sums))
 
 
@@ -313,7 +315,7 @@ def _credit_notes(types: Sequence[TypeTotal]) -> CreditNotes:
 
 def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
     return tuple(
-        PsvbTotal(group, tally.get(f"psvb.{group}.base", 0), percent(rate), tally.get(f"psvb.{group}.amount", 0))
+        PsvbTotal(group, tally[f"psvb.{group}.base"], percent(rate), tally[f"psvb.{group}.amount"])
         for group, rate in PSVB_RATES.items()
         if f"psvb.{group}.base" in tally or f"psvb.{group}.amount" in tally  # credits may leave a rounding
     )
@@ -323,7 +325,7 @@ CASH_METHOD = "E"
 
 
 def _drawer(tally: Tally, cash: CashTotal) -> CashDrawer:
-    paid = tally.get(f"pay.{CASH_METHOD}", 0)
+    paid = tally[f"pay.{CASH_METHOD}"]
     return CashDrawer(cash.deposits, cash.withdrawals, paid + cash.deposits - cash.withdrawals)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.book import Aggregate, Tally
 from daemon.core.ledger.closure import Closure
@@ -56,4 +58,5 @@ async def history(
 
 def net_total(tally: Tally) -> int:
     """Sales less credit notes, whole XOF."""
-    return sum(tally.get(f"{kind}.ttc", 0) for kind in SALES) - sum(tally.get(f"{kind}.ttc", 0) for kind in CREDITS)
+    sums = Counter(tally)  # what does not occur is 0
+    return sum(sums[f"{kind}.ttc"] for kind in SALES) - sum(sums[f"{kind}.ttc"] for kind in CREDITS)

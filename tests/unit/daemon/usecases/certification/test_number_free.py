@@ -14,7 +14,9 @@ from daemon.core.ledger.phases import Phase, Step
 from daemon.usecases.certification import certify
 
 
-async def test_a_number_under_way_is_waited_for_as_long_as_there_is_time(tmp_path: Path) -> None:
+async def test_a_number_under_way_is_waited_for_as_long_as_there_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Until its end; not at all once the patience is over or the daemon stops, nor for a machine that has to tell first and is away."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         worker = worker_of(await Till.of(store))
@@ -24,8 +26,13 @@ async def test_a_number_under_way_is_waited_for_as_long_as_there_is_time(tmp_pat
         waiting = asyncio.ensure_future(certify._number_free(worker, "A", now + 3600))
         await asyncio.sleep(0)
         assert not waiting.done()
+        with monkeypatch.context() as clock:
+            clock.setattr(asyncio.get_running_loop(), "time", lambda: now, raising=False)
+            still = certify._number_free(worker, "A", now + 0.5)
+            still.send(None)  # it waits
+            still.close()
         with pytest.raises(MachineBusy, match="is being certified"):
-            certify._number_free(worker, "A", now - 1).send(None)
+            certify._number_free(worker, "A", now).send(None)
         worker.closing = True
         with pytest.raises(MachineBusy, match="is being certified"):
             certify._number_free(worker, "A", now + 3600).send(None)

@@ -176,6 +176,15 @@ async def test_whatever_is_damaged_holds_up_nobody(store: Store, till: Till, pat
     assert all(line["cause"] for line in logs)
 
 
+async def test_a_posting_that_cannot_be_made_names_what_it_is_about(store: Store, till: Till, path: Path) -> None:
+    """By the number that the ledger has for it: a row of a webhook is no event itself."""
+    await till.sell()
+    sale = await till.sell()
+    tamper(path, "UPDATE certification SET payload = x'' WHERE id = ?", sale.id)
+    posting = (await notices(store).waiting(till.book.nim, "live", 10))[-1]
+    assert posting.missing.startswith(f"what event {sale.id} (cert.issued) is about cannot be read")
+
+
 async def test_a_posting_says_what_and_of_which_book(store: Store, till: Till) -> None:
     """`type` and `data` as clients of the hosted service read them; mode tells the sandbox from money."""
     record = await till.sell()

@@ -19,9 +19,13 @@ async def test_a_disk_that_takes_nothing_is_waited_for_a_while_only() -> None:
     """An end that does not become durable: whoever needs it is told within its patience that it could not be stored."""
     attempts = Attempts()
     attempts.intend("A").phase = Phase.ENDING
+    assert attempts.known == FiscalCounters(0, 0, 0)
     async with asyncio.timeout(60):
         with pytest.raises(StorageFull):
             await attempts.all_durable(patience=0.02)
+    still = attempts.all_durable(patience=1.0)
+    still.send(None)  # it waits
+    still.close()
 
 
 def begun(number: str) -> Record:
