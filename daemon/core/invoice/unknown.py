@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from daemon.core.errors import FieldError
@@ -63,9 +64,9 @@ class Unknown(NamedTuple):
 
 
 def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown, ...]:
-    """In the order in which they stand; one that is null stands for nothing, and is left out."""
+    """In the order in which they stand, one more than is told at the most; one that is null stands for nothing, and is left out."""
     found: list[Unknown] = []
-    for at, (path, kind, name, item) in enumerate(_walk(body, credit=credit)):
+    for at, (path, kind, name, item) in enumerate(islice(_walk(body, credit=credit), MOST_TOLD + 1)):
         near = _near(name, _known(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
         found.append(Unknown(path + _short(name), path + near if near else "", item))
     return tuple(found)
@@ -73,7 +74,7 @@ def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown
 
 def unknown_of(body: Mapping[str, object], known: Known) -> tuple[Unknown, ...]:
     """The same of a flat body whose fields are `known`."""
-    strange = enumerate(_strange("", "", body, known, -1))
+    strange = enumerate(islice(_strange("", "", body, known, -1), MOST_TOLD + 1))
     return tuple(
         Unknown(_short(name), _near(name, known, {}) if at < MOST_COMPARED else "") for at, (_, _, name, _) in strange
     )
