@@ -35,7 +35,7 @@ class ServerLink(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        acknowledged, held, time, state, *error = [*_split(text, 2, 5, "the link to the tax server"), "", ""][:5]
+        acknowledged, held, time, state, *error = [*_split(text, 2, 5, "the link to the tax server"), "", ""]
         return cls(
             acknowledged=read_counter(acknowledged, "EC"),
             held=read_counter(held, "DC"),

@@ -73,4 +73,4 @@ def _adds_up(numbers: list[int]) -> bool:
     total, groups, vat = numbers[0], numbers[1 : 1 + _EACH], numbers[1 + _EACH : 1 + 2 * _EACH]
     sold = sum(1 for amount in groups if amount)
     off = min(abs(total - sum(groups)), abs(total - sum(groups) - sum(vat)))
-    return off <= sold * _FRANC and all(tax < max(amount, 1) for amount, tax in zip(groups, vat, strict=True))
+    return off <= sold * _FRANC and all(not tax or tax < amount for amount, tax in zip(groups, vat, strict=True))

@@ -192,7 +192,7 @@ def test_a_habit_of_the_state_is_no_nonsense(good: str, other: str, last: tuple[
 
 
 def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
-    """The rates of the reserved groups may be left out; a clock that cannot be read is no reason to do without the machine."""
+    """The rates of the reserved groups may be left out, and all others; a clock that cannot be read is no reason to do without the machine."""
     short = understand(ReadState(), f"{HEAD},{LAST},{RATES.rpartition(',')[0]}".encode())
     assert (short.rates, short.last and short.last.total) == (RATES_READ[:-1], 590)
     assert understand(ReadState(), f"{HEAD},{RATES},more".encode()).rates == RATES_READ
@@ -200,6 +200,10 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
     assert understand(ReadState(), comma.encode()).rates == RATES_READ[:-1]
     new = understand(ReadState(), f"{HEAD},,,,,,{RATES.rpartition(',')[0]}".encode())
     assert (new.rates, new.last) == (RATES_READ[:-1], None)
+    for some in range(1, 16):
+        few = understand(ReadState(), f"{HEAD},{','.join(RATES.split(',')[:some])}".encode())
+        assert (few.last, few.rates) == (None, RATES_READ[:some])
+    assert understand(ReadState(), HEAD.encode()).rates == ()
     odd = understand(ReadState(), f"{HEAD.replace('20260731093000', '--:--')},{RATES}".encode())
     assert (odd.time, odd.last, odd.rates) == ("", None, RATES_READ)
 

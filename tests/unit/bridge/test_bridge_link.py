@@ -16,6 +16,8 @@ from bridge.link import Link, Timers
 
 pytestmark = pytest.mark.quick_timers
 
+NOISE = b"\xfe"
+
 
 def reply(seq: int, cmd: int, data: bytes = b"OK") -> bytes:
     return naive_encode(seq, cmd, data, IDLE)
@@ -170,13 +172,15 @@ async def test_a_syn_does_not_shorten_a_long_wait() -> None:
     assert len(port.written) == 1
 
 
-@pytest.mark.parametrize("storm", [SYN, reply(0x55, 0x38), b"\xfe"])
+@pytest.mark.parametrize("storm", [SYN, reply(0x55, 0x38), NOISE])
 async def test_a_storm_ends_at_the_overall_deadline(storm) -> None:
     """SYNs, stale replies or noise without end do not hold a command for ever."""
     port = ScriptedPort(*[[(0.01, storm)] * 500] * 3)
-    with within(2), pytest.raises(LineDown):
+    with within(2), pytest.raises(LineDown) as down:
         await link_over(port).exchange(0x38, b"1.00", overall=0.3)
     assert port.is_closed
+    if storm != NOISE:  # signs of life: nothing is sent again, also at the very end
+        assert (str(down.value), len(port.written)) == ("the machine keeps the line busy without answering", 1)
 
 
 @pytest.mark.parametrize(("seq", "cmd"), [(0x2F, 0xC1), (0x31, 0xC1), (0x30, 0xC2)])

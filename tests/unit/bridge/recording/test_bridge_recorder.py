@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE, NAK, QUICK, Journal, ScriptedPort, answer, said
 
 from bridge.commands import ReadState
-from bridge.errors import LineDown, Refused
+from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
 from bridge.machine import Machine
 from bridge.recording.recorder import LONGEST_INCIDENT, MINUTE, MOST_EVENTS, Recorder
@@ -138,16 +140,29 @@ async def test_a_line_that_never_answered_makes_no_incident() -> None:
     assert [event.text for event in notes.take() if event.kind == NOTE].count("retry: silence") == 2
 
 
-async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none() -> None:
-    """38h C is refused wherever no invoice is open, which is what it usually meets. The machine's words are in no note."""
+@pytest.mark.parametrize(
+    ("ask", "told", "why"),
+    [
+        (lambda machine: said(machine, ReadState()), b"E:No OUEDRAOGO", "refused"),
+        (lambda machine: machine.state(), b"E:No OUEDRAOGO", "refused"),
+        (lambda machine: machine.state(), b"OUEDRAOGO", "nonsense"),
+    ],
+)
+async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
+    ask: Callable[[Machine], Awaitable[object]], told: bytes, why: str
+) -> None:
+    """In a talk and alone, and so is nonsense. 38h C is refused wherever no invoice is open, which is what it usually meets. The machine's words
+    are in no note."""
     notes = recorder()
-    link = link_over(ScriptedPort(answer(b"E:No invoice OUEDRAOGO"), answer(b"E:No OUEDRAOGO")), notes)
+    link = link_over(ScriptedPort(answer(b"E:No invoice OUEDRAOGO"), answer(told)), notes)
     assert not await Machine(link).cancel()
     assert notes.incident == ""
-    with pytest.raises(Refused):
-        await said(Machine(link), ReadState())
+    with pytest.raises((Refused, Nonsense)):
+        await ask(Machine(link))
     assert notes.incident
-    assert not any("OUEDRAOGO" in event.text for event in notes.take() if event.kind == NOTE)
+    told_to_people = [event.text for event in notes.take() if event.kind == NOTE]
+    assert why in told_to_people
+    assert not any("OUEDRAOGO" in text for text in told_to_people)
     link.close()
 
 

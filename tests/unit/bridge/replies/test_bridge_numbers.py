@@ -130,22 +130,53 @@ def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
 
 
 def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
-    """Two hundred pieces with ways without number, none of which fits."""
+    """Two hundred pieces with ways without number, none of which fits; not before some thousand steps."""
+    looked = 0
+
+    def may_be(*_: int) -> bool:
+        nonlocal looked
+        looked += 1
+        return True
+
     with within(2):
-        assert Rejoining(60, lambda *_: True, lambda _: False).read(["10"] * 106) is None
+        assert Rejoining(60, may_be, lambda _: False).read(["10"] * 106) is None
+    assert 4000 < looked < 12_000
 
 
 @pytest.mark.parametrize(
-    ("text", "total", "groups"),
+    ("count", "found"),
     [
-        ("100.02,100,02", 10_002, (10_000, 200)),
-        ("100.03,100,03", 10_003, (10_003, 0)),
-        ("101.00,100,00", 10_100, (10_000, 0)),
+        (1, [1_234_567_890_123]),
+        (2, [1_234_567_890, 123]),
+        (3, [1_234_567, 890, 123]),
+        (4, [1_234, 567, 890, 123]),
+        (5, [1, 234, 567, 890, 123]),
+    ],
+)
+def test_as_many_thousands_go_together_as_leave_enough_numbers(count: int, found: list[int]) -> None:
+    """The longest number first, down to one without thousands; a number has five groups of digits at the most."""
+    anything = lambda *_: True  # noqa: E731  a habit
+    pieces = ["1", "234", "567", "890", "123"]
+    assert Rejoining(count, anything, anything).read(pieces) == [francs * 100 for francs in found]
+    longer = Rejoining(count + 1, anything, anything).read([*pieces, "456"])
+    assert longer == [francs * 100 for francs in (*found, 456)]
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "total", "groups", "vat"),
+    [
+        ("100.02,100,02", 32, 10_002, (10_000, 200), 0),
+        ("100.03,100,03", 32, 10_003, (10_003, 0), 0),
+        ("101.00,100,00", 32, 10_100, (10_000, 0), 0),
+        ("500,00,500", 31, 50_000, (0, 50_000), 0),
+        (f"105,01,100,01,5{',0' * 14},1", 16, 10_501, (10_001, 500), 100),
+        (f"105,01,100,01,5{',0' * 12},1,0,1", 16, 10_501, (10_001, 500), 100),
     ],
 )
 def test_a_subtotal_is_read_as_it_stands_where_its_groups_come_to_the_total(
-    text: str, total: int, groups: tuple[int, int]
+    text: str, more: int, total: int, groups: tuple[int, int], vat: int
 ) -> None:
-    """Within a franc for each of them; else a comma was for the decimal point."""
-    found = Subtotal.read(text + ",0" * 32)
-    assert (found.total, found.groups[:2], sum(found.vat), found.specific) == (total, groups, 0, 0)
+    """Within a franc for each of them, or where it has no more fields than numbers; else a comma was for the decimal point. VAT is less than what
+    it is of."""
+    found = Subtotal.read(text + ",0" * more)
+    assert (found.total, found.groups[:2], sum(found.vat), found.specific) == (total, groups, vat, 0)

@@ -18,7 +18,7 @@ from bridge.replies.answers import Closed
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused
 from daemon.core.invoice.invoice import Comment, Invoice, Payment, TaxLine
 from daemon.core.machine.state import FiscalCounters, Subtotal
-from daemon.machines.adapter import ConnectedMachine, translated
+from daemon.machines.adapter import ConnectedMachine, same_number, translated
 from simulator.line.memory_port import MemoryPort
 from simulator.line.session import Session
 from simulator.machine.machine import Machine as SimulatedMachine
@@ -211,21 +211,43 @@ async def test_a_nim_without_its_suffix_is_the_same_machine(session: Session, ma
     assert (await machine.state()).nim == NIM.partition("-")[0]
 
 
-@pytest.mark.parametrize(("kind", "is_ours"), [("FT", False), ("FA", False), ("FV", True), ("", True), ("VENTE", True)])
-async def test_a_certification_of_another_type_is_not_taken_for_ours(
-    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, kind: str, is_ours: bool
+@pytest.mark.parametrize(
+    ("told", "is_ours"),
+    [
+        ({"type": "FT"}, False),
+        ({"type": "FA"}, False),
+        ({"type": "FV"}, True),
+        ({"type": ""}, True),
+        ({"type": "VENTE"}, True),
+        ({"number": "F-2"}, False),
+        ({"number": "F-2,F-1"}, False),
+        ({"number": "F-1"}, True),
+        ({"number": "f-1"}, True),
+        ({"number": "f-1,7"}, True),
+        ({"number": ""}, True),
+    ],
+)
+async def test_a_certification_of_another_invoice_is_not_taken_for_ours(
+    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, told: dict[str, str], is_ours: bool
 ) -> None:
-    """38h with our number and the type of another invoice is nonsense; a word of the machine's own, or none, says nothing."""
+    """38h with our number and the type of another invoice, or with another number, is nonsense; a word of the machine's own, or none, says
+    nothing, and a number may be in capitals or have more behind it."""
     own = await entered(machine)
     real = Machine.close_invoice
 
     async def close_invoice(self: Machine, *arguments: object, **named: object) -> object:
         closed = await real(self, *arguments, **named)
-        return msgspec.structs.replace(closed, type=kind)
+        return msgspec.structs.replace(closed, **told)
 
     monkeypatch.setattr(Machine, "close_invoice", close_invoice)
     if is_ours:
         assert (await machine.certify(own, 15000, FiscalCounters(0, 0, 0))).counters.tc == 1
         return
-    with pytest.raises(MachineNonsense, match=kind):
+    with pytest.raises(MachineNonsense, match=next(iter(told.values()))):
         await machine.certify(own, 15000, FiscalCounters(0, 0, 0))
+
+
+def test_a_number_with_a_comma_of_its_own_is_the_same() -> None:
+    """`F,1` told back whole is ours, though what stands before the comma is not."""
+    assert same_number("f,1", "F,1")
+    assert not same_number("F", "F,1")

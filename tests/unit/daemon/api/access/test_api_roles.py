@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from support.api import ENDED_KEY, INVOICE, NIM, ROLE_KEYS, Served, UseCases
+from support.api import ENDED_KEY, INVOICE, NIM, NOW, ROLE_KEYS, Ring, Served, UseCases
 
 from daemon.api.document.describe import Doc
 from daemon.api.service import KEY_ROUTES, MACHINE_ROUTES
@@ -81,8 +82,12 @@ async def test_a_seller_gets_no_files(served: Served) -> None:
     assert (answer.status_code, answer.json()["code"]) == (403, "ROLE_NOT_ALLOWED")
 
 
-async def test_a_key_that_has_come_to_its_end(served: Served, usecases: UseCases) -> None:
+@pytest.mark.parametrize("end", [1, NOW - 1, NOW])
+async def test_a_key_that_has_come_to_its_end(
+    served: Served, usecases: UseCases, monkeypatch: pytest.MonkeyPatch, end: int
+) -> None:
     """401 from that moment on, saying why."""
+    monkeypatch.setitem(Ring.owners, ENDED_KEY, msgspec.structs.replace(Ring.owners[ENDED_KEY], expires_at=end))
     answer = await served.post(json=INVOICE, key=ENDED_KEY)
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
     assert "come to its end" in answer.json()["detail"]

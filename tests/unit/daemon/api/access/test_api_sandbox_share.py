@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
+from support.api import LIVE_KEY, NIM, TEST_KEY, Serve, until
 
 from daemon.api.access import sandbox_share
 from daemon.api.access.sandbox_share import APART, AT_ONCE, CREDIT, LIVE_FOR, SHARE, SandboxShare
@@ -92,3 +94,53 @@ async def test_a_till_that_waits_goes_first(busy: list[float]) -> None:
     passed.set()
     for each in [*waiting, asyncio.ensure_future(share.enter())]:
         await asyncio.wait_for(each, 60)
+
+
+class Noted(SandboxShare):
+    """Who came in and left, and each live key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def note_live(self) -> None:
+        self.said.append("live")
+
+    async def enter(self) -> Callable[[], None]:
+        self.said.append("in")
+        leave = await super().enter()
+
+        def left() -> None:
+            self.said.append("out")
+            leave()
+
+        return left
+
+
+KEYS = {"live": LIVE_KEY, "test": TEST_KEY, "wrong": TEST_KEY[:-1]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "whose", "status", "said"),
+    [
+        ("GET /v1/me", "live", 200, ["live"]),
+        ("GET /v1/me", "test", 200, ["in", "out"]),
+        (f"GET /v1/mcf/{NIM}/reports/x", "test", 200, ["in", "out"]),
+        (f"POST /v1/mcf/{NIM}/certify", "test", 415, ["in", "out"]),
+        ("OPTIONS /v1/me", "test", 204, []),
+        ("OPTIONS /v1/me", "live", 204, ["live"]),
+        (f"GET /v1/mcf/{NIM}/events", "test", 422, []),
+        ("GET /v1/mcf/EL09999999-1/info", "test", 403, []),
+        ("GET /v1/me", "wrong", 401, []),
+    ],
+)
+async def test_who_takes_a_place(serve: Serve, asked: str, whose: str, status: int, said: list[str]) -> None:
+    """Each request of a test key, until it is answered, also with an error; not a stream, which may go on for ever, nor what the router answers by
+    itself. A live key's is the sign of a till."""
+    share = Noted()
+    served = await serve(sandbox=share)
+    headers = {"authorization": f"Bearer {KEYS[whose]}", "last-event-id": "no id"}
+    answer = await served.client.request(*asked.split(), headers=headers)
+    assert answer.status_code == status
+    await until(lambda: len(share.said) >= len(said))
+    assert share.said == said
