@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -107,6 +108,30 @@ async def test_a_machine_whose_counters_went_down_is_let_go(tmp_path: Path) -> N
         assert "went down" in shop.worker.attention
         await looked_at(shop)
         assert shop.worker.connected
+
+
+async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
+    """Whoever is at the machine finishes first; then the machine is asked, and serves again."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        shop.session.machine.fiscal.fvc -= 1
+        await looked_at(shop)
+        await shop.connected()
+        book = shop.worker.book
+        evidence = await shop.store.decisions.evidence(book)
+        assert evidence is not None
+        await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="a reset", at=evidence.at)
+        with shop.worker.queue.join():
+            frames = shop.session.frames_in
+            look = asyncio.ensure_future(looked_at(shop))
+            await shop.until(lambda: shop.worker.waiting == 2, "the look in the line")
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            assert shop.session.frames_in == frames
+        await look
+        assert shop.session.frames_in > frames
+        assert not shop.worker.attention
 
 
 async def test_a_busy_machine_is_not_looked_at(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from mutate.contexts import function_of
 from mutate.mistakes import Mistake
 from mutate.spoiled import Alive, alive, spoil, told
@@ -38,8 +38,8 @@ Items = dict[str, list[pytest.Item]]
 
 
 def pytest_configure() -> None:
-    """Before any test is imported: the same examples in each trial."""
-    settings.register_profile("mutate", derandomize=True, database=None)
+    """Before any test is imported: the same examples in each trial, and one that fails is enough."""
+    settings.register_profile("mutate", derandomize=True, database=None, phases=(Phase.explicit, Phase.generate))
     settings.load_profile("mutate")
 
 

@@ -20,7 +20,7 @@ from daemon.language.system import reason
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.numbers import ask_for_z, remember, skip_to
 from daemon.store.maintenance.verify import Findings, verify
-from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.connection import open_file, open_to_read
 from daemon.store.sqlite.durable import sync_path
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
@@ -50,8 +50,7 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
 
     LedgerUnusable when the ledger does not verify: a damaged copy would only replace a good one."""
     with _in_the_making(target) as copy:
-        with _told(source), closing(open_file(source, "rw")) as ledger:
-            ledger.execute("PRAGMA query_only = ON")
+        with _told(source), closing(open_to_read(source)) as ledger:
             _copy(ledger, copy, lambda connection: write_meta(connection, "backup_at", str(at)), progress)
         findings = _verified(copy, source, progress)
         _put_in_place(copy, target)
@@ -67,8 +66,7 @@ def restore(
     lock = LedgerLock.acquire(target)
     try:
         with _in_the_making(target) as copy:
-            with _told(source), closing(open_file(source, "rw")) as saved:
-                saved.execute("PRAGMA query_only = ON")
+            with _told(source), closing(open_to_read(source)) as saved:
                 _copy(saved, copy, lambda connection: _prepare(connection, at), progress)
             findings = _verified(copy, source, progress)
             if not remember(target) or last_z is not None:
@@ -83,10 +81,10 @@ def restore(
 
 def _ask_for_z(copy: Path, last_z: int | None) -> None:
     with closing(open_file(copy, "rw")) as connection:
-        for book in all_books(connection):
-            if book.mode == "live" and last_z is None:
+        for book in [book for book in all_books(connection) if book.mode == "live"]:
+            if last_z is None:
                 ask_for_z(connection, book)
-            elif book.mode == "live" and last_z is not None:
+            else:
                 skip_to(connection, book, last_z, known_from="operator")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.nim import short_nim
-from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, mark_path, merged, read_marks, write_marks
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
@@ -24,8 +24,7 @@ def known_to(ledger: Path) -> Marks | None:
     """What a ledger's file knows of its Z numbers and revoked keys; None when there is no file, or it cannot be read."""
     if not ledger.exists():
         return None
-    with contextlib.suppress(sqlite3.Error), closing(open_file(ledger, "rw")) as connection:
-        connection.execute("PRAGMA query_only = ON")
+    with contextlib.suppress(sqlite3.Error), closing(open_to_read(ledger)) as connection:
         given = {book_name(nim, mode, ifu): Mark(z) for nim, mode, ifu, z in connection.execute(_SQL["given"])}
         revoked = frozenset(key_hash.hex() for (key_hash,) in connection.execute(_SQL["revoked"]))
         return Marks(given, revoked)
@@ -59,15 +58,11 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
         if mark.reserved and z_numbers.get(name, -1) < mark.given:
             water.give(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:  # to its COMMIT, or undone
         for state in states:
             catch_up(connection, state.book, water)
         for key_hash in water.marks.revoked:
             connection.execute(_SQL["revoke"], (bytes.fromhex(key_hash),))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
     for state in (books.book_state(connection, state.book) for state in states):
         if state.known is not None or state.z_number:  # another taxpayer's name until the machine has told its own
             water.give(name_of(state), state.z_number)

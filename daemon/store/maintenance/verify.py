@@ -19,7 +19,7 @@ from daemon.core.ledger.book import Book
 from daemon.language import Text
 from daemon.store.maintenance.health import examine
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
-from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry
@@ -49,8 +49,7 @@ class Findings(msgspec.Struct, frozen=True):
 def examine_shape(path: Path) -> None:
     """What a start looks at, without one: LedgerUnusable, saying what to do, when the file is not fit to work with."""
     try:
-        with closing(open_file(path, "rw")) as connection:
-            connection.execute("PRAGMA query_only = ON")
+        with closing(open_to_read(path)) as connection:
             if not is_current(connection, migrations()):
                 raise LedgerUnusable(OLDER(path=path))
             examine(connection)
@@ -63,8 +62,7 @@ def examine_shape(path: Path) -> None:
 def verify(path: Path, progress: Progress = lambda _, __: None) -> Findings:
     """`progress` is told now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version."""
     try:
-        with closing(open_file(path, "rw")) as connection:
-            connection.execute("PRAGMA query_only = ON")
+        with closing(open_to_read(path)) as connection:
             if not is_current(connection, migrations()):
                 raise LedgerUnusable(OLDER(path=path))
             connection.execute("BEGIN")  # one view of the ledger, however long this takes

@@ -114,6 +114,13 @@ def open_file(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Nothing is written through it; but a WAL that a crash has left is read, and brought into the file at the end."""
+    connection = open_file(path, "rw")
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
 def configure(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
     for pragma in pragmas:
         connection.execute(pragma).fetchall()

@@ -83,7 +83,7 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
             return Found(await _dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
         before -= STRETCH
         await make_way(worker)
-    return Found(await _dated(worker, found), max(before, 0) if before > 1 else 0, complete=before <= 1)
+    return Found(await _dated(worker, found), before if before > 1 else 0, complete=before <= 1)
 
 
 async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Found:

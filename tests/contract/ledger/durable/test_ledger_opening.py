@@ -16,6 +16,7 @@ from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.store.maintenance import health
 from daemon.store.sqlite import migrations
+from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.migrations import Migration
 
 
@@ -117,6 +118,16 @@ STEPS = [
     Migration(2, "cat", "CREATE TABLE cat (name TEXT) STRICT;\n-- a comment; with a semicolon\nDROP TABLE meta;\n"),
 ]
 NEWER = [*migrations.migrations(), Migration(len(migrations.migrations()) + 1, "cat", STEPS[1].script)]
+
+
+def test_who_only_reads_writes_nothing(path: Path) -> None:
+    """A copy, a check: whatever statement it runs."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE cat (name TEXT)")
+    with contextlib.closing(open_to_read(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM cat").fetchone() == (0,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("INSERT INTO cat VALUES ('Minou')")
 
 
 def test_a_migration_is_applied_once_and_in_order(path: Path) -> None:

@@ -84,6 +84,16 @@ def test_what_is_no_number_is_refused(value):
         money.number(value)
 
 
+@pytest.mark.parametrize(
+    ("decimals", "said"),
+    [(0, "must be a whole number"), (1, "has more than 1 decimals"), (2, "has more than 2 decimals")],
+)
+def test_how_fine_a_number_may_be_is_told(decimals, said):
+    """A whole one in words of its own."""
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        money.scaled(Decimal("0.0001"), decimals)
+
+
 def test_huge_exponents_and_long_numbers_cost_nothing():
     """They are judged by their size, not written out first."""
     values = [Decimal(text) for text in ("1e999999999", "1e-999999999", "9" * 500_000, "1." + "3" * 500_000)]

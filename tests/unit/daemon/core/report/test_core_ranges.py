@@ -44,6 +44,10 @@ def test_a_timestamp_is_an_instant():
         "2026-01-01T01:00:00.500Z",
     )
     assert read("2026-01-01t01:30:00z", "2026-01-02")[0] == "2026-01-01T01:30:00.000Z"
+    assert read("2026-01-01T05:45:00+05:45", "2026-01-01T00:00:00-03:30") == (
+        "2026-01-01T00:00:00.000Z",
+        "2026-01-01T03:30:00.000Z",
+    )
 
 
 def test_a_finer_instant_keeps_its_meaning_for_milliseconds():

@@ -22,12 +22,13 @@ class Enough(Exception):
 
 
 class Rig:
-    def __init__(self, answers=(), *, modes=frozenset({"live"}), dice=None, failing=0):
+    def __init__(self, answers=(), *, modes=frozenset({"live"}), dice=None, failing=0, again=(3,)):
         self.answers = list(answers)
         self.said = []
         self.naps = []
         self.resent = []
         self.failing = failing
+        self.again = list(again)
         self.announcer = Announcer(
             self, self.words, self.resend, modes=modes, dice=dice or (lambda: 0.5), sleep=self.sleep
         )
@@ -44,7 +45,7 @@ class Rig:
 
     async def resend(self, nim, mode, from_z):
         self.resent.append((nim, mode, from_z))
-        return 3
+        return self.again.pop(0) if len(self.again) > 1 else self.again[0]
 
     async def sleep(self, seconds):
         self.naps.append(seconds)
@@ -94,6 +95,14 @@ async def test_what_headquarters_misses_is_sent_again():
     logs = await rig.run()
     assert rig.resent == [(NIM, "live", 7), (NIM, "live", 3)]
     assert logs == ["closures_asked_for"] * 2
+
+
+async def test_what_was_still_on_its_way_is_asked_for_again_at_once():
+    """Nothing was sent again for that request: the next one, five minutes later, is looked at anew."""
+    rig = Rig([Answer((Wanted("live", 7),)), Answer()] * 5, again=(0, 2))
+    logs = await rig.run()
+    assert rig.resent == [(NIM, "live", 7)] * 2
+    assert logs == ["closures_asked_for"]
 
 
 @pytest.mark.parametrize(("apart", "resent"), [(REPEATED_AFTER, 3), (REPEATED_AFTER - 1, 2)])

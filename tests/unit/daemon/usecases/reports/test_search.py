@@ -66,11 +66,14 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
         worker = worker_of(till)
         by_amount, answers = await everything(worker, Search(EVER, amount=AMOUNT), entries + 1, stretch)
         by_customer, _ = await everything(worker, Search(EVER, text="wend"), entries + 1, stretch)
+        each = Search(msgspec.structs.replace(EVER, limit=1), type="FV")
+        every_one, _ = await everything(worker, each, entries + 1, stretch)
         none = [await everything(worker, Search(EVER, amount=at), entries + 1, stretch) for at in (0, 1)]
     assert by_amount == wanted[::-1]
     assert sorted(by_customer) == sorted(wanted)
     assert by_customer == sorted(by_customer, reverse=True)
     assert [numbers for numbers, _ in none] == [[], []]
+    assert every_one == [f"N-{at:02d}" for at in reversed(range(entries))]
     assert answers >= max(len(wanted) // EVER.limit, entries // (2 * stretch))
 
 
