@@ -38,7 +38,8 @@ def document(app: Litestar, version: str) -> bytes:
     for _, _, doc in operations:
         told = (doc.answer, doc.body, *doc.mentions, *(body for body, _ in doc.also.values()))
         types |= dict.fromkeys(each for each in told if each is not None)
-    schemas = _schemas(tuple(types))
+    bodies = tuple({doc.body: None for _, _, doc in operations if doc.body is not None})
+    schemas = _schemas(tuple(types), bodies)
     paths: dict[str, Json] = {}
     for path, handler, doc in operations:
         method = next(iter(handler.http_methods)).lower()
@@ -73,14 +74,30 @@ def _operations(app: Litestar) -> Iterator[tuple[str, HTTPRouteHandler, Doc]]:
                     yield route.path_format, handler, doc
 
 
-def _schemas(types: tuple[Any, ...]) -> dict[str, Json]:
+def _schemas(types: tuple[Any, ...], bodies: tuple[Any, ...]) -> dict[str, Json]:
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     for name, texts in FIELDS.items():
         for field, text in texts.items():
             if (schema := schemas.get(name, {}).get("properties", {}).get(field)) is not None:
                 schema["description"] = text
     _tell_decimals(schemas)
+    for name in msgspec.json.schema_components(bodies)[1]:
+        _tell_null(schemas[name])
     return schemas
+
+
+def _tell_null(body: Json) -> None:
+    """In what is sent to us it stands for an absent field (`core.invoice.fields`), so every field may be null that may be left out."""
+    properties = body.get("properties", {})
+    for name in properties.keys() - set(body.get("required", ())):
+        said = properties[name]
+        if "anyOf" in said:
+            said["anyOf"] = [*said["anyOf"], {"type": "null"}]
+        elif "type" in said:
+            said["type"] = [said["type"], "null"]
+        else:  # a choice, or another schema
+            kept = {key: said.pop(key) for key in ("description", "default") if key in said}
+            properties[name] = {"anyOf": [said, {"type": "null"}], **kept}
 
 
 def _tell_decimals(node: object) -> None:

@@ -12,7 +12,7 @@ request carries `Authorization: Bearer <key>`; a key is for one NIM. An `ak_test
 (codes `TESTFACT…`), never on the real one. Send an `Idempotency-Key` with every POST: the same request, repeated after a cut,
 gets the first answer and is never certified twice.""")
 CONVENTIONS: Final = """Amounts are whole XOF. Timestamps are RFC 3339 in UTC. Errors are `application/problem+json`; `code` is what programs
-should look at."""
+should look at. In a body, `null` says the same as a field that is left out."""
 PARAGRAPH: Final = "\n\n"
 
 TAGS: Final = {

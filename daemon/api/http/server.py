@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
 import contextlib
+import fcntl
 import functools
 import socket
 import ssl
+import termios
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -180,8 +183,11 @@ class _Server(uvicorn.Server):
         await self._deserted()
 
     async def _deserted(self) -> None:
-        while self._connections() or self.server_state.tasks:  # noqa: ASYNC110  these sets tell nobody
+        while self._connections() or self.server_state.tasks:
             await asyncio.sleep(STOP_TICK)
+            for connection in self._connections():
+                if connection.transport.is_closing() and _has_arrived(connection.transport):
+                    connection.transport.abort()
 
     def _connections(self) -> list[Connection]:
         """Without those that uvloop has dropped at their very beginning and never told that they are lost: their place is free
@@ -189,6 +195,17 @@ class _Server(uvicorn.Server):
         found = [connection for connection in self.server_state.connections if isinstance(connection, Connection)]
         self.server_state.connections.difference_update(each for each in found if each.slot.has_left)
         return [connection for connection in found if not connection.slot.has_left]
+
+
+def _has_arrived(transport: asyncio.Transport) -> bool:
+    """Whether the peer's kernel has all that was written. TLS would then wait for a word of the peer's own (close_notify), which it says
+    once it looks at the connection: a till that keeps one open, with its next sale."""
+    peer = transport.get_extra_info("socket")
+    if peer is None:
+        return False  # it is gone already, and about to be told so
+    unsent = array.array("i", [0])
+    fcntl.ioctl(peer.fileno(), termios.TIOCOUTQ, unsent)
+    return not unsent[0]
 
 
 def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from operator import getitem
 from typing import Any
 
 import jsonschema
@@ -12,18 +15,21 @@ import msgspec
 import pytest
 from litestar.routes import HTTPRoute
 from support.api import INVOICE, Ring, Served, record
+from support.core_samples import DEFAULTS, read
 
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
-from daemon.api.document.shapes import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
+from daemon.api.document.shapes import CASH_EXAMPLE, CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
 from daemon.api.document.wording import FIELDS
 from daemon.api.problems import KINDS, problem_answer
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.report.cash import read_move
 from daemon.core.report.receipt import receipt
 from daemon.usecases.worker.machine_worker import MachineWorkers
 
+CREDIT = {"invoiceType": "FA", "creditNoteRef": "EL02000015-1-291"}
 OUTSIDE = re.compile(rb"(?:https?:)?//[\w.-]+\.[a-z]{2,}", re.IGNORECASE)
 
 
@@ -151,6 +157,103 @@ def test_the_examples_fit(document: dict[str, Any]) -> None:
     resolver(document, "Receipt").validate(json.loads(msgspec.json.encode(receipt(record()))))
     for trouble in (DuplicateInvoice(record()), InvalidRequest([FieldError("a", "b")])):
         resolver(document, "Problem").validate(msgspec.json.decode(problem_answer(trouble, "r").body))
+
+
+WHOLE_INVOICE: dict[str, Any] = {
+    **INVOICE_EXAMPLE,
+    "items": [
+        {
+            "name": "Riz 25 kg",
+            "taxGroup": "B",
+            "itemType": "LOCBIE",
+            "taxRate": 18,
+            "unitPrice": 15000,
+            "quantity": 1,
+            "amountTtc": 15000,
+            "specificTax": 0,
+            "specificTaxRate": 0,
+            "specificTaxDesc": "none",
+            "code": "R25",
+            "unit": "sac",
+            "discount": 0,
+            "originalPrice": 16000,
+        }
+    ],
+    "comments": [{"text": "Merci", "label": "A"}],
+    "customer": {
+        "clientType": "PP",
+        "ifu": "00012345A",
+        "name": "Awa",
+        "address": "Ouaga",
+        "phone": "70000000",
+        "email": "awa@example.bf",
+        "rccm": "BF-OUA-2020",
+    },
+    "priceMode": "TTC",
+    "operatorId": "7",
+    "operatorName": "Awa",
+    "isf": "1",
+    "psvbGroup": "A",
+    "stampDuty": 0,
+}
+BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
+    "CertifyBody": (WHOLE_INVOICE, read),
+    "CreditNoteBody": ({**CREDIT_NOTE_EXAMPLE, **WHOLE_INVOICE, **CREDIT}, partial(read, credit=True)),
+    "CashBody": (
+        {**CASH_EXAMPLE, "operatorId": "7", "operatorName": "Awa"},
+        lambda body: read_move(body, defaults=DEFAULTS, strict=True),
+    ),
+}
+"""Each body with all of its fields, and who reads it."""
+
+
+def places(node: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
+    """The way to each field of an object, at any depth."""
+    if isinstance(node, dict):
+        for name, below in node.items():
+            yield (*above, name)
+            yield from places(below, *above, name)
+    elif isinstance(node, list):
+        for index, below in enumerate(node):
+            yield from places(below, *above, index)
+
+
+def outcome(reader: Callable[[Any], object], body: dict[str, Any]) -> object:
+    """What is read, or None for a refusal."""
+    try:
+        return reader(body)
+    except InvalidRequest:
+        return None
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -> None:
+    """In each field of each body: the document permits it where the field may be left out, and only there; what is read is the same."""
+    whole, reader = BODIES[name]
+    schema = resolver(document, name)
+    schema.validate(whole)
+    tried = set()
+    for *above, field in places(whole):
+        nulled, without = copy.deepcopy(whole), copy.deepcopy(whole)
+        reduce(getitem, above, nulled)[field] = None
+        del reduce(getitem, above, without)[field]
+        tried.add(field)
+        assert schema.is_valid(nulled) is schema.is_valid(without), (above, field)
+        assert outcome(reader, nulled) == outcome(reader, without), (above, field)
+        assert schema.is_valid(nulled) is (outcome(reader, nulled) is not None), (above, field)
+    told = document["components"]["schemas"]
+    inner = {"CashBody": ()}.get(name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody"))
+    assert tried == {field for each in (name, *inner) for field in told[each]["properties"]}
+
+
+def test_every_body_is_tried_with_null(document: dict[str, Any]) -> None:
+    """A new one gets its line above."""
+    bodies = {
+        operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        for _, _, operation in operations(document)
+        if "requestBody" in operation
+    }
+    assert bodies == {*BODIES, "EmptyBody"}
 
 
 async def test_the_page_works_without_internet(served: Served) -> None:

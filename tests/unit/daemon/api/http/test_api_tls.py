@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import json
 import shutil
+import socket
 import ssl
 from pathlib import Path
 
 import pytest
-from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
+from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases, until
 from support.processor import within
 from support.receivers.authority import Authority
 
@@ -86,6 +87,53 @@ async def test_deadlines_hold_under_tls_too(serve: Serve, authority: Authority) 
         assert b"REQUEST_TIMEOUT" in await reader.read()
     writer.close()
     await writer.wait_closed()
+
+
+def asking(served: Served, authority: Authority, path: str) -> ssl.SSLSocket:
+    """A connection with one question, whose end is an error unless it is said (close_notify)."""
+    context = ssl.create_default_context(cafile=authority.path)
+    plain = socket.create_connection(("127.0.0.1", served.port), timeout=60)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+    till = context.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False)
+    till.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return till
+
+
+def read_all(till: ssl.SSLSocket) -> bytes:
+    with till:
+        return b"".join(iter(lambda: till.recv(1 << 16), b""))
+
+
+async def test_a_connection_that_is_kept_open_holds_up_no_stop(serve: Serve, authority: Authority) -> None:
+    """A till that looks at its idle connection with its next sale only: it is told that the connection ends, and not waited for."""
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem, "grace": 60.0})
+    till = await asyncio.to_thread(asking, served, authority, "/health/live")
+    assert (await asyncio.to_thread(till.recv, 1 << 16)).startswith(b"HTTP/1.1 200")
+    with within(2):
+        await served.server.stop()
+    assert await asyncio.to_thread(read_all, till) == b""
+
+
+async def test_the_stop_lets_an_answer_out_that_is_read_slowly(
+    serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that is written as far as the application goes: the end is said after its last byte."""
+    monkeypatch.setattr(gate, "SHUTDOWN_SECONDS", 60.0)
+    pem = authority.issue()
+    served = await serve(config={"tls_cert": pem, "tls_key": pem, "grace": 60.0})
+    served.server._sockets[0].setsockopt(
+        socket.SOL_SOCKET, socket.SO_SNDBUF, 4096
+    )  # as a network's, and not a loopback's megabytes
+    till = await asyncio.to_thread(asking, served, authority, "/schema/openapi.json")
+    (connection,) = served.server._server._connections()
+    await until(lambda: connection.cycle is not None and connection.cycle.response_complete)
+    stopping = asyncio.ensure_future(served.server.stop())
+    await asyncio.sleep(0.2)
+    assert not stopping.done()
+    head, _, body = (await asyncio.to_thread(read_all, till)).partition(b"\r\n\r\n")
+    assert b"content-length: %d\r\n" % len(body) in head
+    await stopping
 
 
 async def test_plain_http_to_the_tls_port_is_turned_away(serve: Serve, authority: Authority) -> None:
