@@ -28,6 +28,9 @@ SOURCES, LISTS, ARCHIVES = "etc/apt/sources.list", "var/lib/apt/lists", "var/cac
 UNUSED = ("share/doc", "share/locale", "share/man", "share/perl", "share/bash-completion", "lib/udev/hwdb.d")
 """What Debian's packages bring for people, for hardware, and Perl beyond perl-base, which is all that their own scripts may use."""
 
+UPGRADE = ("--no-install-recommends", "dist-upgrade")
+"""Else certificates come along, of which nothing here makes use: half of the processes of the whole upgrade put them in their place."""
+
 
 def need_debian() -> None:
     if os.geteuid() != 0:
@@ -64,18 +67,18 @@ def dist_upgrade(box: Debian, suite: str) -> None:
         (box.tree / LISTS / told.name).write_bytes(b"\n\n".join(about) + b"\n")
     options = ["--force-confold", *(f"--path-exclude=/usr/{name}/*" for name in UNUSED)]
     told_to_dpkg = [word for option in options for word in ("-o", f"Dpkg::Options::={option}")]
-    box.run("apt-get", "-y", *told_to_dpkg, "--no-download", "dist-upgrade")
+    box.run("apt-get", "-y", *told_to_dpkg, "--no-download", *UPGRADE)
 
 
 def fetched_upgrade(suite: str) -> Path:
     """apt's lists and all packages that a plain tree of Debian 12 is upgraded to `suite` with."""
-    with keep(f"{BOOKWORM}-to-{suite}-{output('dpkg', '--print-architecture')}") as (fetched, half):
+    with keep(f"{base(BOOKWORM).name}-to-{suite}") as (fetched, half):
         if half is not None:
             with debian(BOOKWORM) as tree:
                 shutil.copy("/etc/resolv.conf", tree.path("/etc/resolv.conf"))
                 tree.path("/etc/apt/sources.list").write_text(f"deb {mirror()} {suite} main\n")
                 tree.run("apt-get", "update")
-                tree.run("apt-get", "-y", "--download-only", "dist-upgrade")
+                tree.run("apt-get", "-y", "--download-only", *UPGRADE)
                 for name in (SOURCES, LISTS, ARCHIVES):
                     (half / name).parent.mkdir(parents=True, exist_ok=True)
                     quietly("cp", "-a", tree.path(name), half / name)

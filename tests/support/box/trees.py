@@ -17,7 +17,11 @@ from support.box.kept import keep
 from support.tools import cannot
 
 BOOKWORM, TRIXIE, SID = "bookworm", "trixie", "sid"
-PACKAGES = "python3,systemd,udev,umockdev"
+PACKAGES = "python3,systemd,udev"
+# Where adapters are made up; it brings a quarter of a tree with it.
+MORE = {TRIXIE: ",umockdev"}
+# As Debian's installer leaves /usr. Else it is `usrmerge` that does it, with all of Perl, and an upgrade takes it along.
+MERGED = {BOOKWORM: ["--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"]}
 # A distribution in the making: its index is old wherever a mirror is a snapshot, and nothing of it reaches a shop.
 LENIENT = ['--aptopt=Acquire::Check-Valid-Until "false"']
 # Without an fsync for each of three thousand files.
@@ -37,22 +41,26 @@ def mirror() -> str:
 
 def base(suite: str) -> Path:
     """What every tree of that suite begins with. Made within a minute where it is not there, from where apt gets its own packages."""
-    wanted = hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]
+    wanted = hashlib.sha256(packages(suite).encode()).hexdigest()[:8]
     with keep(f"{suite}-{output('dpkg', '--print-architecture')}-{wanted}") as (tree, half):
         if half is not None:
             _make(suite, half)
     return tree
 
 
+def packages(suite: str) -> str:
+    return PACKAGES + MORE.get(suite, "")
+
+
 def _make(suite: str, target: Path) -> None:
-    options = [*QUICK, *(LENIENT if suite == SID else [])]
+    options = [*QUICK, *MERGED.get(suite, []), *(LENIENT if suite == SID else [])]
     with (
         tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as scratch,
         memory(Path(scratch)),
     ):
         tree = Path(scratch, "tree")
         try:
-            quietly("mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", *options, suite, tree, mirror())
+            quietly("mmdebstrap", "--variant=minbase", f"--include={packages(suite)}", *options, suite, tree, mirror())
         except AssertionError as error:
             cannot(f"no Debian tree can be made here: {error}")
         # No apt of the box looks for a network by itself; a test that wants a repository says which.
