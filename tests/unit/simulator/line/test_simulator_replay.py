@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from support.line.scripted_line import said
+from support.memory_shop import quick
 
 from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
-from bridge.link import Link, Timers
+from bridge.link import Link
 from bridge.machine import Machine, handshake
 from bridge.recording.recorder import Recorder
 from bridge.recording.recording import Recording, header, read, written
@@ -18,7 +19,7 @@ from simulator.line.session import Session
 from simulator.machine.machine import Machine as FiscalMachine
 from simulator.machine.options import Options
 
-QUICK = Timers(first_byte=0.5, first_byte_close=1.0, byte_gap=0.5, quiet=0.1)
+pytestmark = pytest.mark.quick_timers
 FAULTS = "drop-reply@31h#1,nak@33h#1,drop-reply@38h#1,flip-request@C0h#2"
 
 
@@ -34,7 +35,7 @@ async def sell(link: Link, number: str, amount: int = 15000) -> object:
 
 async def told(port: MemoryPort, numbers: tuple[str, ...], recorder: Recorder | None = None) -> list[object]:
     """Two sales with a look before, between and after them."""
-    link = Link(port, QUICK, recorder=recorder)
+    link = Link(port, quick(), recorder=recorder)
     state = await handshake(link)
     found: list[object] = [state.tc]
     for number in numbers:
@@ -103,7 +104,7 @@ async def test_what_was_not_recorded_is_refused_and_told() -> None:
     """Nothing is made up but what C1h would say."""
     text, _ = await recorded()
     differences: list[str] = []
-    link = Link(MemoryPort(Replay(read(text), differences.append)), QUICK)
+    link = Link(MemoryPort(Replay(read(text), differences.append)), quick())
     await handshake(link)
     await sell(link, "F-1")
     await sell(link, "F-2")
@@ -133,11 +134,11 @@ def test_a_recording_without_requests_says_so() -> None:
 async def test_what_is_made_up_bears_the_seq_of_its_request(first_seq: int) -> None:
     """Whatever number this run counts from: what was recorded under the same SEQ has nothing to do with it."""
     recorder = Recorder(lambda _: None)
-    link = Link(MemoryPort(Session(FiscalMachine(Options()))), QUICK, first_seq=0x25, recorder=recorder)
+    link = Link(MemoryPort(Session(FiscalMachine(Options()))), quick(), first_seq=0x25, recorder=recorder)
     await handshake(link)
     await sell(link, "F-1")
     recording = read(header({"nim": "EL02000015-1"}) + written(recorder.take()))
-    link = Link(MemoryPort(Replay(recording, lambda _: None)), QUICK, first_seq=first_seq)
+    link = Link(MemoryPort(Replay(recording, lambda _: None)), quick(), first_seq=first_seq)
     await handshake(link)
     await sell(link, "F-1")
     with pytest.raises(Refused, match="Not in the recording"):
