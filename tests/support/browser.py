@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from support.box.package import KEPT
 from support.shop import PLAIN, Shop
 from support.tools import need
 
@@ -25,6 +26,8 @@ CHROMIUM = next(
     filter(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")), "chromium"
 )
 """The one without windows, where it is there: the same pages in a third of the processor's time."""
+SHORT = "--js-flags=--single-threaded --min-semi-space-size=32"
+"""Pages that live for a second: nothing is compiled beside them, and little is collected. An eighth less for axe-core."""
 PATIENCE_MS = 30_000
 PASSWORD = "orange-bleu-42"  # noqa: S105  of people in tests
 PHONE = {"width": 360, "height": 740}
@@ -66,13 +69,45 @@ so it has the phone."""
 @contextmanager
 def chromium() -> Iterator[Browser]:
     need(CHROMIUM)
+    os.environ["NODE_COMPILE_CACHE"] = str(
+        KEPT / "node"
+    )  # of Playwright's driver, whose start is half a second of compiling without it
     sandbox = [] if os.geteuid() else ["--no-sandbox"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which(CHROMIUM), args=[*sandbox, "--disable-dev-shm-usage", "--disable-gpu"]
+            executable_path=shutil.which(CHROMIUM), args=[*sandbox, "--disable-dev-shm-usage", "--disable-gpu", SHORT]
         )
         yield browser
         browser.close()
+
+
+class Windows:
+    """Those of one browser. Who is gone leaves theirs to the next with the same options: a new one, with its process, costs more than the
+    page in it."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: dict[str, list[Page]] = {}
+        self._options: dict[Page, str] = {}
+
+    def open(self, **options: Any) -> Page:
+        of = repr(sorted(options.items()))
+        if free := self._free.get(of):
+            return free.pop()
+        page = self._browser.new_context(**options).new_page()
+        self._options[page] = of
+        return page
+
+    def leave(self, page: Page) -> None:
+        """Nothing is open in it, and nobody is logged in; what was cached stays. It is the caller who hears no more of it."""
+        for other in page.context.pages:
+            if other != page:
+                other.close()
+        page.unroute_all()
+        page.evaluate("() => { try { sessionStorage.clear() } catch {} }")
+        page.goto("about:blank")
+        page.context.clear_cookies()
+        self._free.setdefault(self._options[page], []).append(page)
 
 
 def create_user(shop: Shop, name: str, role: Role) -> None:
@@ -123,31 +158,44 @@ def usable(page: Page) -> None:
 
 
 class Person:
-    """One browser of their own. `complaints` are console errors, failed requests, and requests to anybody else. `session`: the cookies of
-    somebody who is logged in already."""
+    """One browser of their own, or `windows` that were used before them. `complaints` are console errors, failed requests, and requests to
+    anybody else. `session`: the cookies of somebody who is logged in already."""
 
     def __init__(
-        self, browser: Browser, shop: Shop, view: View = FRENCH_DESKTOP, session: dict[str, str] | None = None
+        self,
+        browser: Browser | Windows,
+        shop: Shop,
+        view: View = FRENCH_DESKTOP,
+        session: dict[str, str] | None = None,
     ) -> None:
         self.base = f"http://127.0.0.1:{shop.port}"
         self.view = view
-        self.context: BrowserContext = browser.new_context(
-            locale=view.locale,
-            viewport=view.size,
-            color_scheme=view.scheme,
-            has_touch=view.is_touched,
+        self._windows = browser if isinstance(browser, Windows) else Windows(browser)
+        self.complaints: list[str] = []
+        self._heard: dict[Literal["console", "pageerror", "request"], Callable[[Any], None]] = {
+            "console": lambda message: self.complaints.append(message.text) if message.type == "error" else None,
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "request": lambda request: self._note(request.url),
+        }
+        self.page = self.watched(
+            self._windows.open(
+                locale=view.locale, viewport=view.size, color_scheme=view.scheme, has_touch=view.is_touched
+            )
         )
+        self.context: BrowserContext = self.page.context
         self.context.set_default_timeout(PATIENCE_MS)
         if session:
             self.context.add_cookies([{"name": k, "value": v, "url": self.base} for k, v in session.items()])
-        self.complaints: list[str] = []
-        self.page = self.watched(self.context.new_page())
 
     def watched(self, page: Page) -> Page:
-        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self._note(request.url))
+        for event, heard in self._heard.items():
+            page.on(event, heard)
         return page
+
+    def leave(self) -> None:
+        for event, heard in self._heard.items():
+            self.page.remove_listener(event, heard)
+        self._windows.leave(self.page)
 
     def _note(self, url: str) -> None:
         if not url.startswith((self.base, "data:")):

@@ -16,6 +16,7 @@ from support.browser import (
     PATIENCE_MS,
     Person,
     View,
+    session_of,
     usable,
 )
 from support.shop import NIM, Shop, invoice, wait_for
@@ -302,12 +303,14 @@ def test_reading_needs_no_script(browser: Browser, shop: Shop, view: View) -> No
     context.close()
 
 
-def test_the_first_load_is_small(person: People) -> None:
+def test_the_first_load_is_small(browser: Browser, shop: Shop) -> None:
     """All that the first screen needs is below 150 KB on the wire."""
-    awa = person("seller")
+    awa = Person(browser, shop, session=session_of(shop, "seller"))
     sizes: list[int] = []
     awa.page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
     awa.go("/ui/")
     awa.sees("sales-count")
     wait_for(lambda: len(sizes) > 5, "the files")
     assert sum(sizes) <= 150_000
+    assert awa.complaints == []
+    awa.context.close()
