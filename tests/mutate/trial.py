@@ -170,8 +170,10 @@ class Worker:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 return "late", ""
-        if process.returncode in NO_TEST_RAN and (mistake is None or self._cold(None, tests)[0] != "passed"):
-            raise SystemExit(f"mutate: no test ran\n{said[-3000:]}")
+        if process.returncode in NO_TEST_RAN:
+            if mistake is None:
+                raise SystemExit(f"mutate: no test ran\n{said[-3000:]}")
+            self._cold(None, tests)  # with the mistake they could not even be collected; without it they can
         failed = [line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         return (
             ("passed", "") if process.returncode == 0 else ("failed", failed[0].split()[1] if failed else "the start")
