@@ -156,5 +156,7 @@ def _backlog(connection: sqlite3.Connection, destination: str) -> list[Backlog]:
 
 
 def _last_error(connection: sqlite3.Connection, destination: str, book_id: int, at: int) -> str:
+    if not at:
+        return ""
     row = connection.execute(_SQL["last_error"], (destination, book_id, at)).fetchone()
     return str(row[0]) if row else ""

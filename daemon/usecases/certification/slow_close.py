@@ -41,8 +41,12 @@ def watching(worker: MachineWorker, number: str, *, is_credit: bool) -> Iterator
 
 def _tell(worker: MachineWorker, number: str, waited: float) -> None:
     book = worker.book
-    incident = worker.note_odd("38h is slow") or None
     log.warning(
-        "certification.slow", nim=book.nim, mode=book.mode, invoice_number=number, waited=waited, incident=incident
+        "certification.slow",
+        nim=book.nim,
+        mode=book.mode,
+        invoice_number=number,
+        waited=waited,
+        incident=worker.note_odd("38h is slow") or None,
     )
     worker.publish(SLOW, detail=f"38h of invoice {number} has no answer after {waited:g} s; it is waited for")

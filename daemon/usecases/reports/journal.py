@@ -58,9 +58,9 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
 
 
 async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[Record]]:
-    """What a number stands for and what has not ended is little, and comes at once."""
+    """What has not ended is little, and comes at once: it has no place in the order yet to go on from."""
     left, before = page.limit, page.before_seq
-    at_once = bool(page.number) or page.state in ("begun", "disputed")
+    at_once = page.state in ("begun", "disputed")
     while left:
         limit = left if at_once else min(left, BATCH)
         records = await worker.journal.page(worker.book, msgspec.structs.replace(page, limit=limit, before_seq=before))

@@ -108,9 +108,9 @@ class MachineWorker:
     offline_since: int | None = None
     """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
     habits_told: bool = False
+    """Whether the log has how this machine's VAT differs from ours."""
     longest_close: dict[bool, float] = field(default_factory=dict)
     """Seconds that 38h took at the longest since the start: of sales, and, under True, of credit notes."""
-    """Whether the log has how this machine's VAT differs from ours."""
     reading: MachineReading | None = None
     taxpayer: tuple[str, ...] = ()
     """I0…I5 of 2Bh, asked once."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from support.ledgers.ledger import NIM, START, Till, invoice, opened
 
-from daemon.store import Store
+from daemon.store import Store, outbox
 from daemon.store.tables.events import CLOSURE
 
 
@@ -26,6 +27,12 @@ async def test_a_closure_waits_from_the_moment_it_exists(tmp_path: Path) -> None
         [backlog] = await store.outbox.backlog()
         assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
         assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
+
+
+def test_a_lane_without_an_error_is_not_looked_through_for_one() -> None:
+    """Its rows may be a year's: no statement is run."""
+    nobody: Any = None
+    assert outbox._last_error(nobody, "upstream", 1, 0) == ""
 
 
 async def test_replaying(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def periods(connection: sqlite3.Connection, book: Book, records: Sequence[Record
 
 
 def _holding(bounds: list[tuple[int, int]], seq: int) -> int:
-    at = bisect_left(bounds, (seq, 0))
+    at = bisect_left(bounds, seq, key=lambda bound: bound[0])
     return bounds[at][1] if at < len(bounds) else 0
 
 

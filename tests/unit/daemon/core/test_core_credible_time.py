@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.clock import DAY, HOUR
+from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK, Clocks, Source, question, tell
 
 NOON = 1_795_000_000_000
@@ -71,7 +71,8 @@ def test_a_synchronised_box_is_believed_after_any_absence() -> None:
 
 
 def test_a_synchronised_clock_from_before_the_program_was_made_is_not_believed() -> None:
-    """Whoever says so is mistaken."""
+    """Whoever says so is mistaken. That is the beginning of 2025."""
+    assert millis_text(MADE) == "2025-01-01T00:00:00.000Z"
     assert tell(clocks(MADE - 1, NOON + HOUR, synchronised=True)).source is Source.MACHINE
 
 

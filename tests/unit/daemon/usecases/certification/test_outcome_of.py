@@ -9,8 +9,9 @@ import pytest
 from support.ledgers.ledger import Till, invoice, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.errors import LineLost, MachineAttention
-from daemon.usecases.certification.idempotency import outcome_of
+from daemon.core.call import Call
+from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
+from daemon.usecases.certification.idempotency import once, outcome_of
 from daemon.usecases.worker.machine_worker import Limits
 
 
@@ -39,3 +40,36 @@ async def test_an_outcome_is_waited_for_as_long_as_there_is_time(tmp_path: Path)
         worker.attempts.attention = "another machine"
         with pytest.raises(MachineAttention, match="another machine"):
             await outcome_of(worker, other)
+
+
+async def test_the_first_request_of_a_key_is_waited_for_as_long_as_it_may_take(tmp_path: Path) -> None:
+    """For its turn at the machine and then for an outcome that is in doubt; another body under that key is told at once."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        worker = worker_of(await Till.of(store))
+        go_on = asyncio.Event()
+        ran: list[str] = []
+
+        async def run() -> str:
+            await go_on.wait()
+            ran.append("run")
+            return "done"
+
+        call = Call("r1", "k", b"one")
+        first = asyncio.ensure_future(once(worker, call, run, lambda _: None))
+        await asyncio.sleep(0)
+        waiting = []
+        for limits in (Limits(patience=3600.0, doubt_patience=0.0), Limits(patience=0.0, doubt_patience=3600.0)):
+            worker.limits = limits
+            waiting.append(asyncio.ensure_future(once(worker, call, run, lambda _: None)))
+            await asyncio.sleep(0)
+        worker.limits = Limits(patience=0.0, doubt_patience=0.0)
+        with pytest.raises(MachineBusy, match="still running"):
+            await once(worker, call, run, lambda _: None)
+        with pytest.raises(KeyReused):
+            await once(worker, Call("r2", "k", b"two"), run, lambda _: None)
+        assert not any(each.done() for each in waiting)
+        go_on.set()
+        async with asyncio.timeout(60):
+            answers = [await each for each in (first, *waiting)]
+        assert [(answer.value, answer.replayed) for answer in answers] == [("done", False)] * 3
+        assert len(ran) == 3  # the ledger has nothing under that key, as after a failure

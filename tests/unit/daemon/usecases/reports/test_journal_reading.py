@@ -134,6 +134,18 @@ async def test_a_part_of_the_journal(ledger: Filled) -> None:
             assert [record.number for part in slices for record, _ in part] == numbers
 
 
+async def test_what_has_not_ended_comes_on_one_page(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, each once: they have no places yet by which a page could go on."""
+    monkeypatch.setattr(journal, "BATCH", 1)
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        for number in ("O-2", "O-3"):
+            await till.begin(invoice(number))
+        told = await read_page(worker_of(till), Page(0, EVER, state="begun"))
+        assert [entry.invoice_number for entry in told.certifications] == ["O-3", "O-2", "O-1"]
+        assert told.next is None
+
+
 async def test_slices_are_bounded_by_records_and_by_items(
     ledger: Filled, pieces: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from support.ledgers.ledger import MINUTE, START, Till, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.call import Call
-from daemon.core.errors import KeyReused, NotFound
+from daemon.core.errors import KeyReused, NotFound, StorageFull
 from daemon.usecases.reports.articles import articles_report
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
 from daemon.usecases.reports.report import a_report, closure, history, net_total, x_between, x_report
@@ -75,6 +75,20 @@ async def test_cash_is_moved_once_under_its_key(tmp_path: Path) -> None:
         rest = msgspec.to_builtins(await cash_moves(worker, 0, EVER, 1, 5))
         assert len(rest["movements"]) == 1
         assert rest["deposits"] == 1000
+
+
+async def test_no_cash_is_moved_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked before anything is written: what is left is for sales."""
+
+    async def full(_: object) -> None:
+        raise StorageFull("the disk is full")
+
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        worker = worker_of(await Till.of(store))
+        monkeypatch.setattr(worker.ledger, "check_free_space", full)
+        with pytest.raises(StorageFull, match="the disk is full"):
+            await move_cash(worker, dict(DEPOSIT), Call("r1", "", b""))
+        assert (await cash_moves(worker, 0, EVER, 0, 1)).count == 0
 
 
 @pytest.mark.parametrize(

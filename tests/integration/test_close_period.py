@@ -1,0 +1,55 @@
+"""A Z: what is known after it, and whom it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+
+from daemon.core.ledger.phases import Phase, Step
+from daemon.core.machine.state import FiscalCounters
+from daemon.usecases.worker.machine_worker import Limits
+
+pytestmark = pytest.mark.quick_timers
+
+NO_TICK = Limits(aggregation_delay=3600.0)
+
+
+async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path) -> None:
+    """Its counters, with an invoice of somebody else in them, and its clock; X shows the empty period at once."""
+    told: list[int] = []
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
+        await shop.connected()
+        await shop.certify("A", 1000)
+        shop.session.machine.certify_foreign(total=500)
+        shop.clock.offset = timedelta(hours=1)
+        shop.worker.on_event = lambda event: told.append(event.ref) if event.type == "closure.created" else None
+        closure = (await shop.close_period()).value
+        assert (closure.certs_count, closure.unexplained, closure.counters) == (1, 1, FiscalCounters(*shop.counters))
+        assert shop.worker.known == closure.counters
+        assert shop.worker.drift_seconds is not None
+        assert abs(shop.worker.drift_seconds + 3600) < 60
+        x = shop.worker.aggregate
+        assert x == await shop.store.ledger.aggregated(shop.worker.book)
+        assert x is not None
+        assert (x.running == x.closed, x.period_start) == (True, closure.period_end)
+        assert told == [1]
+
+
+async def test_a_z_waits_for_an_end_that_is_on_its_way_to_the_disk(tmp_path: Path) -> None:
+    """That attempt belongs to the period: the machine is asked once it is stored."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
+        await shop.connected()
+        live = shop.worker.attempts.intend("A")
+        live.phase = Phase.ENDING
+        frames = shop.session.frames_in
+        closing = asyncio.ensure_future(shop.close_period())
+        await shop.until(lambda: shop.worker.waiting, "the Z at the machine")
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert shop.session.frames_in == frames
+        shop.worker.attempts.step(live, Step.STORED)
+        assert (await closing).value.z_number == 1
