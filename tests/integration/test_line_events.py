@@ -29,6 +29,17 @@ async def looked_at(shop: MemoryShop) -> None:
     await shop.keeper.heartbeat()
 
 
+async def counters_gone_down(shop: MemoryShop) -> None:
+    """Found at a look, and it has come back since."""
+    await shop.connected()
+    await shop.certify("A")
+    shop.session.machine.fiscal.fvc -= 1
+    await looked_at(shop)
+    assert not shop.worker.connected
+    assert "went down" in shop.worker.offline_reason
+    await shop.connected()
+
+
 async def test_a_tax_server_s_silence_is_told_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the days, at the first look and then at none before nearly a day has gone; a server that is heard is told of never."""
     monkeypatch.setattr(line_events, "SERVER_CHECK_SECONDS", 0.0)
@@ -98,13 +109,7 @@ async def test_rates_and_a_clock_of_now_are_taken_at_a_look(tmp_path: Path) -> N
 async def test_a_machine_whose_counters_went_down_is_let_go(tmp_path: Path) -> None:
     """Nobody gets it before it was asked what it is; at the next connection an operator is told."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
-        await shop.certify("A")
-        shop.session.machine.fiscal.fvc -= 1
-        await looked_at(shop)
-        assert not shop.worker.connected
-        assert "went down" in shop.worker.offline_reason
-        await shop.connected()
+        await counters_gone_down(shop)
         assert "went down" in shop.worker.attention
         await looked_at(shop)
         assert shop.worker.connected
@@ -113,11 +118,7 @@ async def test_a_machine_whose_counters_went_down_is_let_go(tmp_path: Path) -> N
 async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
     """Whoever is at the machine finishes first; then the machine is asked, and serves again."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
-        await shop.certify("A")
-        shop.session.machine.fiscal.fvc -= 1
-        await looked_at(shop)
-        await shop.connected()
+        await counters_gone_down(shop)
         book = shop.worker.book
         evidence = await shop.store.decisions.evidence(book)
         assert evidence is not None
