@@ -1,4 +1,4 @@
-# ruff: noqa: INP001 -- a script, run by the package's postinst and by Debian's hook for a change of Python
+# ruff: noqa: INP001 -- a script, run by each package's postinst and by Debian's hook for a change of Python
 """Byte code for every module below a directory: a start then takes half a second less, and the daemon cannot write any.
 
 It is used without a look at its source, so it has to be whole: all of it is written beside its place, brought to the

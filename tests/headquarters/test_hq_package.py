@@ -22,6 +22,7 @@ UNIT = "mcfd-hq.service"
 MOST_EXPOSED = 1.6
 """By systemd's own scale of 0 to 10: what the daemon's unit has."""
 OWN = "/var/lib/mcfd-hq"
+LIB = "/usr/lib/mcfd-hq"
 PLANT = 'for name in trap.sqlite3 trap.json keys; do ln -s "/etc/planted-$name" "$1/$name"; done'
 REFUSED = (3, "storage.url: ")
 """`run` waits for its database instead; systemd starts it as its user."""
@@ -133,8 +134,10 @@ def debian_with_postgresql():
 
 def test_installed_beside_debians_postgresql(debian_with_postgresql):
     """As docs/headquarters.md says, in a Debian that boots: the package, a role and a database for the service's own user, the configuration,
-    the start. The hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
+    the start. Its byte code is made at once, the hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
     tree, box = debian_with_postgresql, PaperBox()
+    modules, compiled = (tree.run("find", LIB, "-name", kind).stdout.split() for kind in ("*.py", "*.pyc"))
+    assert len(compiled) == len(modules) > 1000  # -B of the command: none is written later
     # There is no configuration yet.
     assert tree.run("systemctl", "is-active", UNIT, check=False).stdout.strip() == "inactive"
     tree.run("runuser", "-u", "postgres", "--", "createuser", "mcfd-hq")
@@ -174,6 +177,15 @@ def test_what_root_types_follows_no_link(debian_with_postgresql):
         assert (ended, said in told) == (code, True), (command, told)
     assert tree.run(*seen).stdout == before
     assert {path_of(cli, tuple(command.split())) for command in TYPED} == set(paths(cli)) - {("run",)}
+
+
+def test_a_purge_leaves_nothing_of_the_program(debian_with_postgresql):
+    """Byte code neither, which dpkg does not know of; the closures stay."""
+    tree = debian_with_postgresql
+    told = tree.run("dpkg", "--purge", "mcfd-hq")
+    assert "not empty" not in told.stdout + told.stderr
+    assert not any(tree.path(place).exists() for place in (LIB, "/usr/share/mcfd-hq", "/etc/mcfd-hq"))
+    assert tree.path(OWN).is_dir()
 
 
 def main_process(tree):

@@ -147,11 +147,11 @@ FINGER = """() => [...document.querySelectorAll("a, button, input:not([type=hidd
 """What a finger has to touch and is too small for it: below 44 px high, or 24 wide. A box to tick has its words beside it."""
 
 
-def usable(page: Page) -> None:
+def usable(page: Page, *, with_colours: bool = True) -> None:
     """WCAG 2.2 AA by axe-core without a violation, nothing is wider than the screen, and nothing too small for a finger where fingers are."""
     small = page.evaluate(FINGER)
     assert not small, (page.url, small)
-    found = Axe().run(page, options=AXE)
+    found = Axe().run(page, options=AXE | {"rules": {"color-contrast": {"enabled": with_colours}}})
     assert found.violations_count == 0, (page.url, found.generate_report())
     element = page.evaluate_handle("document.documentElement")
     assert element.evaluate("e => e.scrollWidth - e.clientWidth") <= 0, page.url
