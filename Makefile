@@ -37,10 +37,10 @@ demo: $(RUN_STAMP) $(CATALOGUES)
 demo-hq: $(STAMP)
 	@$(BIN)/python -m headquarters.demo $(if $(ONCE),--once)
 
-# Two workers more than there are cores: while a box boots or a timer runs, others have something to do.
+# Three workers more than there are cores: while boxes boot and timers run, others have something to do.
 # A worker that dies is not replaced: xdist with --dist loadfile would wait for it for ever.
 test: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python -m pytest -n $(or $(WORKERS),$(shell expr $$(nproc) + 2)) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),$(shell expr $$(nproc) + 3)) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/ruff format --check .
