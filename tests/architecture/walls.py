@@ -7,8 +7,10 @@ that only holds at run time is none.
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bridge", "daemon", "edge", "exchange", "headquarters", "pagekit", "simulator")
@@ -260,20 +262,44 @@ def sources() -> dict[str, str]:
     return found
 
 
-def imports(module: str, text: str, modules: Mapping[str, str]) -> Iterator[str]:
-    """Names of the modules that one imports; ours and others."""
-    packages = {name.rpartition(".")[0] for name in modules}  # named in strings for their data, not to be imported
-    dotted = {name for name in modules if "." in name} - packages
+class Said(NamedTuple):
+    """What the rules look at of a module."""
+
+    imports: list[str]
+    taken: list[tuple[int, str, str]]
+    """`from module import name`: the dots before it, both names."""
+    strings: set[str]
+    functions: list[tuple[str, int]]
+    """With their lines."""
+
+
+@cache
+def said(text: str) -> Said:
+    """Read once for all rules."""
+    found = Said([], [], set(), [])
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.imports.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: relative import"
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                yield whole if whole in modules else str(node.module)
-        elif isinstance(node, ast.Constant) and node.value in dotted:
-            yield str(node.value)  # a dotted name of ours in a string is there to be imported
+            found.taken.extend((node.level, str(node.module), alias.name) for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.strings.add(node.value)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.functions.append((node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
+    return found
+
+
+def imports(module: str, text: str, modules: Mapping[str, str]) -> Iterator[str]:
+    """Names of the modules that one imports; ours and others."""
+    found = said(text)
+    yield from found.imports
+    for level, origin, name in found.taken:
+        assert level == 0, f"{module}: relative import"
+        whole = f"{origin}.{name}"
+        yield whole if whole in modules else origin
+    for string in found.strings & modules.keys():  # a dotted name of ours in a string is there to be imported,
+        if "." in string and not any(other.startswith(f"{string}.") for other in modules):  # a package's for its data
+            yield string
 
 
 def is_under(module: str, room: str) -> bool:
@@ -346,9 +372,7 @@ def too_long(modules: Mapping[str, str]) -> list[str]:
         lines = len(text.splitlines())
         if lines > LONGEST_FILE:
             found.append(f"{module}: {lines} lines")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                length = (node.end_lineno or node.lineno) - node.lineno + 1
-                if length > LONGEST_FUNCTION:
-                    found.append(f"{module}.{node.name}: {length} lines")
+        found += [
+            f"{module}.{name}: {length} lines" for name, length in said(text).functions if length > LONGEST_FUNCTION
+        ]
     return found
