@@ -31,11 +31,11 @@ EXCERPT = 200
 
 
 def open_receiver(options: Options) -> HttpsReceiver:
-    check_url(options)
+    url = check_url(options)
     keys = read_keys(options.key_files)
     if not keys:
         raise BadOptions("upstream: kind https needs secret_file or key_file: events are signed")
-    tls = tls_context(options.tls_ca)
+    tls = tls_context(options.tls_ca, is_used=url.scheme == "https")
     return HttpsReceiver(options.url, keys, tls=tls, timeout=options.timeout, receipt=options.receipt)
 
 
@@ -147,7 +147,7 @@ def _excerpt(received: bytes | bytearray) -> str:
     return "".join(c for c in text if c.isprintable())[:EXCERPT]
 
 
-def check_url(options: Options) -> None:
+def check_url(options: Options) -> httpx.URL:
     try:
         url = httpx.URL(options.url)
     except httpx.InvalidURL as error:
@@ -158,3 +158,4 @@ def check_url(options: Options) -> None:
         raise BadOptions("upstream.url: no user or password in it: events are signed")
     if url.scheme == "http" and not (options.allow_plain or is_loopback(url.host)):
         raise BadOptions("upstream.url: plain http beyond loopback needs allow_plain_http = true")
+    return url

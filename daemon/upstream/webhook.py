@@ -22,7 +22,7 @@ LEAST_TEXT = 16
 
 def open_webhook(options: Options) -> HttpsReceiver:
     """`options.key_files` is the one file of the secret. BadOptions when it cannot be opened as configured."""
-    check_url(options)
+    url = check_url(options)
     (path,) = options.key_files
     secret = read_secret(path)
 
@@ -32,7 +32,7 @@ def open_webhook(options: Options) -> HttpsReceiver:
     return HttpsReceiver(
         options.url,
         [standard_key(secret, path)],
-        tls=tls_context(options.tls_ca),
+        tls=tls_context(options.tls_ca, is_used=url.scheme == "https"),
         timeout=options.timeout,
         content_type=CONTENT_TYPE,
         beside=beside,

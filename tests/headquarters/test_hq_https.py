@@ -17,6 +17,7 @@ import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
 from support.receivers.vectors import event_of
+from support.shop import PLAIN
 
 from exchange.keys import PrivateKey, signing_key
 from exchange.receipt import is_receipt
@@ -337,11 +338,13 @@ def test_presence_refused(hq, box, change):
 
 def test_who_may_ask(hq):
     """No key and a wrong one: 401; a reader may not solve."""
-    assert httpx.get(f"{hq.base}/v1/closures", trust_env=False, timeout=60).status_code == 401
+    assert httpx.get(f"{hq.base}/v1/closures", trust_env=False, timeout=60, verify=PLAIN).status_code == 401
     assert hq.get("/v1/findings", "hq_wrong").status_code == 401
     headers = {"Authorization": f"Bearer {hq.reader}"}
     assert (
-        httpx.post(f"{hq.base}/v1/findings/1/solve", headers=headers, json={}, trust_env=False, timeout=60).status_code
+        httpx.post(
+            f"{hq.base}/v1/findings/1/solve", headers=headers, json={}, trust_env=False, timeout=60, verify=PLAIN
+        ).status_code
         == 403
     )
     assert hq.get("/v1/closures?from=yesterday", hq.reader).status_code == 422

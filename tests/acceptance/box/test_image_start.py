@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 from support.ports import free_port
-from support.shop import NIM, invoice, wait_for
+from support.shop import NIM, PLAIN, invoice, wait_for
 
 from daemon.core.keys import inspect
 
@@ -30,7 +30,7 @@ def started(state: Path, port: int) -> Iterator[tuple[list[str], httpx.Client]]:
     try:
         assert process.stdout is not None
         keys = [process.stdout.readline().split()[-1] for _ in range(2)]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, verify=PLAIN) as client:
             wait_for(lambda: _ready(client), "the daemon")
             yield keys, client
         process.terminate()

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import NIM, PLAIN, Shop, invoice, wait_for
 from support.till import certified, fresh, problem
 from support.tools import need
 
@@ -182,10 +182,12 @@ def outside() -> str:
 def test_from_elsewhere_it_takes_a_key(lan: Shop) -> None:
     """And shows the book of that key, and the box; never another's sales."""
     url = f"http://{outside()}:{lan.port}/metrics"
-    problem(httpx.get(url, timeout=60), 401, "UNAUTHENTICATED")
-    problem(httpx.get(url, headers={"Authorization": "Bearer ak_live_x"}, timeout=60), 401, "UNAUTHENTICATED")
+    problem(httpx.get(url, timeout=60, verify=PLAIN), 401, "UNAUTHENTICATED")
+    problem(
+        httpx.get(url, headers={"Authorization": "Bearer ak_live_x"}, timeout=60, verify=PLAIN), 401, "UNAUTHENTICATED"
+    )
     for mode, other in (("live", "test"), ("test", "live")):
-        text = httpx.get(url, headers=lan.headers(mode), timeout=60).text
+        text = httpx.get(url, headers=lan.headers(mode), timeout=60, verify=PLAIN).text
         assert f'mode="{mode}"' in text
         assert f'mode="{other}"' not in text
         assert "mcfd_disk_free_bytes" in text

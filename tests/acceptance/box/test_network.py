@@ -14,7 +14,7 @@ import httpx
 import pytest
 from support.cli.command import CONFIG, Command
 from support.processor import within
-from support.shop import NIM, Shop, invoice
+from support.shop import NIM, PLAIN, Shop, invoice
 from support.till import fresh, problem
 
 STUCK = 25
@@ -152,7 +152,10 @@ def test_the_network_in_clear_when_it_is_meant(tmp_path: Path) -> None:
     with Shop(tmp_path, config={"server": server}) as shop:
         shop.start()
         assert shop.certify(invoice("N-1")).status_code == httpx.codes.OK
-        assert httpx.get(f"http://127.0.0.9:{shop.port}/health/ready", timeout=60).status_code == httpx.codes.OK
+        assert (
+            httpx.get(f"http://127.0.0.9:{shop.port}/health/ready", timeout=60, verify=PLAIN).status_code
+            == httpx.codes.OK
+        )
 
 
 def authorization(shop: Shop) -> str:

@@ -13,7 +13,7 @@ from support.browser import chromium, create_users, session_of
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
-from support.shop import IFU, NIM, Shop, invoice
+from support.shop import IFU, NIM, PLAIN, Shop, invoice
 from support.sse import Screen
 from support.tools import need
 
@@ -188,7 +188,7 @@ def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> N
         ("reader", "x/open", "X"),
     ):
         with httpx.Client(
-            base_url=base, cookies=session_of(shop, role), timeout=60, headers={"Origin": base}
+            base_url=base, cookies=session_of(shop, role), timeout=60, headers={"Origin": base}, verify=PLAIN
         ) as person:
             asked = person.post(f"/ui/paper/{paper}", headers={"Accept-Language": "fr"})
             assert asked.status_code == 303
@@ -202,7 +202,7 @@ def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> N
             assert f'action="/ui/paper/{paper}' in screen
     printer.offline = NO_PAPER
     with httpx.Client(
-        base_url=base, cookies=session_of(shop, "reader"), timeout=60, headers={"Origin": base}
+        base_url=base, cookies=session_of(shop, "reader"), timeout=60, headers={"Origin": base}, verify=PLAIN
     ) as person:
         refused = person.post(f"/ui/paper/z/{z}", headers={"Accept-Language": "fr"})
     assert refused.status_code == 503

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.shop import NIM, Machine, Shop, invoice, wait_for
+from support.shop import NIM, PLAIN, Machine, Shop, invoice, wait_for
 from support.till import PROBLEM_MEMBERS, certified, fresh, invalid, problem, rows, untouched
 
 from daemon.core.keys import generate
@@ -250,7 +250,7 @@ def test_503_when_an_operator_has_to_settle(shop: Shop) -> None:
 def test_429_for_whoever_guesses_keys(shop: Shop) -> None:
     """`TOO_MANY_REQUESTS` with `Retry-After` after ten wrong keys from an address; the tills behind it go on working."""
     with httpx.Client(
-        base_url=shop.http.base_url, transport=httpx.HTTPTransport(local_address="127.0.0.9"), timeout=60
+        base_url=shop.http.base_url, transport=httpx.HTTPTransport(local_address="127.0.0.9", verify=PLAIN), timeout=60
     ) as guesser:
         guesses = ({"Authorization": f"Bearer {generate('live')}"} for _ in range(12))
         answers = [guesser.get("/v1/me", headers=each) for each in guesses]

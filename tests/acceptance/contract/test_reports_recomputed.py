@@ -20,7 +20,7 @@ import httpx
 import pytest
 from support.ledgers.recomputed import report
 from support.memory_shop import MemoryShop
-from support.shop import NIM
+from support.shop import NIM, PLAIN
 
 from daemon.api.access.context import ApiDeps
 from daemon.api.http.server import HttpServer, ServerConfig
@@ -150,6 +150,7 @@ async def opened(path: Path, seed: int) -> AsyncIterator[Month]:
             base_url=f"http://127.0.0.1:{server.port}/v1/mcf/{NIM}/",
             headers={"authorization": f"Bearer {key}"},
             timeout=60,
+            verify=PLAIN,
         )
         month = Month(shop, await stack.enter_async_context(client), random.Random(seed), -(DAYS + 5) * DAY)
         shop.synchronised = True

@@ -21,6 +21,7 @@ from support.ports import free_port
 from support.receivers.headquarters import NatsHeadquarters, started, until
 from support.receivers.nats_server import NIM, OTHER, SECOND
 from support.receivers.vectors import closure, event_of, proven
+from support.shop import PLAIN
 
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.upstream.kinds import open_receiver
@@ -125,7 +126,7 @@ def junk():
 
 
 def post(port, headers, body):
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx.Client(trust_env=False, timeout=60, verify=PLAIN) as client:
         return client.post(f"http://127.0.0.1:{port}/closures", headers=headers, content=body)
 
 

@@ -16,7 +16,9 @@ from support.receivers.headquarters import HttpHeadquarters, started, until
 
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.upstream.event import compose
+from daemon.upstream.https import open_receiver as open_https
 from daemon.upstream.kinds import open_receiver
+from daemon.upstream.webhook import open_webhook
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
@@ -290,6 +292,16 @@ class TestCertificates:
         assert isinstance(outcome, Again)
         assert "certificate" in outcome.error.lower()
         assert attempts == []
+
+    @pytest.mark.parametrize("opened", [open_https, open_webhook])
+    async def test_the_systems_authorities(self, tmp_path, authority, opened, monkeypatch):
+        """Where none is configured, those that the system trusts are: what they vouch for is sent to."""
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
+        async with started(HttpHeadquarters(tmp_path, cert=authority.issue())) as headquarters:
+            receiver = opened(headquarters.options)
+            await send(receiver, make_outgoing())
+            await receiver.aclose()
+            assert len(headquarters.attempts()) == 1
 
     async def test_another_name(self, tmp_path, authority):
         """A certificate for another host is not accepted."""

@@ -13,6 +13,7 @@ from support.ledgers.ledger import Till
 from support.processor import within
 from support.receivers.headquarters import HttpHeadquarters, started, until
 from support.receivers.nats_server import NIM, SECOND
+from support.shop import PLAIN
 
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.replication import Replication
@@ -37,12 +38,12 @@ async def web(tmp_path):
 
 
 async def presences(web):
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60, verify=PLAIN) as client:
         return (await client.get(web.url)).json()
 
 
 async def want(web, *answers):
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60, verify=PLAIN) as client:
         await client.post(web.url.replace("/closures", "/_wanted"), json=answers)
 
 
