@@ -44,6 +44,7 @@ PROGRAMS = {
     "mcfd-hq": ("headquarters.cli", "main"),
     "attacker": ("siege.attacker", "main"),
     "receiver": ("support.receivers.receiver", "main"),
+    "ledger-worker": ("support.ledgers.ledger_worker", "main"),
 }
 HOUSES: dict[str, tuple[str, ...]] = {
     "mcfd-hq": (

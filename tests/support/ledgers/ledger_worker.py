@@ -1,6 +1,6 @@
 """A process that works on a ledger until it is killed, and says on stdout what it was told is durable.
 
-    python -m support.ledgers.ledger_worker LEDGER FIRST_NUMBER
+    ledger-worker LEDGER FIRST_NUMBER
 
 One line for each: `begun <nim> <number>`, `certified <nim> <number> <code>`, `refused <nim> <number>`, `closed <nim> <z> <report_id>`.
 """
@@ -40,11 +40,11 @@ async def work(till: Till, first: int) -> None:
             say("closed", nim, closure.z_number, closure.report_id)
 
 
-async def main(path: Path, first: int) -> None:
+async def serve(path: Path, first: int) -> None:
     async with opened(path) as store:
         tills = [await Till.of(store, f"EL02{at:06d}-1") for at in range(BOOKS)]
         await asyncio.gather(*(work(till, first) for till in tills))
 
 
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+def main() -> None:
+    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2])))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
-import sys
+import select
+import signal
 from pathlib import Path
 
 import pytest
 from support.ledgers.ledger import opened
+from support.nursery import warm
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
@@ -17,21 +18,30 @@ from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 
 KILLS = 5
+PATIENCE = 60
 
 
-async def run_until_killed(path: Path, first: int, lines: int) -> list[list[str]]:
+def run_until_killed(path: Path, first: int, lines: int) -> list[list[str]]:
     """What the worker said before SIGKILL, which comes as soon as it has said so many lines."""
-    worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "support.ledgers.ledger_worker", str(path), str(first)),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
-    )
-    assert worker.stdout is not None
-    said = [(await worker.stdout.readline()).decode().split() for _ in range(lines)]
-    worker.kill()
-    said += [line.decode().split() async for line in worker.stdout if line.endswith(b"\n")]
-    await worker.wait()
-    return said
+    line, errors = path.with_name("line"), path.with_name("errors")
+    if not line.exists():
+        os.mkfifo(line)
+    with os.fdopen(os.open(line, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as told:
+        nursery = warm()
+        assert nursery
+        worker = nursery.start("ledger-worker", [str(path), str(first)], os.environ, stdout=line, stderr=errors)
+        looks = select.poll()
+        looks.register(told, select.POLLIN)
+        said = b""
+        while said.count(b"\n") < lines:
+            assert looks.poll(PATIENCE * 1000), "it says nothing"
+            piece = told.read(1 << 16)
+            assert piece, errors.read_text()
+            said += piece
+        worker.send_signal(signal.SIGKILL)
+        assert worker.wait(PATIENCE) == -signal.SIGKILL
+        said += told.readall() or b""
+    return [line.decode().split() for line in said.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 @pytest.mark.parametrize("seed", [11, 12])
@@ -42,7 +52,7 @@ async def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, seed: int)
     path = tmp_path / "ledger.sqlite3"
     said: list[list[str]] = []
     for kill in range(KILLS):
-        said += await run_until_killed(path, 1 + kill * 1000, dice.randrange(1, 150))
+        said += run_until_killed(path, 1 + kill * 1000, dice.randrange(1, 150))
         async with opened(path) as store:
             await check(store, said)
     findings = verify(path)
@@ -86,7 +96,7 @@ async def test_the_worker_is_really_killed_at_work(tmp_path: Path) -> None:
     """The test above means something: kills do leave intents without an outcome, in a ledger that was not closed."""
     path = tmp_path / "ledger.sqlite3"
     for kill in range(30):
-        await run_until_killed(path, 1 + kill * 1000, 1 + kill)
+        run_until_killed(path, 1 + kill * 1000, 1 + kill)
         assert path.with_name(path.name + "-wal").stat().st_size > 0  # one look at a local file
         async with opened(path) as store:
             if any([await settle(store, book) for book in await store.journal.books()]):
