@@ -168,8 +168,11 @@ async def renewing(served: Served, updates: int) -> None:
     writer.close()
 
 
-async def test_keys_may_be_renewed_now_and_then(serve: Serve, authority: Authority, usecases: UseCases) -> None:
+async def test_keys_may_be_renewed_now_and_then(
+    serve: Serve, authority: Authority, usecases: UseCases, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What follows is read as any other, however its records lie in what arrives."""
+    monkeypatch.setattr(gate, "SHUTDOWN_SECONDS", 0.5)  # for a goodbye that does not come
     pem = authority.issue()
     served = await serve(config={"tls_cert": pem, "tls_key": pem})
     await renewing(served, 30)
