@@ -18,6 +18,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 HOUR = 3_600_000
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
+EVER = 1 << 53
 KEPT_HOURS = 24 * 7 * 3
 
 
@@ -71,7 +72,7 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, known: d
 
 async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:
     """Newest first, to the last one."""
-    return await worker.journal.page(worker.book, Page(0, 1 << 53, limit=limit))
+    return await worker.journal.page(worker.book, Page(-EVER, EVER, limit=limit))
 
 
 async def _not_yet(worker: MachineWorker, start: int, end: int) -> Sequence[Record]:

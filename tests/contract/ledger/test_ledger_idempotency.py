@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, invoice, tamper
+from support.ledgers.ledger import MINUTE, START, Till, invoice, query, tamper
 
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused
@@ -89,7 +89,9 @@ async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: T
     assert await store.retention.prune(till.at + 29 * day) == 1
     assert [e.id for e in await store.events.after(till.book, 0)] == [newest]
     assert await store.ledger.find_key(till.book, KEY) is not None
-    assert await store.retention.prune(till.at + 31 * day) == 1
+    [(at,)] = query(path, "SELECT at FROM idempotency")
+    assert await store.retention.prune(at + 30 * day) == 0
+    assert await store.retention.prune(at + 30 * day + 1) == 1
     assert await store.ledger.find_key(till.book, KEY) is None
     await till.sell()
     assert (await store.events.span()).newest == newest + 1

@@ -127,6 +127,27 @@ async def test_it_keeps_to_its_budget_and_to_its_time(tmp_path: Path) -> None:
     assert verify(path).clean
 
 
+async def test_what_is_ninety_days_old_stays_and_what_is_older_goes(tmp_path: Path) -> None:
+    """To the millisecond, by the time of the book; what an operator decided on one that went is kept without it."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store, mode="test")
+        attempt_id = await till.begin(invoice("D-1"))
+        await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
+        settled = await store.decisions.abandoned(till.book, attempt_id, reason="seen", at=till.at)
+        at = settled.ended_at + 1
+        till.at = at - MINUTE - 50
+        await sell(till, 1)
+        till.at = at + 90 * sandbox.DAY - NEWEST * (MINUTE + 50)
+        await sell(till, NEWEST)
+        assert till.at == at + 90 * sandbox.DAY
+        await store.ledger.aggregate(till.book)
+        await trimmed(store, NO_LIMIT)
+    assert kept(path) == (2, NEWEST + 2)
+    assert query(path, "SELECT decision, attempt_id FROM settlement") == [("abandoned", None)]
+    assert verify(path).clean
+
+
 async def test_a_live_book_loses_nothing(tmp_path: Path) -> None:
     """No budget, no age: what was certified on a machine stays, beside a sandbox that goes."""
     path = tmp_path / "ledger.sqlite3"

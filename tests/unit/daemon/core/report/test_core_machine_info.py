@@ -9,7 +9,7 @@ import pytest
 from daemon.core.clock import millis
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
-from daemon.core.report.machine_info import machine_info, tax_server
+from daemon.core.report.machine_info import last_contact, machine_info, tax_server
 
 CONTACT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LINK = ServerLink(40, 45, "20260101120000", "DIS", "")
@@ -62,3 +62,17 @@ def test_every_line_of_the_taxpayer_has_its_place() -> None:
         "Ouagadougou",
     )
     assert (merchant.phone, merchant.email, info.rates) == ("+226 25", "a@b.bf", {"A": 0, "B": 18})
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [
+        (None, "no contact known"),
+        (0, "last contact today"),
+        (1, "last contact 1 day ago"),
+        (2, "last contact 2 days ago"),
+    ],
+)
+def test_how_long_ago_is_told_in_words(days: int | None, told: str) -> None:
+    """Never, today, or how many days."""
+    assert str(last_contact(days)) == told

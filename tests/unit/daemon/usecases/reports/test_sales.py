@@ -8,6 +8,7 @@ import pytest
 from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
+from daemon.core.ledger.book import Book, Tally
 from daemon.usecases.reports import sales
 from daemon.usecases.reports.sales import HOUR, Sales, latest, sales_between, totals_by_hour
 
@@ -41,8 +42,8 @@ async def test_sales_to_the_last_one_whether_or_not_a_tick_has_come(tmp_path: Pa
 
 
 @pytest.mark.parametrize("is_brought_in", [True, False])
-async def test_hour_by_hour(tmp_path: Path, is_brought_in: bool) -> None:
-    """Each in its own; one that is to come is nothing and one that is not long over is looked at again, so that it is right whenever it is asked."""
+async def test_hour_by_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_brought_in: bool) -> None:
+    """Each in its own; one that is to come is nothing and is not asked for, and one that is not long over is looked at again, so that it is right whenever it is asked."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)
@@ -55,8 +56,17 @@ async def test_hour_by_hour(tmp_path: Path, is_brought_in: bool) -> None:
         assert await totals_by_hour(worker, START, 6, known) == [100, 20, 0, 3, 0, 0]
         assert sorted(at for _, at in known) == [START, START + HOUR]
         assert {book for book, _ in known} == {till.book.id}
+        asked: list[int] = []
+        between = store.ledger.tally_between
+
+        async def counted(book: Book, start: int, end: int) -> Tally:
+            asked.append(start)
+            return await between(book, start, end)
+
+        monkeypatch.setattr(store.ledger, "tally_between", counted)
         await till.sell(7)
         assert await totals_by_hour(worker, START, 6, known) == [100, 20, 0, 10, 0, 0]
+        assert asked == [START + 2 * HOUR, START + 3 * HOUR]
 
 
 async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Path) -> None:
