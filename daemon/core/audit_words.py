@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from daemon.language import Speaker, Text
@@ -59,6 +59,7 @@ VALUES: Final[Mapping[tuple[str, str], Text]] = {
     ("role", "technician"): Text("technician"),
 }
 """What is a word of ours; all else (a number, a name, what a decision is called on the command line) stands as it is."""
+AMOUNTS: Final = frozenset({"amount", "total_ttc"})
 NAMED: Final = Text("{name}: {found}")
 
 
@@ -67,9 +68,12 @@ def deed(action: str, say: Speaker) -> str:
     return say(DEEDS[action]) if action in DEEDS else action
 
 
-def details(found: Mapping[str, str], say: Speaker) -> str:
+def details(found: Mapping[str, str], say: Speaker, money: Callable[[int], str] = str) -> str:
+    """`money` writes whole francs."""
     told = (
-        (DETAILS.get(name, name.upper()), VALUES.get((name, value), value)) for name, value in found.items() if value
+        (DETAILS.get(name, name.upper()), money(int(value)) if name in AMOUNTS else VALUES.get((name, value), value))
+        for name, value in found.items()
+        if value
     )
     return " · ".join(say(NAMED(name=name, found=value)) for name, value in told)
 

@@ -184,7 +184,8 @@ def test_changes_by_hand_are_refused(client: httpx.Client, as_role: BecomeRole, 
 
 
 def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
-    """What was moved before the last Z is for who may see reports; what is typed wrong is refused and not half understood."""
+    """What was moved before the last Z is for who may see reports; what is typed wrong is refused and not half understood. What was done
+    stands at the box with all that is known of it."""
     as_role("seller")
     origin = {"Origin": str(client.base_url).rstrip("/")}
     typed = {"kind": "withdrawal", "amount": "1 000", "reason": "before the Z"}
@@ -197,6 +198,9 @@ def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, a
     assert "before the Z" not in client.get("/ui/cash").text
     as_role("reader")
     assert "before the Z" in client.get("/ui/cash").text
+    as_role("technician")
+    done = " ".join(client.get("/ui/box", headers={"Accept-Language": "en"}).text.split())
+    assert "Amount: 1 000 F CFA · Movement: taken out · Reason: before the Z" in done
 
 
 @pytest.mark.parametrize(

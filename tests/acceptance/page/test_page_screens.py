@@ -47,11 +47,13 @@ def named(view: View, what: str) -> str:
 
 @in_both_views
 def test_log_in_and_out(person: People, view: View) -> None:
-    """A wrong password says so and shows nothing; the right one opens today; logged out, nothing is shown any more. Who asked for a screen
+    """One begins to type at once. A wrong password says so and shows nothing; the right one opens today; logged out, nothing is shown any more. Who asked for a screen
     and was shown the login instead is on that screen after it."""
     awa = person(view=view)
-    awa.log_in("manager", "something else")
+    expect(awa.go("/ui/login").locator("[name=name]")).to_be_focused()
+    awa.fill_in_login("manager", "something else")
     expect(awa.page.get_by_role("alert")).to_contain_text(view.say("Wrong name or password."))
+    expect(awa.page.locator("[name=password]")).to_be_focused()
     awa.complaints.clear()  # Chromium notes the 401 of a wrong password
     awa.log_in("manager")
     expect(awa.page.locator("h1")).to_have_text(view.say("Today"))

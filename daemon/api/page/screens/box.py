@@ -17,12 +17,13 @@ from daemon.api.page.shown.line_charts import line_charts
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
-from daemon.core.audit_words import deed, who, whom
+from daemon.core.audit_words import deed, details, who, whom
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.passwords import fault_of_name, fault_of_password, hash_password
 from daemon.core.roles import ROLES
+from pagekit import formats
 
 ENTRIES: Final = 30
 LONGEST_LABEL: Final = 60
@@ -54,6 +55,8 @@ async def box(visit: Visit) -> Reply:
         **_jobs(visit),
         roles=ROLES,
         deed=deed,
+        details=details,
+        money=formats.money,
         who=who,
         whom=whom,
         version=visit.deps.version,

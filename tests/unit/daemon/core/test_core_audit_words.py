@@ -50,3 +50,5 @@ def test_the_facts_beside_it() -> None:
     found = {"nim": "EL02000015", "mode": "test", "label": "role", "role": "manager", "reason": "", "paint": "red"}
     told = details(found, Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert told == "NIM : EL02000015 · mode : essai · Caisse : role · Rôle : gérant · PAINT : red"
+    moved = details({"amount": "20000", "kind": "withdrawal"}, Speaker("en"), lambda francs: f"{francs:,} F")
+    assert moved == "Amount: 20,000 F · Movement: taken out"

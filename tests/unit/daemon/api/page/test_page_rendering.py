@@ -107,7 +107,7 @@ async def test_a_screen_that_fails_half_way_holds_up_no_other() -> None:
 def test_a_template_is_compiled_with_all_that_it_needs() -> None:
     """Nothing is left to be compiled on the loop when a screen is rendered: what it extends, includes and imports is ready."""
     compile_template("today.html")
-    assert {"today.html", "frame.html", "today_part.html", "macros.html"} <= rendering._compiled
+    assert {"today.html", "frame.html", "today_glance.html", "today_details.html", "macros.html"} <= rendering._compiled
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in TEMPLATES.iterdir()))
