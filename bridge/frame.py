@@ -29,6 +29,7 @@ MAX_REPLY_DATA = 212
 
 STATUS_BYTES = 6
 _LEN_BASE = 0x20
+_BEGIN = 2  # SOH LEN
 _HEAD = 4  # SOH LEN SEQ CMD
 _TAIL = 6  # AMB BCC×4 ETX
 _MIN_LEN = _LEN_BASE + 4  # LEN SEQ CMD AMB
@@ -150,7 +151,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._legal = 0  # how many bytes of the frame that is arriving have been found in order
+        self._legal = _BEGIN  # how many bytes of the frame that is arriving have been found in order
 
     @property
     def in_frame(self) -> bool:
@@ -193,7 +194,7 @@ class Decoder:
         return NEED_DATA
 
     def _is_legal_so_far(self, layout: _Layout, available: int) -> bool:
-        legal = max(self._legal, 2)
+        legal = self._legal
         for stop, kind in layout:
             if legal < stop:
                 end = min(stop, available)
@@ -210,5 +211,5 @@ class Decoder:
     def _take(self, count: int) -> bytes:
         taken = bytes(self._buffer[:count])
         del self._buffer[:count]
-        self._legal = 0
+        self._legal = _BEGIN
         return taken

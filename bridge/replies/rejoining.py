@@ -76,7 +76,7 @@ class Rejoining:
 
 
 def _thousands(pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
-    end = at + 1
+    end = at + 2  # the first two belong together, as is known
     while end < len(pieces) and _THREE.fullmatch(pieces[end]) and "." not in pieces[end - 1]:
         end += 1
     for stop in range(min(end, at + _GROUPS_MOST), at + 1, -1):

@@ -82,7 +82,7 @@ class Logins:
         from ending by idleness."""
         digest = _digest(token)
         session, now = self._people.session(digest), self._clock()
-        if session is None or now - max(session.used_at, self.uses.get(digest, 0)) > IDLE_MS:
+        if session is None or now - max(session.used_at, self.uses.get(digest, session.used_at)) > IDLE_MS:
             return None
         if is_used:
             self.uses[digest] = now

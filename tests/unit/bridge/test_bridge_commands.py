@@ -174,6 +174,7 @@ OURS = ("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
         (RATES, RATES.replace("0.00,", ",", 1), OURS),
         ("590.00", "590.50", (*OURS[:4], 591)),
         ("590.00", "gratis", (*OURS[:4], 0)),
+        (f"590.00,{RATES}", f"gratis,{RATES},0", (*OURS[:4], 0)),
         ("20260731092959", "", ("", *OURS[1:])),
         ("TEST-FACT-0123-4567-89AB-CDEF", "", (*OURS[:2], "", *OURS[3:])),
         ("FV", "RZ", (OURS[0], "RZ", *OURS[2:])),
@@ -200,6 +201,8 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
     assert understand(ReadState(), comma.encode()).rates == RATES_READ[:-1]
     new = understand(ReadState(), f"{HEAD},,,,,,{RATES.rpartition(',')[0]}".encode())
     assert (new.rates, new.last) == (RATES_READ[:-1], None)
+    digits = understand(ReadState(), f"{HEAD},20260731092959,1,123,17,590,0,18".encode())
+    assert (digits.last, digits.rates) == (LastInvoice("20260731092959", "1", "123", "17", 590), (0, 1800))
     for some in range(1, 16):
         few = understand(ReadState(), f"{HEAD},{','.join(RATES.split(',')[:some])}".encode())
         assert (few.last, few.rates) == (None, RATES_READ[:some])

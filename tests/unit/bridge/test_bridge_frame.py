@@ -153,6 +153,27 @@ def test_a_damaged_request_is_answered_by_nak(frame, draw) -> None:
     assert [reason for reason in told if reason != "noise"] in (["checksum"], ["format"])
 
 
+@pytest.mark.parametrize("frame", [Request(0x21, 0xC1, b"data"), Reply(0x21, 0xC1, b"data")], ids=["request", "reply"])
+def test_each_place_of_a_frame_takes_its_own_bytes_only(frame: Request | Reply) -> None:
+    """A byte that may stand next door is noticed where it stands, before anything else comes, and what came before it is one piece of garbage."""
+    raw = encode(frame)
+    data_ends = 4 + len(frame.data)
+    brk = [b"\x04"] + [b"\x80"] * 6 if isinstance(frame, Reply) else []
+    kinds = [b" "] * 2 + [b"\t"] * 4 + brk + [b"\x05"] + [b"0"] * 4 + [b"\x03"]
+    places = range(2, len(raw))
+    assert len(kinds) == len(places)
+    for at, own in zip(places, kinds, strict=True):
+        for wrong in (b" ", b"\t", b"\x04", b"\x80", b"\x05", b"0", b"\x03"):
+            is_taken = wrong == own or (own in (b" ", b"\t") and wrong in (b" ", b"0", b"\x80"))
+            # where BRK is missing it may be a request, whose data goes on, and where it comes early, none
+            is_other = isinstance(frame, Reply) and data_ends <= at < data_ends + 7 and wrong not in (b"\x05", b"\x03")
+            if is_taken or is_other:
+                continue
+            decoder = Decoder()
+            decoder.receive(raw[:at] + wrong)
+            assert decoder.next_event() == Garbage(raw[:at], "format"), (at, wrong)
+
+
 def test_a_control_byte_in_the_data_is_not_waited_over() -> None:
     """A frame that is already wrong is given up at once, not when its announced length has come."""
     assert decode(b"\x01\x80\x20\x31ab\x07") == [Garbage(b"\x01\x80\x20\x31ab", "format"), Garbage(b"\x07", "noise")]

@@ -5,6 +5,8 @@ import gc
 import os
 import socket
 import struct
+import threading
+from types import SimpleNamespace
 
 import pytest
 from support.line.network import Relay, ser2net
@@ -115,8 +117,10 @@ async def test_what_was_not_delivered_dies_with_the_connection(server):
         assert b"38h" not in received
 
 
-async def test_a_server_that_hangs_up_is_a_loss(server):
+async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
     """A connection that was taken over, politely or not, is a port that vanished; told once."""
+    reads, read = [], os.read
+    monkeypatch.setattr("bridge.port_descriptor.os.read", lambda *asked: reads.append(asked) or read(*asked))
     for linger in (None, struct.pack("ii", 1, 0)):
         line = await open_line(place(server))
         ears = Ears(line)
@@ -125,6 +129,11 @@ async def test_a_server_that_hangs_up_is_a_loss(server):
             near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         near.close()
         assert isinstance(await asyncio.wait_for(ears.lost, 10), PortVanished)
+        line.write(b"ignored")
+        seen = len(reads)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(reads) == seen  # nobody listens there any more, be it closed or not
         line.close()
 
 
@@ -182,6 +191,32 @@ async def test_a_line_that_splits_every_byte(tmp_path, machine):
             assert (await handshake(link)).nim == machine.nim
         finally:
             link.close()
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+async def test_a_connection_that_comes_when_nobody_waits_for_it_any_more_is_closed(monkeypatch, is_taken):
+    """The device server answers after the caller has gone: it has one place, which the next try needs. One that is refused then is no error."""
+    may_go_on, closed = threading.Event(), threading.Event()
+
+    def opened_late(*_):
+        assert may_go_on.wait(60)
+        if not is_taken:
+            raise OSError("refused")
+        return SimpleNamespace(close=closed.set)
+
+    broken = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
+    monkeypatch.setattr(port_network, "_open_rfc2217", opened_late)
+    monkeypatch.setattr(port_network, "NEGOTIATION_SECONDS", 0.01)
+    with pytest.raises(PortUnavailable, match="does not answer"):
+        await open_line("rfc2217://127.0.0.1:4001")
+    may_go_on.set()
+    if is_taken:
+        assert await asyncio.to_thread(closed.wait, 60)
+    await asyncio.get_running_loop().shutdown_default_executor()
+    await asyncio.sleep(0.01)
+    assert closed.is_set() is is_taken
+    assert broken == []
 
 
 def test_which_places_are_of_the_network():

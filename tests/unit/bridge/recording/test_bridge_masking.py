@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.line.naive_frames import naive_encode
@@ -12,7 +13,7 @@ from support.line.scripted_line import IDLE
 from bridge.commands import OpenInvoice, SetCustomer
 from bridge.frame import Decoder, Reply, Request, encode
 from bridge.recording.masking import masked
-from bridge.recording.recording import RECEIVED, SENT, Event
+from bridge.recording.recording import NOTE, RECEIVED, SENT, Event
 
 PAGES = ("utf-8", "cp1252", "cp850", "cp437", "mac-roman")
 LETTERS = [letter for letter in bytes(range(256)).decode("cp850") if unicodedata.category(letter) in ("Lu", "Ll")]
@@ -134,11 +135,99 @@ def test_what_is_not_about_people_stays() -> None:
         reply(0x31, b"E:No amount!"),
         reply(0x35, b"R0"),
         reply(0xC2, b"10,12,20261121235237,DIS,No route to host"),
+        Event(3, NOTE, b"retry: silence"),
         Event(3, RECEIVED, b"\x16\x15"),
     ]
     found = masked(events)
     assert found[1].data == reply(0xC1, state.replace(b"00084440Y", b"xxxxxxxxx")).data
-    assert [found[at] for at in (0, 2, 3, 4, 5)] == [events[at] for at in (0, 2, 3, 4, 5)]
+    assert [found[at] for at in (0, *range(2, 7))] == [events[at] for at in (0, *range(2, 7))]
+
+
+CLOSED = b"7,9,FV,20261121235237,EL02000015-1,00084440,ABCDEFGHIJKLMNOPQRSTUVWX"
+STATE = b"EL02000015-1,%b,20261121235237,12,10,2,20261121235200,FV,ABCD2345EFGH6789JKLM2345,%b,15000,0,18.00"
+
+
+@pytest.mark.parametrize(
+    ("cmd", "data", "left"),
+    [
+        (0xC3, b"PM,1234567A,AWA SAWADOGO,RUE 12,+226 70", b"PM,xxxxxxxx,xxxxxxxxxxxx,xxxxxx,xxxxxxx"),
+        (0xC3, b"AWA SAWADOGO", b"xxxxxxxxxxxx"),
+        (0xC0, b"7,AWA OUEDRAOGO,00084440Y,FV,TTC,1,F-12", b"7,xxxxxxxxxxxxx,xxxxxxxxx,FV,TTC,1,F-12"),
+        (0x36, b"A,Merci Awa", b"A,xxxxxxxxx"),
+        (0x36, b"Merci Awa", b"xxxxxxxxx"),
+        (0x31, b"Riz", b"Riz"),
+        (0x35, b"E15000", b"E15000"),
+        (0x70, b"Riz", b"xxx"),
+    ],
+)
+def test_what_stays_of_a_command(cmd: int, data: bytes, left: bytes) -> None:
+    """All that says nothing of people; of a command that there is none of, nothing."""
+    found = masked([Event(1, SENT, encode(Request(0x21, cmd, data)))])
+    assert text_of(found) == encode(Request(0x21, cmd, left))
+
+
+@pytest.mark.parametrize(
+    ("cmd", "data", "left"),
+    [
+        (0xC1, STATE % (b"00084440", b"F-2026/17"), STATE % (b"xxxxxxxx", b"F-2026/17")),
+        (0xC1, STATE % (b"F-2026/17", b"F 17"), STATE % (b"xxxxxxxxx", b"F 17")),
+        (0xC1, STATE % (b"", b"Awa"), STATE % (b"", b"xxx")),
+        (0x38, CLOSED + b",F-2026/17", CLOSED.replace(b"00084440", b"xxxxxxxx") + b",F-2026/17"),
+        (0x38, CLOSED + b",7,F-12", CLOSED.replace(b"00084440", b"xxxxxxxx") + b",7,xxxx"),
+        (0x38, b"P:encore", b"P:encore"),
+        (0xC2, b"10,12,20261121235237,DIS,No route", b"10,12,20261121235237,DIS,No route"),
+        (0xC2, b"10,12,20261121235237,No route,DIS", b"10,12,20261121235237,xxxxxxxx,DIS"),
+        (0xC3, b"merci,bien", b"merci,xxxx"),
+        (0x36, b"merci,bien", b"merci,xxxx"),
+        (0x31, b"merci,15000", b"xxxxx,15000"),
+        (0x2B, b"I0,CHEZ AWA", b"I0,xxxxxxxx"),
+        (0x2B, b"CHEZ AWA", b"xxxxxxxx"),
+        (0x2B, b"E:no line", b"E:no line"),
+    ],
+)
+def test_what_stays_of_a_reply(cmd: int, data: bytes, left: bytes) -> None:
+    """What has the form of a number, a time, a code; an invoice's number and the machine's own words where they stand by the page; an IFU never,
+    whatever its form."""
+    assert masked([reply(cmd, data)]) == [reply(cmd, left)]
+
+
+def sent(cmd: int, data: bytes) -> Event:
+    return Event(1, SENT, encode(Request(0x21, cmd, data)))
+
+
+@pytest.mark.parametrize(
+    ("said", "of", "is_hidden"),
+    [
+        (sent(0xC3, b"PM,1234567A,,,"), b"1234567A", True),
+        (sent(0xC3, b"PM,,SAWADOGO,,"), b"SAWADOGO", True),
+        (sent(0xC3, b"PM,,,SAWADOGO,"), b"SAWADOGO", True),
+        (sent(0xC3, b"PM,,,,SAWADOGO"), b"SAWADOGO", True),
+        (sent(0xC3, b"INCONNU,,,,"), b"INCONNU", False),
+        (sent(0xC0, b"7,SAWADOGO,00084440Y,FV"), b"SAWADOGO", True),
+        (sent(0xC0, b"7,SAWADOGO,00084440Y,FV"), b"00084440Y", True),
+        (sent(0xC0, b"7,AWA,00084440Y,FACTURE"), b"FACTURE", False),
+        (sent(0x36, b"A,SAWADOGO"), b"SAWADOGO", True),
+        (sent(0x36, b"LABEL,SAWADOGO"), b"LABEL", False),
+        (sent(0x31, b"SAWADOGO"), b"SAWADOGO", False),
+        (reply(0x2B, b"I0,SAWADOGO"), b"SAWADOGO", True),
+        (reply(0x2B, b"E:SAWADOGO"), b"SAWADOGO", False),
+        (reply(0xC1, b"EL02000015-1,SAWADOGO,2026"), b"SAWADOGO", True),
+        (reply(0xC1, b"SAWADOGO"), b"SAWADOGO", False),
+        (reply(0x38, CLOSED.replace(b"00084440", b"SAWADOGO")), b"SAWADOGO", True),
+        (reply(0x38, b"SAWADOGO,9,FV"), b"SAWADOGO", False),
+        (sent(0xC3, b"PM,,AWA,,"), b"AWA", False),
+        (sent(0xC3, b"PM,,ADJA,,"), b"ADJA", True),
+        (sent(0xC3, b"PM,,Adja Wendy,,"), b"wendy", True),
+        (sent(0xC3, b"PM,123456,,,"), b"123456", False),
+        (sent(0xC3, b"PM,1234567,,,"), b"1234567", True),
+        (sent(0xC3, b"PM,,A^amp;B^lt;C,,"), b"A&B<C", True),
+    ],
+)
+def test_what_a_frame_says_of_people_is_found_in_others(said: Event, of: bytes, is_hidden: bool) -> None:
+    """In a refusal, which is the machine's own words otherwise: each field with people in it and no other; but for what is so short that it would
+    hide amounts and codes, three letters or six digits."""
+    found = masked([said, reply(0x33, b"E:no " + of + b" here")])[1]
+    assert found == reply(0x33, b"E:no " + (b"x" * len(of) if is_hidden else of) + b" here")
 
 
 def test_a_masked_frame_is_still_a_frame() -> None:

@@ -51,9 +51,12 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
 
 def test_a_time_that_was_moved_is_told() -> None:
     """The line stays where it is; two at one time are in order."""
-    found = read(header({}) + "5000000 > A\n4000000 < B\n4000000 < C\n")
-    assert [event.data for event in found.events] == [b"A", b"B", b"C"]
-    assert [(problem.line, problem.what) for problem in found.problems] == [(3, "the time goes back by 1.000000 s")]
+    found = read(header({}) + "5000000 > A\n4000000 < B\n4000000 < C\n6000000 < D\n3000000 < E\n")
+    assert [event.data for event in found.events] == [b"A", b"B", b"C", b"D", b"E"]
+    assert [(problem.line, problem.what) for problem in found.problems] == [
+        (3, "the time goes back by 1.000000 s"),
+        (6, "the time goes back by 3.000000 s"),
+    ]
 
 
 def test_a_file_that_is_no_recording_is_told() -> None:

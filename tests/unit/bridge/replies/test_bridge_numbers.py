@@ -125,7 +125,9 @@ def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
     ]
     assert Rejoining(2, anything, anything).read(["15000", "00", "7"]) == [1_500_000, 700]
     assert Rejoining(3, anything, anything, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
-    assert Rejoining(2, anything, anything).read(["15000", "00", "0", "0", "NEUF"]) == [1_500_000, 0]
+    for unknown in (["NEUF"], ["0", "NEUF"], ["a", "b", "c"], ["a", "b", "c", "d"]):
+        assert Rejoining(2, anything, anything).read(["15000", "00", "0", *unknown]) == [1_500_000, 0]
+    assert Rejoining(2, anything, anything).read(["15000", "00", "0", "a", "b", "c", "d", "e"]) is None
     assert Rejoining(4, anything, anything).read(["1", "2"]) is None
 
 

@@ -247,6 +247,84 @@ async def test_a_certification_of_another_invoice_is_not_taken_for_ours(
         await machine.certify(own, 15000, FiscalCounters(0, 0, 0))
 
 
+C1H = b"EL02000015-1,00084440Y,20260731093000,9,7,2,20260731092959,FV,ABCDEFGHIJKLMNOPQRSTUVWX,F-1,15000" + b",0" * 16
+
+
+@pytest.mark.parametrize(
+    ("kind", "fc", "tc", "counters", "is_asked"),
+    [
+        ("FV", 7, 9, FiscalCounters(9, 7, 2), False),
+        ("FT", 7, 9, FiscalCounters(9, 7, 2), False),
+        ("FA", 3, 9, FiscalCounters(9, 6, 3), False),
+        ("FV", 3, 9, FiscalCounters(9, 7, 2), True),
+        ("FA", 7, 9, FiscalCounters(9, 7, 2), True),
+        ("EV", 7, 9, FiscalCounters(9, 7, 2), True),
+        ("EA", 3, 9, FiscalCounters(9, 7, 2), True),
+        ("FV", 7, 10, FiscalCounters(10, 7, 2), True),
+        ("FV", 6, 8, FiscalCounters(8, 6, 2), False),
+    ],
+)
+async def test_c1h_is_asked_only_where_38h_does_not_tell_the_counters(
+    kind: Any, fc: int, tc: int, counters: FiscalCounters, is_asked: bool
+) -> None:
+    """Known are TC 8, FVC 6, FRC 2. FC is one more than the counter of its own type, and TC one more than before; else something else has happened,
+    or the machine counts in its own way. Where C1h lags behind, 38h stands."""
+    told = f"{fc},{tc},{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
+    port = ScriptedPort(answer(told.encode()), answer(C1H))
+    machine = ConnectedMachine(Machine(link := Link(port)))
+    own = msgspec.structs.replace(invoice(), type=kind)
+    assert (await machine.certify(own, 15000, FiscalCounters(8, 6, 2))).counters == counters
+    link.close()
+    assert [cmd for _, cmd, _ in port.requests] == [0x38, *([0xC1] if is_asked else [])]
+
+
+@pytest.mark.parametrize(
+    ("first", "closed", "told"),
+    [
+        (NIM, "EL02000015-2", "EL02000015-2"),
+        (NIM, "EL02000015", ""),
+        (NIM, "", ""),
+        ("EL02000015", NIM, ""),
+        ("EL02000015", "EL02000015", ""),
+    ],
+)
+async def test_38h_names_the_activation_where_c1h_does_too(first: str, closed: str, told: str) -> None:
+    """Or the two would take turns."""
+    certified = f"7,9,FV,20260731093001,{closed},00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
+    state = C1H.replace(NIM.encode(), first.encode())
+    machine = ConnectedMachine(Machine(link := Link(ScriptedPort(answer(state), answer(certified.encode())))))
+    await machine.state()
+    assert (await machine.certify(invoice(), 15000, FiscalCounters(8, 6, 2))).nim == told
+    link.close()
+
+
+@pytest.mark.parametrize(
+    ("groups", "vat", "total", "whole"),
+    [
+        (["500.40", "1000.40"], ["0", "0"], "1500.80", [500, 1001]),
+        (["1000.40", "500.40"], ["0", "0"], "1500.80", [1001, 500]),
+        (["1000", "500"], ["0", "0"], "1500", [1000, 500]),
+        (["500.40", "1000.40"], ["0", "0"], "1502", [500, 1000]),
+    ],
+)
+async def test_cents_that_were_rounded_away_are_found_in_the_largest_group(
+    groups: list[str], vat: list[str], total: str, whole: list[int]
+) -> None:
+    """So that whole francs add up as the cents do; where those do not either, nothing is made up."""
+    zeros = ["0"] * 14
+    subtotal = ",".join([total, *groups, *zeros, *vat, *zeros, "0"]).encode()
+    link = Link(ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", subtotal))))
+    told: list[int] = []
+
+    def agree(subtotal: Subtotal) -> Sequence[Payment]:
+        told.extend(tax.ttc for tax in subtotal.taxes)
+        return ()
+
+    await ConnectedMachine(Machine(link)).enter(invoice(), "00084440Y", agree)
+    link.close()
+    assert told == whole
+
+
 def test_a_number_with_a_comma_of_its_own_is_the_same() -> None:
     """`F,1` told back whole is ours, though what stands before the comma is not."""
     assert same_number("f,1", "F,1")

@@ -65,6 +65,13 @@ def test_a_bad_secret_is_told_without_being_shown(secret: Path, content: bytes |
     assert "%%%" not in str(caught.value)
 
 
+def test_a_webhook_is_never_plain_beyond_this_box(secret: Path) -> None:
+    """What it tells is of customers."""
+    secret.write_text(STANDARD)
+    with pytest.raises(BadOptions, match="allow_plain_http"):
+        open_webhook(Options(url="http://till.example", key_files=(secret,)))
+
+
 def test_blank_lines_are_no_secret(secret: Path) -> None:
     """An editor's last line end and white space do not belong to it."""
     secret.write_text("\n  whsec_abc  \n\n")

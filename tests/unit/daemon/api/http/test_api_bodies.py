@@ -69,6 +69,12 @@ def test_what_is_no_chunk(raw: bytes) -> None:
         read(raw + b"x" * 300, 1000)
 
 
+def test_what_follows_a_chunk_is_its_end() -> None:
+    """Or its size was not what it is, and what comes then is anybody's guess."""
+    with pytest.raises(BadChunk, match="longer than it says"):
+        read(b"3\r\nhello\r\n0\r\n\r\n", 100)
+
+
 def test_extensions_and_trailers_are_read_over() -> None:
     """RFC 9112 7.1.1 and 7.1.2: they change nothing."""
     raw = b'3;name="v; w"\r\nabc\r\n0\r\nETag: x\r\nX-Sum: 1\r\n\r\nNEXT'

@@ -45,6 +45,7 @@ def the_connection(served: Served) -> Connection:
         GET + b"X: a\n\r\n",
         BYE.replace(b"\r\n", b"\n"),
         b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"CONNECT /v1/me HTTP/1.1\r\nHost: localhost\r\n\r\n",
         BYE.replace(b"/health/live", b"http://localhost/health/live"),
         BYE.replace(b"/health/live", b"localhost:80"),
         BYE.replace(b"/health/live", b"*").replace(b"GET", b"OPTIONS"),

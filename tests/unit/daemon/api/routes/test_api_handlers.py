@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from support.api import INVOICE, LIVE_KEY, NIM, NOW, TEST_KEY, Serve, Served, UseCases, closure, record
 
 from daemon.api.routes import health
@@ -255,6 +256,9 @@ async def test_ready_shows_upstream_and_does_not_depend_on_it(serve: Serve, monk
         served = await serve(upstream=source)
         answer = await served.get("/health/ready")
         assert (answer.status_code, answer.json()["upstream"]) == (503, shown)
+    with capture_logs() as lines:
+        assert (await (await serve()).get("/health/ready")).json()["upstream"] is None
+    assert [line["event"] for line in lines] == ["request"]
 
 
 async def test_strangers_are_not_told_what_headquarters_said(serve: Serve) -> None:
