@@ -77,6 +77,18 @@ async def test_a_line_that_comes_and_goes(worker: MachineWorker, till: Till, tol
     assert (worker.offline_reason, worker.offline_since) == ("no such port", START + 1000)
 
 
+async def test_nobody_has_a_turn_at_a_machine_that_is_not_there(worker: MachineWorker) -> None:
+    """Before it was met, and while it is away; whoever waited is next when it comes."""
+    machine: Any = Machine()
+    with worker.queue.join() as first:
+        assert not first.turn.done()
+        worker.opened(machine)
+        assert first.turn.done()
+    worker.lost("unplugged")
+    with worker.queue.join() as second:
+        assert not second.turn.done()
+
+
 async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, told: Told) -> None:
     """It is hung up in any case; the machine that came after it stays."""
     before: Any = Machine()
