@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from daemon.core.audit import GENESIS, Action, Actor, AuditEntry, chain, first_broken
 from daemon.store.sqlite.queries import load
 
@@ -28,7 +30,7 @@ def add(
     last = connection.execute(_SQL["last"]).fetchone()
     last_id, previous = last or (0, GENESIS)
     digest = chain(previous, at=at, actor=by, action=action, subject=subject, detail=told)
-    text = json.dumps(told, sort_keys=True, ensure_ascii=False)
+    text = msgspec.json.encode(told, order="sorted").decode()
     connection.execute(_SQL["insert"], (last_id + 1, at, by.name, by.address, action, subject, text, digest))
 
 

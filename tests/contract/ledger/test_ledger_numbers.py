@@ -155,6 +155,8 @@ async def test_a_restore_onto_an_empty_disk_asks_for_the_last_z(path: Path, tmp_
         with pytest.raises(ZNumberUnknown, match="last-z"):
             await till.close()
         await store.decisions.say_last_z(till.book, 7)
+        (said,) = await store.audit.newest(1)
+        assert (said.action, said.subject, said.detail) == ("z_number.said", f"{NIM} live", {"z_number": "7"})
         assert (await till.close()).z_number == 8
     assert verify(new).problems == ()
 
