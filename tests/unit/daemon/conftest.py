@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from daemon.core import passwords
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
@@ -13,3 +15,10 @@ def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mcfd-test-", dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
+
+
+@pytest.fixture
+def cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a hash costs is a fact of its own (test_core_passwords.py)."""
+    monkeypatch.setattr(passwords, "_N", 2)
+    monkeypatch.setattr(passwords, "_P", 1)

@@ -16,6 +16,7 @@ from daemon.core.passwords import (
 )
 
 
+@pytest.mark.usefixtures("cheap_passwords")
 def test_only_the_password_itself_fits():
     """Also with accents and at its full length; two hashes of one password differ."""
     password = "Wend-Kuuni été 2026 " * 9
@@ -97,6 +98,7 @@ def test_the_first_and_the_last_password_that_is_taken(password, is_taken):
     assert (fault_of_password(password, "awa") is None) is is_taken
 
 
+@pytest.mark.usefixtures("cheap_passwords")
 def test_what_is_beyond_the_longest_does_not_fit_either():
     """A stranger's megabyte is cut before it costs anything, and is not taken for the password that it begins with."""
     assert not fits("x" * 201, hash_password("x" * 200))

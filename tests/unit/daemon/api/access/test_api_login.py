@@ -13,18 +13,12 @@ from daemon.api.access import login
 from daemon.api.access.login import IDLE_MS, Logins, session_cookie, token_of
 from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
-from daemon.core import passwords
 from daemon.core.passwords import hash_password
+
+pytestmark = pytest.mark.usefixtures("cheap_passwords")
 
 PASSWORD = "mil et sorgho"  # noqa: S105  of nobody
 HERE = "192.168.1.7"
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a hash costs is a fact of its own (test_core_passwords.py)."""
-    monkeypatch.setattr(passwords, "_N", 2)
-    monkeypatch.setattr(passwords, "_P", 1)
 
 
 class Clock:
