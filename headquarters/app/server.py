@@ -77,11 +77,15 @@ class HttpServer:
             self.task.result()
 
     async def stop(self) -> None:
-        self._server.should_exit = True
+        self._server.leave()
         await asyncio.wait([self.task])
 
 
 class _Server(uvicorn.Server):
+    """With a stop that waits for no tick, and for no connection where there is none."""
+
+    _ticks: asyncio.Task[None] | None = None
+
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
@@ -90,6 +94,17 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Signals are headquarters' own."""
         yield
+
+    def leave(self) -> None:
+        self.should_exit = True
+        if self._ticks is not None:
+            self._ticks.cancel()
+
+    async def main_loop(self) -> None:
+        self._ticks = asyncio.get_running_loop().create_task(super().main_loop(), name="ticks")
+        await asyncio.wait((self._ticks,))
+        if not self._ticks.cancelled():
+            self._ticks.result()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         tls = self.config.ssl
@@ -118,7 +133,10 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._gate.close()
-        await super().shutdown(sockets)
+        for listener in sockets or ():
+            listener.close()
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)  # which gives them a tenth of a second before it looks
 
 
 def _tls(settings: Server, *_: object) -> ssl.SSLContext:
