@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
 from coverage import CoverageData
@@ -67,21 +67,22 @@ class Touched:
             self.seconds.update(json.loads(part.read_text()))
         self._lines: dict[str, dict[int, list[str]]] = {}
         self._at_import: set[tuple[str, int]] = set()
-        self._weight: defaultdict[str, int] = defaultdict(int)
+        self._weight: Counter[str] = Counter()
+        self._in: dict[str, Counter[str]] = {}
         for name in files():
             lines = measured.contexts_by_lineno(str(TREE / name))
             self._at_import |= {(name, line) for line, contexts in lines.items() if "" in contexts}
             self._lines[name] = {line: [each for each in contexts if each] for line, contexts in lines.items()}
-            for contexts in self._lines[name].values():
-                for each in contexts:
-                    self._weight[each] += 1
+            self._in[name] = Counter(each for contexts in self._lines[name].values() for each in contexts)
+            self._weight += self._in[name]
 
     def is_run_at_import(self, file: str, line: int) -> bool:
         return (file, line) in self._at_import
 
     def tests(self, file: str, line: int) -> list[str]:
-        """Functions (`tests/…/test_x.py::test_y`) that touch the line, the closest first: those that touch the fewest lines in all."""
-        return sorted(self._lines.get(file, {}).get(line, []), key=lambda each: self._weight[each])
+        """Functions (`tests/…/test_x.py::test_y`) that touch the line, the closest first: those of whose lines the largest share lies in that file."""
+        touching = self._lines.get(file, {}).get(line, [])
+        return sorted(touching, key=lambda each: self._weight[each] / self._in[file][each])
 
 
 def measure(kept: Path, workers: int) -> None:
