@@ -77,8 +77,9 @@ async def test_a_book_that_is_right_is_left_alone(path: Path) -> None:
     async with opened(path) as store:
         till = await Till.of(store)
         await till.sell()
-        with pytest.raises(NotFound):
-            await store.decisions.repair_time(till.book, now=till.at + 1, ahead=HOUR, reason="x")
+        for later in (0, 1):
+            with pytest.raises(NotFound):
+                await store.decisions.repair_time(till.book, now=till.at + later, ahead=HOUR, reason="x")
         assert (await store.ledger.state(till.book)).time_repairs == 0
 
 

@@ -12,6 +12,7 @@ import pytest
 from support.ledgers.ledger import Till, code_of, invoice, opened
 from support.ledgers.worker import worker_of
 
+from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import search as searching
 from daemon.usecases.reports.journal import make_way
@@ -83,6 +84,33 @@ async def test_a_long_reading_makes_way() -> None:
     asyncio.get_running_loop().call_soon(ran.append, "another")
     await make_way(SimpleNamespace(till_waits=lambda: False))  # type: ignore[arg-type]  # that is all it asks of a worker
     assert ran == ["another"]
+
+
+@pytest.mark.parametrize("wanted", [{"amount": 1}, {"text": "nobody"}])
+async def test_a_search_makes_way_after_each_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
+) -> None:
+    """Of an amount and of a customer; what a number is part of is looked for elsewhere."""
+    ways: list[MachineWorker] = []
+
+    async def way(worker: MachineWorker) -> None:
+        ways.append(worker)
+
+    async def nothing(*_: object) -> list[Record]:
+        return []
+
+    monkeypatch.setattr(searching, "STRETCH", 1)
+    monkeypatch.setattr(searching, "SLICE", 1)
+    monkeypatch.setattr(searching, "make_way", way)
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        for _ in range(5):
+            await till.sell()
+        worker = worker_of(till)
+        monkeypatch.setattr(worker.journal, "with_part", nothing)
+        found = await search(worker, Search(EVER, **wanted))
+    assert (found.records, found.complete) == ((), True)
+    assert ways == [worker] * 5
 
 
 async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
