@@ -6,8 +6,8 @@ import pytest
 
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults
-from daemon.core.ledger.entries import CashMove
-from daemon.core.report.cash import read_move
+from daemon.core.ledger.entries import CashMove, Gap, Placed, entry_bytes
+from daemon.core.report.cash import move_of, read_move
 
 DEFAULTS = Defaults("1", "Caisse 1", "1", "EL02000015-1")
 FLOAT: dict[str, object] = {"amount": 500, "kind": "deposit", "reason": "float"}
@@ -55,3 +55,10 @@ def test_what_nobody_knows_is_told_where_it_is_not_refused() -> None:
     """The movement stands."""
     move, told = read_move({**FLOAT, "colour": "red"}, defaults=DEFAULTS, strict=False)
     assert (move.amount, len(told), "colour" in str(told[0])) == (500, 1, True)
+
+
+def test_what_is_no_movement_is_not_taken_for_one() -> None:
+    """Other entries stand in the same table."""
+    placed = Placed(3, 7, 0, 0, entry_bytes(Gap(1, 2, "operator")))
+    with pytest.raises(TypeError, match="entry 3 is no movement of cash"):
+        move_of(placed)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, opened
+from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.call import Call
@@ -57,7 +57,7 @@ async def test_a_z_is_found_by_its_number_or_its_id(tmp_path: Path) -> None:
 
 
 async def test_cash_is_moved_once_under_its_key(tmp_path: Path) -> None:
-    """The same request again gets the first answer; another one under that key is told so; all are listed, page by page."""
+    """The same request again gets the first answer; another one under that key, or under that of a sale, is told so; all are listed, page by page."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)
@@ -70,6 +70,10 @@ async def test_cash_is_moved_once_under_its_key(tmp_path: Path) -> None:
         assert answers[0].value == answers[1].value != answers[2].value
         with pytest.raises(KeyReused):
             await move_cash(worker, dict(DEPOSIT), Call("r4", "k", b"two"))
+        of_a_sale = Call("r5", "sale", b"one")
+        await till.certify(invoice("A"), of_a_sale.key_hash, of_a_sale.fingerprint)
+        with pytest.raises(KeyReused):
+            await move_cash(worker, dict(DEPOSIT), of_a_sale)
         listed = msgspec.to_builtins(await cash_moves(worker, 0, EVER, 0, 1))
         assert len(listed["movements"]) == 1
         rest = msgspec.to_builtins(await cash_moves(worker, 0, EVER, 1, 5))
