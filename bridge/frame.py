@@ -173,7 +173,7 @@ class Decoder:
         if first == SYN:
             self._take(1)
             return Syn()
-        return Garbage(self._take(self._run_of(_IDLE, 0, len(self._buffer))), "noise")
+        return Garbage(self._take(self._run_of(_IDLE, 1, len(self._buffer))), "noise")  # the first of them is noise
 
     def _frame(self) -> Event | type[NEED_DATA]:
         buffer = self._buffer

@@ -51,7 +51,7 @@ class SerialPort(DescriptorPort):
 def open_port(path: str, baudrate: int = 115_200) -> SerialPort:
     """8 data bits, no parity, 1 stop bit, raw, locked against other programs. PortUnavailable when it cannot be had."""
     try:
-        device = serial.Serial(path, baudrate, timeout=0, write_timeout=1, exclusive=True)
+        device = serial.Serial(path, baudrate, exclusive=True)
     except (OSError, ValueError, termios.error) as error:
         raise _unavailable(path, error) from error
     try:

@@ -233,6 +233,17 @@ async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
     assert "name" not in repr(journal.lines)
 
 
+async def test_the_timer_of_a_command_that_was_answered_does_nothing() -> None:
+    """It outlives its exchange: when it is due, nobody waits for anything."""
+    port = ScriptedPort(answer(), answer())
+    link = link_over(port)
+    for _ in range(2):
+        await link.exchange(0xC1)
+        await asyncio.sleep(QUICK.first_byte * 2)
+    assert len(port.written) == 2
+    assert not link.is_over
+
+
 async def test_callers_take_turns() -> None:
     """Two commands at once go out one after the other, each with its own answer."""
     slow = lambda seq, cmd, text: [(0.02, reply(seq, cmd, text))]  # noqa: E731  # a step

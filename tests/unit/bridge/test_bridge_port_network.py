@@ -18,7 +18,7 @@ from bridge import port_network
 from bridge.errors import LinkEnded, PortUnavailable, PortVanished
 from bridge.link import Link
 from bridge.machine import handshake
-from bridge.port_network import is_network, open_line
+from bridge.port_network import Rfc2217Port, is_network, open_line
 
 
 @pytest.fixture
@@ -135,6 +135,24 @@ async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
             await asyncio.sleep(0)
         assert len(reads) == seen  # nobody listens there any more, be it closed or not
         line.close()
+
+
+async def test_a_connection_is_reset_at_its_end_and_watched_meanwhile(server):
+    """Nothing waits for more bytes, what is not delivered is dropped, a silent end is asked after five seconds, every two, three times; and
+    neither reading nor writing holds the loop up."""
+    line = await open_line(place(server))
+    with server.accept()[0]:
+        held = line._connection
+        tcp = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
+        assert {option: held.getsockopt(socket.IPPROTO_TCP, option) for option in tcp} == tcp
+        assert held.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert held.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8) == struct.pack("ii", 1, 0)
+        assert not os.get_blocking(held.fileno())
+        line.close()
+    carried = Rfc2217Port(SimpleNamespace(read=lambda _: b"", close=lambda: None), "rfc2217://far")
+    assert not os.get_blocking(carried._connection.fileno())
+    carried.close()
 
 
 async def test_nothing_is_delivered_after_close(server):

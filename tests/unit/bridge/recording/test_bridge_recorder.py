@@ -14,7 +14,7 @@ from bridge.commands import ReadState
 from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
 from bridge.machine import Machine
-from bridge.recording.recorder import LONGEST_INCIDENT, MINUTE, MOST_EVENTS, Recorder
+from bridge.recording.recorder import CLOCK_STEP, LONGEST_INCIDENT, MINUTE, MOST_EVENTS, Recorder
 from bridge.recording.recording import NOTE, RECEIVED, SENT, Event, header, read, written
 
 pytestmark = pytest.mark.quick_timers
@@ -60,8 +60,11 @@ def test_a_time_that_was_moved_is_told() -> None:
 
 
 def test_a_file_that_is_no_recording_is_told() -> None:
-    """By its first line."""
-    assert read("hello\n").problems[0].line == 1
+    """By its first line, whether or not the others make sense."""
+    for text, lines in (("hello\n", [1, 1]), ("5 > A\n", [1]), ("5 > A\nhello\n", [1, 2]), ("", [1])):
+        problems = read(text).problems
+        assert [problem.line for problem in problems] == lines
+        assert "the first line of a recording begins with" in " ".join(problem.what for problem in problems)
 
 
 def test_what_goes_on_and_on_is_more_than_one_incident(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +82,23 @@ def test_what_goes_on_and_on_is_more_than_one_incident(monkeypatch: pytest.Monke
     assert [odd(after) for after in (0, MINUTE - 1, MINUTE, MINUTE - 1)] == [True, False, True, False]
     begun = [odd(MINUTE // 2) for _ in range(20)]
     assert begun == [False] * 18 + [True, False]
+
+
+@pytest.mark.parametrize(
+    ("step", "is_followed"),
+    [(CLOCK_STEP, False), (-CLOCK_STEP, False), (CLOCK_STEP + 1, True), (-CLOCK_STEP - 1, True)],
+)
+def test_times_follow_a_clock_that_was_set_and_not_one_that_drifts(
+    monkeypatch: pytest.MonkeyPatch, step: int, is_followed: bool
+) -> None:
+    """So that what lies between two events is what has passed."""
+    began = now = 10**15
+    monkeypatch.setattr("bridge.recording.recorder._epoch", lambda: now)
+    monkeypatch.setattr("bridge.recording.recorder.time.monotonic_ns", lambda: 7000)
+    notes = recorder()
+    now += step
+    notes.sent(b"x")
+    assert [event.at for event in notes.take()] == [(now if is_followed else began) + 7]
 
 
 def test_whoever_writes_it_down_is_told_of_the_first_event_and_of_each_odd_one() -> None:

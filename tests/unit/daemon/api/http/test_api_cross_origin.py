@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
@@ -75,6 +76,23 @@ async def test_another_origin_is_told_nothing(allowing: Served, usecases: UseCas
     assert (answer.status_code, told(answer)) == (200, {})
     assert refused.headers["vary"] == answer.headers["vary"] == "Origin"
     assert usecases.calls == []
+
+
+@pytest.mark.parametrize(
+    ("origins", "method", "path", "name", "is_one"),
+    [
+        ((ORIGIN,), "OPTIONS", CERTIFY, b"access-control-request-method", True),
+        ((ORIGIN,), "GET", CERTIFY, b"access-control-request-method", False),
+        ((ORIGIN,), "OPTIONS", "/ui/today", b"access-control-request-method", False),
+        ((ORIGIN,), "OPTIONS", CERTIFY, b"access-control-request-headers", False),
+        ((), "OPTIONS", CERTIFY, b"access-control-request-method", False),
+    ],
+)
+def test_what_a_preflight_is(origins: tuple[str, ...], method: str, path: str, name: bytes, is_one: bool) -> None:
+    """OPTIONS that asks for a method, of the API, from an allowed origin; anything less is a request like any other."""
+    headers = [(b"origin", ORIGIN.encode()), (name, b"POST")]
+    scope: Any = {"method": method, "path": path, "headers": headers}
+    assert (CrossOrigin(origins).preflight(scope) is not None) is is_one
 
 
 async def test_two_origins_in_one_request_are_none(allowing: Served) -> None:
