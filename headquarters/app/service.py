@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from copy import copy
 from typing import Any
 
 import structlog
 from litestar import Litestar, Request, Response, get
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.response import Redirect
@@ -75,9 +77,15 @@ def metrics(reception: Reception) -> str:
 
 
 def create_service(store: Store, threads: Threads, reception: Reception, screens: Screens) -> Litestar:
-    def given(value: Any) -> Provide:
-        return Provide(lambda: value, sync_to_thread=False)
+    service = copy(drawn_routes())
+    parts = {"store": store, "threads": threads, "reception": reception, "screens": screens, "zone": screens.zone}
+    service.state = State(parts, deep_copy=False)
+    return service
 
+
+@functools.cache
+def drawn_routes() -> Litestar:
+    """An application without a state, so that each of a process is a copy with its own: drawing the routes is most of what one costs."""
     return Litestar(
         [
             *(incoming.take_closure, incoming.take_presence),
@@ -85,18 +93,12 @@ def create_service(store: Store, threads: Threads, reception: Reception, screens
             *(root, live, ready, metrics),
             *PAGE,
         ],
-        dependencies={
-            "store": given(store),
-            "threads": given(threads),
-            "reception": given(reception),
-            "zone": given(screens.zone),
-            "screens": given(screens),
-        },
+        dependencies={name: _given(name) for name in ("store", "threads", "reception", "screens", "zone")},
         exception_handlers={
             NotLoggedIn: _to_login,
-            HTTPException: functools.partial(_refused, screens),
-            StoreError: functools.partial(_away, screens),
-            Exception: functools.partial(_failed, screens),
+            HTTPException: _refused,
+            StoreError: _away,
+            Exception: _failed,
         },
         request_max_body_size=MOST_OF_A_FORM,
         openapi_config=None,
@@ -104,28 +106,35 @@ def create_service(store: Store, threads: Threads, reception: Reception, screens
     )
 
 
+def _given(name: str) -> Provide:
+    def given(request: AnyRequest) -> Any:
+        return request.app.state[name]
+
+    return Provide(given, sync_to_thread=False)
+
+
 def _to_login(_: AnyRequest, __: NotLoggedIn) -> Redirect:
     return Redirect("/ui/login", status_code=303)
 
 
-def _refused(screens: Screens, request: AnyRequest, error: HTTPException) -> Response[bytes]:
+def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     if _is_page(request):
         named = error.detail if error.detail in ("foreign", "not_permitted") else "not_found"
-        return _shown(screens, request, error.status_code, named)
+        return _shown(request, error.status_code, named)
     code = CODES.get(error.status_code, "BAD_REQUEST")
     return problem(error.status_code, code, error.detail, dict(error.headers or {}))
 
 
-def _away(screens: Screens, request: AnyRequest, _: StoreError) -> Response[bytes]:
+def _away(request: AnyRequest, _: StoreError) -> Response[bytes]:
     if _is_page(request):
-        return _shown(screens, request, 503, "unavailable")
+        return _shown(request, 503, "unavailable")
     return problem(503, "STORAGE_UNAVAILABLE", "the database cannot be used now", {"Retry-After": "5"})
 
 
-def _failed(screens: Screens, request: AnyRequest, error: Exception) -> Response[bytes]:
+def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
     log.error("request.failed", path=request.url.path, exc_info=error)
     if _is_page(request):
-        return _shown(screens, request, 500, "failed")
+        return _shown(request, 500, "failed")
     return problem(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log")
 
 
@@ -133,6 +142,7 @@ def _is_page(request: AnyRequest) -> bool:
     return request.url.path.startswith("/ui")
 
 
-def _shown(screens: Screens, request: AnyRequest, status: int, named: str) -> Response[bytes]:
+def _shown(request: AnyRequest, status: int, named: str) -> Response[bytes]:
+    screens: Screens = request.app.state["screens"]
     said = word(named, screens.language_of(request))
     return screens.shown(request, "error.html", status=status, problem=said)

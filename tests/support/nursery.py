@@ -227,9 +227,7 @@ def serve() -> None:
     if "daemon" in sys.argv[1:]:
         prepare_daemon()
     if "headquarters" in sys.argv[1:]:
-        importlib.import_module("litestar").Litestar(
-            [], openapi_config=None, logging_config=None
-        )  # loads its own plugins
+        importlib.import_module("headquarters.app.service").drawn_routes()
     gc.freeze()
     use_large_pages()
     for line in sys.stdin:

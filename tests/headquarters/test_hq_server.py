@@ -1,12 +1,15 @@
-"""Headquarters' server at its stop."""
+"""Headquarters' server and its application, in this process."""
 
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
+import pytest
 from litestar import Litestar
 
 from headquarters.app.server import HttpServer
+from headquarters.app.service import create_service
 from headquarters.app.settings import Server
 
 
@@ -28,3 +31,13 @@ async def test_nothing_is_waited_for_where_nobody_is(monkeypatch):
     host, port = server.address.removeprefix("http://").split(":")
     await asyncio.wait_for(server.stop(), 60)
     (await asyncio.start_server(lambda *_: None, host, int(port))).close()
+
+
+@pytest.mark.filterwarnings(
+    "ignore::litestar.exceptions.LitestarDeprecationWarning"
+)  # said of Litestar 3, which is not allowed in yet
+def test_each_has_a_state_of_its_own():
+    """The routes are drawn once in a process; what answers there is of the one that was asked."""
+    first, second = (create_service(store, None, None, SimpleNamespace(zone=store)) for store in ("first", "second"))
+    assert [each.state["store"] for each in (first, second)] == ["first", "second"]
+    assert first.asgi_router is second.asgi_router
