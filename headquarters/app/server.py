@@ -120,6 +120,13 @@ class _Server(uvicorn.Server):
         self.started = True
         self.listening.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._gate.close()
+        for listener in sockets or ():
+            listener.close()
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)  # which gives them a tenth of a second before it looks
+
     def _connection(self, slot: Slot) -> asyncio.Protocol:
         return Connection(config=self.config, server_state=self.server_state, app_state={}, slot=slot)
 
@@ -130,13 +137,6 @@ class _Server(uvicorn.Server):
                 if isinstance(connection, Connection):
                     connection.check(now)
         return await super().on_tick(counter)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._gate.close()
-        for listener in sockets or ():
-            listener.close()
-        if self.server_state.connections or self.server_state.tasks:
-            await super().shutdown(sockets)  # which gives them a tenth of a second before it looks
 
 
 def _tls(settings: Server, *_: object) -> ssl.SSLContext:
