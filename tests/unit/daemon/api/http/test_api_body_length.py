@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.api.http.framing import MOST_DIGITS, Unreadable, length_of_body
+from daemon.api.http.framing import MOST_DIGITS, Unreadable, check_line, length_of_body
 
 HOST = (b"host", b"localhost")
 MOST = b"9" * MOST_DIGITS
@@ -31,3 +31,55 @@ def test_any_other_length_is_refused(sent: list[bytes], status: int) -> None:
     with pytest.raises(Unreadable) as refused:
         length_of_body([HOST, *((b"content-length", value) for value in sent)], "1.1")
     assert refused.value.status == status
+
+
+CHUNKED, LENGTH = (b"transfer-encoding", b"chunked"), (b"content-length", b"2")
+
+
+@pytest.mark.parametrize(
+    ("headers", "version", "is_taken"),
+    [
+        ([HOST, CHUNKED], "1.1", True),
+        ([HOST, (b"transfer-encoding", b"Chunked")], "1.1", True),
+        ([HOST, CHUNKED, CHUNKED], "1.1", False),
+        ([HOST, CHUNKED, (b"transfer-encoding", b"gzip")], "1.1", False),
+        ([HOST, (b"transfer-encoding", b"gzip")], "1.1", False),
+        ([HOST, CHUNKED, LENGTH], "1.1", False),
+        ([HOST, CHUNKED], "1.0", False),
+        ([HOST], "1.0", True),
+        ([], "1.0", True),
+        ([], "1.1", False),
+        ([HOST, HOST], "1.1", False),
+        ([HOST, HOST], "1.0", False),
+    ],
+)
+def test_nobody_is_in_doubt_where_a_body_ends(headers: list[tuple[bytes, bytes]], version: str, is_taken: bool) -> None:
+    """One coding, one host, no length beside a coding: also where llhttp would refuse it first."""
+    if is_taken:
+        assert length_of_body(headers, version) == (0 if len(headers) < 2 else None)
+        return
+    with pytest.raises(Unreadable) as refused:
+        length_of_body(headers, version)
+    assert refused.value.status == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "version", "is_taken"),
+    [
+        ("GET", b"/v1/me", "1.1", True),
+        ("GET", b"/v1/me", "1.0", True),
+        ("GET", b"/v1/me", "2.0", False),
+        ("CONNECT", b"/v1/me", "1.1", False),
+        ("GET", b"v1/me", "1.1", False),
+        ("GET", b"/v1/me#x", "1.1", False),
+        ("GET", b"/v1/\xe9", "1.1", False),
+    ],
+)
+def test_what_is_asked_for_is_of_this_server(method: str, target: bytes, version: str, is_taken: bool) -> None:
+    """A path, in a version that is spoken here."""
+    if is_taken:
+        check_line(method, target, version)
+        return
+    with pytest.raises(Unreadable) as refused:
+        check_line(method, target, version)
+    assert refused.value.status == 400
