@@ -27,6 +27,8 @@ from pagekit import formats
 
 ENTRIES: Final = 30
 LONGEST_LABEL: Final = 60
+IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": formats.money, "who": who, "whom": whom}
+"""What the screen tells the audit log with."""
 
 
 @screen("/ui/box", "administer")
@@ -54,11 +56,7 @@ async def box(visit: Visit) -> Reply:
         entries=await visit.page.audit.newest(limit=ENTRIES),
         **_jobs(visit),
         roles=ROLES,
-        deed=deed,
-        details=details,
-        money=formats.money,
-        who=who,
-        whom=whom,
+        **IN_WORDS,
         version=visit.deps.version,
         authority=await authority_shown(visit),
         parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,
