@@ -61,10 +61,9 @@ class HttpsReceiver:
         self._now = now
         self._beside = beside
         self._receipt = receipt
-        # The answer comes as it is, so that a few bytes cannot unpack to a few gigabytes.
+        # The answer comes as it is, so that a few bytes cannot unpack to a few gigabytes. With a transport of ours httpx asks the environment for none.
         self._client = httpx.AsyncClient(
             transport=BoundedTransport(tls),
-            trust_env=False,
             follow_redirects=False,
             timeout=timeout,
             headers={"user-agent": "mcfd", "accept-encoding": "identity", "content-type": content_type},
