@@ -183,11 +183,12 @@ class _Server(uvicorn.Server):
         await self._deserted()
 
     async def _deserted(self) -> None:
+        ended: set[Connection] = set()
         while self._connections() or self.server_state.tasks:
             await asyncio.sleep(STOP_TICK)
-            for connection in self._connections():
-                if connection.transport.is_closing() and _has_arrived(connection.transport):
-                    connection.transport.abort()
+            before, ended = ended, {each for each in self._connections() if _has_ended(each.transport)}
+            for connection in before & ended:  # twice: in between, more of a long answer would have been written
+                connection.transport.abort()
 
     def _connections(self) -> list[Connection]:
         """Without those that uvloop has dropped at their very beginning and never told that they are lost: their place is free
@@ -197,11 +198,11 @@ class _Server(uvicorn.Server):
         return [connection for connection in found if not connection.slot.has_left]
 
 
-def _has_arrived(transport: asyncio.Transport) -> bool:
-    """Whether the peer's kernel has all that was written. TLS would then wait for a word of the peer's own (close_notify), which it says
+def _has_ended(transport: asyncio.Transport) -> bool:
+    """Whether it is being closed, and the peer's kernel has all that was written. TLS would then wait for a word of the peer's own (close_notify), which it says
     once it looks at the connection: a till that keeps one open, with its next sale."""
     peer = transport.get_extra_info("socket")
-    if peer is None:
+    if peer is None or not transport.is_closing():
         return False  # it is gone already, and about to be told so
     unsent = array.array("i", [0])
     fcntl.ioctl(peer.fileno(), termios.TIOCOUTQ, unsent)
