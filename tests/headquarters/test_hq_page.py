@@ -11,7 +11,7 @@ import time
 import httpx
 import pytest
 from playwright.sync_api import expect
-from support.browser import Windows, chromium, usable
+from support.browser import chromium, usable
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import received, said
@@ -58,26 +58,23 @@ def fill(store):
 @pytest.fixture(scope="module")
 def browser():
     with chromium() as browser:
-        yield Windows(browser)
+        yield browser
 
 
 @pytest.fixture
 def open_page(hq, browser):
     """A page of somebody who is logged in, by the form if `typed`; at the end: no error on its console, nothing asked of anybody else."""
     opened, trouble = [], []
-    hears = (
-        ("console", lambda message: trouble.append(message.text) if message.type == "error" else None),
-        ("request", lambda request: None if request.url.startswith(hq.base) else trouble.append(request.url)),
-    )
 
     def page(name="Issa", locale="fr-BF", *, typed=False, **options):
-        page = browser.open(locale=locale, base_url=hq.base, accept_downloads=True, **options)
-        opened.append(page)
+        context = browser.new_context(locale=locale, base_url=hq.base, accept_downloads=True, **options)
+        opened.append(context)
+        page = context.new_page()
         page.trouble = trouble
-        for event, heard in hears:
-            page.on(event, heard)
+        page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: None if request.url.startswith(hq.base) else trouble.append(request.url))
         if not typed:
-            page.context.add_cookies(
+            context.add_cookies(
                 [{"name": key, "value": text, "url": hq.base} for key, text in session(hq, name).items()]
             )
         page.goto("/")
@@ -89,10 +86,8 @@ def open_page(hq, browser):
         return page
 
     yield page
-    for page in opened:
-        for event, heard in hears:
-            page.remove_listener(event, heard)
-        browser.leave(page)
+    for context in opened:
+        context.close()
     assert trouble == []
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -27,7 +27,7 @@ CHROMIUM = next(
 )
 """The one without windows, where it is there: the same pages in a third of the processor's time."""
 SHORT = "--js-flags=--single-threaded --min-semi-space-size=32"
-"""Pages that live for a second: nothing is compiled beside them, and little is collected. An eighth less for axe-core."""
+"""Pages that live for a second: nothing is compiled beside them, and little is collected. A tenth less for axe-core."""
 PATIENCE_MS = 30_000
 PASSWORD = "orange-bleu-42"  # noqa: S105  of people in tests
 PHONE = {"width": 360, "height": 740}
@@ -69,9 +69,7 @@ so it has the phone."""
 @contextmanager
 def chromium() -> Iterator[Browser]:
     need(CHROMIUM)
-    os.environ["NODE_COMPILE_CACHE"] = str(
-        KEPT / "node"
-    )  # of Playwright's driver, whose start is half a second of compiling without it
+    os.environ["NODE_COMPILE_CACHE"] = str(KEPT / "node")  # of Playwright's driver: half a second of compiling
     sandbox = [] if os.geteuid() else ["--no-sandbox"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -79,35 +77,6 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
-
-
-class Windows:
-    """Those of one browser. Who is gone leaves theirs to the next with the same options: a new one, with its process, costs more than the
-    page in it."""
-
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
-        self._free: dict[str, list[Page]] = {}
-        self._options: dict[Page, str] = {}
-
-    def open(self, **options: Any) -> Page:
-        of = repr(sorted(options.items()))
-        if free := self._free.get(of):
-            return free.pop()
-        page = self._browser.new_context(**options).new_page()
-        self._options[page] = of
-        return page
-
-    def leave(self, page: Page) -> None:
-        """Nothing is open in it, and nobody is logged in; what was cached stays. It is the caller who hears no more of it."""
-        for other in page.context.pages:
-            if other != page:
-                other.close()
-        page.unroute_all()
-        page.evaluate("() => { try { sessionStorage.clear() } catch {} }")
-        page.goto("about:blank")
-        page.context.clear_cookies()
-        self._free.setdefault(self._options[page], []).append(page)
 
 
 def create_user(shop: Shop, name: str, role: Role) -> None:
@@ -158,44 +127,31 @@ def usable(page: Page, *, with_colours: bool = True) -> None:
 
 
 class Person:
-    """One browser of their own, or `windows` that were used before them. `complaints` are console errors, failed requests, and requests to
-    anybody else. `session`: the cookies of somebody who is logged in already."""
+    """One browser of their own. `complaints` are console errors, failed requests, and requests to anybody else. `session`: the cookies of
+    somebody who is logged in already."""
 
     def __init__(
-        self,
-        browser: Browser | Windows,
-        shop: Shop,
-        view: View = FRENCH_DESKTOP,
-        session: dict[str, str] | None = None,
+        self, browser: Browser, shop: Shop, view: View = FRENCH_DESKTOP, session: dict[str, str] | None = None
     ) -> None:
         self.base = f"http://127.0.0.1:{shop.port}"
         self.view = view
-        self._windows = browser if isinstance(browser, Windows) else Windows(browser)
-        self.complaints: list[str] = []
-        self._heard: dict[Literal["console", "pageerror", "request"], Callable[[Any], None]] = {
-            "console": lambda message: self.complaints.append(message.text) if message.type == "error" else None,
-            "pageerror": lambda error: self.complaints.append(str(error)),
-            "request": lambda request: self._note(request.url),
-        }
-        self.page = self.watched(
-            self._windows.open(
-                locale=view.locale, viewport=view.size, color_scheme=view.scheme, has_touch=view.is_touched
-            )
+        self.context: BrowserContext = browser.new_context(
+            locale=view.locale,
+            viewport=view.size,
+            color_scheme=view.scheme,
+            has_touch=view.is_touched,
         )
-        self.context: BrowserContext = self.page.context
         self.context.set_default_timeout(PATIENCE_MS)
         if session:
             self.context.add_cookies([{"name": k, "value": v, "url": self.base} for k, v in session.items()])
+        self.complaints: list[str] = []
+        self.page = self.watched(self.context.new_page())
 
     def watched(self, page: Page) -> Page:
-        for event, heard in self._heard.items():
-            page.on(event, heard)
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self._note(request.url))
         return page
-
-    def leave(self) -> None:
-        for event, heard in self._heard.items():
-            self.page.remove_listener(event, heard)
-        self._windows.leave(self.page)
 
     def _note(self, url: str) -> None:
         if not url.startswith((self.base, "data:")):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser
-from support.browser import FRENCH_DESKTOP, Person, View, Windows, chromium, create_users, session_of
+from support.browser import FRENCH_DESKTOP, Person, View, chromium, create_users, session_of
 from support.shop import Shop, invoice
 
 from daemon.core.roles import ROLES
@@ -34,24 +34,19 @@ def sessions() -> dict[str, dict[str, str]]:
     return {}
 
 
-@pytest.fixture(scope="module")
-def windows(browser: Browser) -> Windows:
-    return Windows(browser)
-
-
 @pytest.fixture
-def person(windows: Windows, shop: Shop, sessions: dict[str, dict[str, str]]) -> Iterator[Callable[..., Person]]:
-    """Opens a window for somebody, logged in if named; at the end none of them had anything to complain of."""
+def person(browser: Browser, shop: Shop, sessions: dict[str, dict[str, str]]) -> Iterator[Callable[..., Person]]:
+    """Opens a browser of somebody's own, logged in if named; at the end none of them had anything to complain of."""
     opened: list[Person] = []
 
     def make(name: str = "", view: View = FRENCH_DESKTOP) -> Person:
         if name and name not in sessions:
             sessions[name] = session_of(shop, name)
-        opened.append(Person(windows, shop, view, sessions.get(name)))
+        opened.append(Person(browser, shop, view, sessions.get(name)))
         return opened[-1]
 
     yield make
     complaints = [complaint for each in opened for complaint in each.complaints]
     for each in opened:
-        each.leave()
+        each.context.close()
     assert complaints == []
