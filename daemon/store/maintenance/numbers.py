@@ -58,11 +58,15 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
         if mark.reserved and z_numbers.get(name, -1) < mark.given:
             water.give(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
-    with connection:  # to its COMMIT, or undone
+    try:
         for state in states:
             catch_up(connection, state.book, water)
         for key_hash in water.marks.revoked:
             connection.execute(_SQL["revoke"], (bytes.fromhex(key_hash),))
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
     for state in (books.book_state(connection, state.book) for state in states):
         if state.known is not None or state.z_number:  # another taxpayer's name until the machine has told its own
             water.give(name_of(state), state.z_number)
