@@ -183,7 +183,7 @@ class WatchedVfs:
         self._methods: dict[int, _Methods] = {}
         self._inodes: dict[int, int] = {}
         self._new: set[int] = set()
-        """Journals that were made and not synced yet: their first sync is their name's too."""
+        """Journals that were opened and not synced yet: their first sync is their name's too, whoever made them (strace shows the folder's fdatasync)."""
 
     @contextmanager
     def watching(self, files: DurableFiles | None) -> Iterator[None]:
@@ -202,14 +202,13 @@ class WatchedVfs:
 
     def _open(self, _: int, name: int | None, file: int, flags: int, flags_out: int) -> int:
         path = ctypes.string_at(name) if name else b""
-        is_new = bool(path) and not os.path.exists(path)  # noqa: PTH110  bytes of C
         done: int = self._usual_open(self._usual, name, file, flags, flags_out)
         if done == 0 and path and self.files is not None:
             pointer = ctypes.c_void_p.from_address(file)
             assert pointer.value is not None
             pointer.value = ctypes.addressof(self._watched(pointer.value))
             self._inodes[file] = os.stat(path).st_ino  # noqa: PTH116
-            if is_new and flags & _CREATE and flags & _JOURNALS:
+            if flags & _CREATE and flags & _JOURNALS:
                 self._new.add(file)
         return done
 
