@@ -28,8 +28,12 @@ def table(recorded: Recorded, runs: int = RUNS) -> str:
         found = [value for value in values if value is not None]
         reached = sum(goal.is_met(value) for value in found)
         cells = (goal.row, goal.what, str(goal), *("–" if value is None else shown(value) for value in values))
-        said = "" if reached == len(last) else "not measured" if not found else f"reached in {reached} of {len(found)}"
-        said = said if goal.limit is not None else "for comparison"
+        if goal.limit is None:
+            said = "for comparison"
+        else:
+            said = (
+                "" if reached == len(last) else "not measured" if not found else f"reached in {reached} of {len(found)}"
+            )
         lines.append(f"| {' | '.join(cells)} | {said} |")
     return "\n".join(lines) + "\n"
 

@@ -68,10 +68,15 @@ def deed(action: str, say: Speaker) -> str:
     return say(DEEDS[action]) if action in DEEDS else action
 
 
+def value_word(name: str, value: str, say: Speaker) -> str:
+    """What a field's value (a role, a movement of cash) is called; one that is no word of ours stands as it is."""
+    return say(VALUES[name, value]) if (name, value) in VALUES else value
+
+
 def details(found: Mapping[str, str], say: Speaker, money: Callable[[int], str] = str) -> str:
     """`money` writes whole francs."""
     told = (
-        (DETAILS.get(name, name.upper()), money(int(value)) if name in AMOUNTS else VALUES.get((name, value), value))
+        (DETAILS.get(name, name.upper()), money(int(value)) if name in AMOUNTS else value_word(name, value, say))
         for name, value in found.items()
         if value
     )

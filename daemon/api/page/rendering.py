@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from daemon.core.audit_words import value_word
 from daemon.language import Counted
 from pagekit import charts, formats
 
@@ -81,5 +82,5 @@ def environment() -> Environment:
         loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True, auto_reload=False
     )
     made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
-    made.globals |= {"bars": charts.bars, "Counted": Counted}
+    made.globals |= {"bars": charts.bars, "Counted": Counted, "value_word": value_word}
     return made

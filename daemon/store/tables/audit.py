@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -58,5 +57,5 @@ def newest(connection: sqlite3.Connection, limit: int, before: int) -> list[Audi
 
 def _entry(row: tuple[Any, ...]) -> AuditEntry:
     *who_and_what, detail, digest = row
-    values = (*who_and_what, json.loads(detail), digest)
+    values = (*who_and_what, msgspec.json.decode(detail), digest)
     return AuditEntry(*values)

@@ -35,7 +35,7 @@ class Lane:
         return {"nim": self.nim, "mode": self.mode, "destination": self.destination}
 
     def say_if_behind(self, backlog: Backlog, now: int, subject: str) -> None:
-        age = now - (backlog.oldest_at if backlog.waiting else now)
+        age = now - backlog.oldest_at if backlog.waiting else 0
         behind = (age >= HOUR_MS) + (age >= DAY_MS)
         if behind > self._told:
             _log.error(

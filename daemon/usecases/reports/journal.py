@@ -49,7 +49,7 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
     entries: list[JournalEntry] = []
     last_seq = 0
     async for records in _batches(worker, page):
-        for part in _slices(await _dated(worker, records)):
+        for part in _slices(await dated(worker, records)):
             entries += [journal_entry(record, z_number, language) for record, z_number in part]
             await make_way(worker)
         last_seq = records[-1].seq
@@ -58,9 +58,8 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
 
 
 async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[Record]]:
-    """What has not ended is little, and comes at once: it has no place in the order yet to go on from."""
     left, before = page.limit, page.before_seq
-    at_once = page.state in ("begun", "disputed")
+    at_once = _comes_at_once(page)
     while left:
         limit = left if at_once else min(left, BATCH)
         records = await worker.journal.page(worker.book, msgspec.structs.replace(page, limit=limit, before_seq=before))
@@ -70,6 +69,12 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
             return
         left -= limit
         before = records[-1].seq
+
+
+def _comes_at_once(page: Page) -> bool:
+    """What a number stands for and what has not ended is little, and the ledger reads all of it for any part; and what has not ended has no
+    place in the order yet to go on from."""
+    return bool(page.number) or page.state in ("begun", "disputed")
 
 
 async def find(worker: MachineWorker, code: str) -> Record:
@@ -99,16 +104,16 @@ async def read_in_slices(worker: JournalSource, page: Page) -> AsyncGenerator[Se
     async for record in _all(worker, page):
         batch.append(record)
         if len(batch) == BATCH:
-            for part in _slices(await _dated(worker, batch)):
+            for part in _slices(await dated(worker, batch)):
                 yield part
                 await make_way(worker)
             batch.clear()
-    for part in _slices(await _dated(worker, batch)):
+    for part in _slices(await dated(worker, batch)):
         yield part
 
 
 async def _all(worker: JournalSource, page: Page) -> AsyncIterator[Record]:
-    if page.number or page.state in ("begun", "disputed"):
+    if _comes_at_once(page):
         for record in reversed(await worker.journal.page(worker.book, page)):
             yield record
         return
@@ -117,7 +122,7 @@ async def _all(worker: JournalSource, page: Page) -> AsyncIterator[Record]:
             yield record
 
 
-async def _dated(worker: JournalSource, records: Sequence[Record]) -> list[Dated]:
+async def dated(worker: JournalSource, records: Sequence[Record]) -> list[Dated]:
     return list(zip(records, await worker.journal.periods(worker.book, records), strict=True)) if records else []
 
 

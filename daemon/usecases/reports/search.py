@@ -9,7 +9,7 @@ import msgspec
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import Page
-from daemon.usecases.reports.journal import make_way
+from daemon.usecases.reports.journal import Dated, dated, make_way
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLICE = 200
@@ -34,7 +34,7 @@ class Found(msgspec.Struct, frozen=True):
     """Records with their Z (0: open), newest first. `next` is the `before_seq` to go on with, 0 at the end; `complete` is false when
     the rest has not been looked at yet."""
 
-    records: tuple[tuple[Record, int], ...]
+    records: Sequence[Dated]
     next: int
     complete: bool
 
@@ -80,10 +80,10 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
         )
         found += await worker.journal.page(worker.book, stretch)
         if len(found) == page.limit:
-            return Found(await _dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
+            return Found(await dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
         before -= STRETCH
         await make_way(worker)
-    return Found(await _dated(worker, found), before if before > 1 else 0, complete=before <= 1)
+    return Found(await dated(worker, found), before if before > 1 else 0, complete=before <= 1)
 
 
 async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Found:
@@ -95,15 +95,11 @@ async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Foun
         found += records
         looked += SLICE
         if not before:
-            return Found(await _dated(worker, found), 0, complete=True)
+            return Found(await dated(worker, found), 0, complete=True)
         await make_way(worker)
-    return Found(await _dated(worker, found), before, complete=False)
+    return Found(await dated(worker, found), before, complete=False)
 
 
 async def _found(worker: MachineWorker, records: Sequence[Record], page: Page, *, complete: bool) -> Found:
     more = len(records) == page.limit and records[-1].seq > 1
-    return Found(await _dated(worker, records), records[-1].seq if more else 0, complete=complete)
-
-
-async def _dated(worker: MachineWorker, records: Sequence[Record]) -> tuple[tuple[Record, int], ...]:
-    return tuple(zip(records, await worker.journal.periods(worker.book, records), strict=True))
+    return Found(await dated(worker, records), records[-1].seq if more else 0, complete=complete)

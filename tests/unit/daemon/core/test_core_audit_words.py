@@ -7,7 +7,9 @@ from typing import get_args
 import pytest
 
 from daemon.core.audit import Action
-from daemon.core.audit_words import DEEDS, deed, details, who, whom
+from daemon.core.audit_words import DEEDS, deed, details, value_word, who, whom
+from daemon.core.ledger.entries import CashKind
+from daemon.core.roles import ROLES
 from daemon.language import Speaker
 
 LABELS = {"3": "Caisse 1"}
@@ -52,3 +54,11 @@ def test_the_facts_beside_it() -> None:
     assert told == "NIM : EL02000015 · mode : essai · Caisse : role · Rôle : gérant · PAINT : red"
     moved = details({"amount": "20000", "kind": "withdrawal"}, Speaker("en"), lambda francs: f"{francs:,} F")
     assert moved == "Amount: 20,000 F · Movement: taken out"
+
+
+def test_roles_and_movements_have_words() -> None:
+    """All of them, the same on every screen; what is none of ours stands as it is."""
+    say = Speaker("fr")
+    assert all(value_word("role", role, say) != role for role in ROLES)
+    assert all(value_word("kind", kind, say) != kind for kind in get_args(CashKind))
+    assert value_word("role", "painter", say) == "painter"

@@ -146,6 +146,25 @@ async def test_what_has_not_ended_comes_on_one_page(ledger: Filled, monkeypatch:
         assert told.next is None
 
 
+async def test_what_a_number_stands_for_is_asked_for_once(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger reads all that was tried under a number, for any part of it: not again for each batch."""
+    monkeypatch.setattr(journal, "BATCH", 1)
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        for _ in range(3):
+            await till.fail(invoice("R-1"))
+        worker, asked = worker_of(till), []
+        page_of = worker.journal.page
+
+        async def counted(book: Book, page: Page) -> Sequence[Record]:
+            asked.append(page)
+            return await page_of(book, page)
+
+        monkeypatch.setattr(worker.journal, "page", counted)
+        told = await read_page(worker, Page(0, EVER, number="R-1"))
+    assert (len(told.certifications), len(asked)) == (3, 1)
+
+
 async def test_slices_are_bounded_by_records_and_by_items(
     ledger: Filled, pieces: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

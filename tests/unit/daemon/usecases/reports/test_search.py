@@ -109,7 +109,7 @@ async def test_a_search_makes_way_after_each_piece(
         worker = worker_of(till)
         monkeypatch.setattr(worker.journal, "with_part", nothing)
         found = await search(worker, Search(EVER, **wanted))
-    assert (found.records, found.complete) == ((), True)
+    assert (found.records, found.complete) == ([], True)
     assert ways == [worker] * 5
 
 
@@ -161,4 +161,17 @@ async def test_what_an_entry_is_looked_for_by(
         assert [record.number for record, _ in found.records] == [number]
         assert (found.next, found.complete) == (0, True)
         none = await search(worker, Search(EVER, amount=0))
-        assert (none.records, none.complete) == ((), True)
+        assert (none.records, none.complete) == ([], True)
+
+
+async def test_what_is_not_found_has_no_z_to_be_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing more is asked of the ledger, which tills wait for."""
+
+    async def periods(*_: object) -> None:
+        raise AssertionError("asked for the Z of nothing")
+
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        worker = worker_of(await Till.of(store))
+        monkeypatch.setattr(worker.journal, "periods", periods)
+        found = await search(worker, Search(EVER, text="wend"))
+    assert (found.records, found.next, found.complete) == ([], 0, True)
