@@ -48,7 +48,7 @@ def number(value: object) -> Number:
 
 
 def _bounded(value: Decimal) -> Decimal:
-    if value.adjusted() > _SIGNIFICANT_DIGITS or value.adjusted() < _SMALLEST_EXPONENT:
+    if not _SMALLEST_EXPONENT <= value.adjusted() <= _SIGNIFICANT_DIGITS:
         raise ValueError(Text("is a number that JSON cannot carry exactly"))
     try:
         exact = _EXACTLY.plus(value)

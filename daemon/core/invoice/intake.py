@@ -79,8 +79,6 @@ def read_invoice(
         invoice = _complete(head, mode, lines, paid, group)
     except InvalidRequest as refused:
         raise InvalidRequest([*refused.errors, *told]) from None
-    if not unknown:
-        return invoice
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, *warnings_of(unknown)))
 
 

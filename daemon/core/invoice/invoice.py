@@ -80,12 +80,15 @@ class Comment(msgspec.Struct, frozen=True, array_like=True):
     text: str
 
 
+NO_ITEM = -1
+
+
 class Warn(msgspec.Struct, frozen=True, array_like=True):
-    """What was adjusted instead of refused; `item` is the index of the item, or -1 for the whole invoice."""
+    """What was adjusted instead of refused; `item` is the index of the item, or NO_ITEM for the whole invoice."""
 
     code: str
     message: str
-    item: int = -1
+    item: int = NO_ITEM
 
 
 class TaxLine(msgspec.Struct, frozen=True, array_like=True):

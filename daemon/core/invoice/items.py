@@ -105,8 +105,6 @@ def read_item(
 
 def _reduction(original: int, asked: _Asked, amount: int, mode: PriceMode) -> int:
     """With VAT, of a line whose till gives the price before the reduction and not the reduction itself."""
-    if not original:
-        return 0
     return max(0, round_half_up(_default_amount(original, asked.quantity, mode, asked.rate)) - amount)
 
 
@@ -137,13 +135,13 @@ def _asked(fields: Fields, mode: PriceMode, rate: int) -> _Asked | None:
     quantity = fields.above_zero("quantity", 3, MAX_QUANTITY) or ONE
     price = fields.above_zero("unitPrice", 2, MAX_AMOUNT)
     amount = fields.amount("amountTtc")
-    if amount is None and price is None:
-        if fields.values.get("amountTtc") is None and fields.values.get("unitPrice") is None:
-            fields.fault("amountTtc", Text("or `unitPrice` is required"))
-        return None
     sent = amount is not None
     if amount is None:
-        amount = _default_amount(price or 0, quantity, mode, rate)
+        if price is None:
+            if fields.values.get("amountTtc") is None and fields.values.get("unitPrice") is None:
+                fields.fault("amountTtc", Text("or `unitPrice` is required"))
+            return None
+        amount = _default_amount(price, quantity, mode, rate)
     if not isinstance(amount, int) and not _carries_tax(fields):
         fields.fault("amountTtc", Text("must be a whole number") if sent else _derived(amount))
     return _Asked(price, quantity, amount, rate)
@@ -177,8 +175,6 @@ def _tell(fields: Fields, index: int, mode: PriceMode, asked: _Asked, *, fold: b
     if isinstance(told, Fold):
         why = told.reason
         told = _folded(mode, asked)
-    if not why and told.quantity == asked.quantity:
-        return told, ()
     return told, tuple(_warnings(index, asked, told, why))
 
 
@@ -202,7 +198,7 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
     line = without_vat(round_half_up(amount), rate)
     if line <= tax.tax:
         return Fold(Text("it leaves nothing for the goods themselves"))
-    price, pieces = _fit(line - tax.tax, price, quantity)
+    price, pieces = _fit(line - tax.tax, quantity)
     if pieces != quantity:
         tax = SpecificTax(tax.tax, tax.tax * 100)
     return _Told(line, price, pieces, tax)
@@ -227,15 +223,13 @@ def _folded(mode: PriceMode, asked: _Asked) -> _Told:
     """The whole amount in the price."""
     amount = round_half_up(asked.amount)
     line = amount if mode == "TTC" else without_vat(amount, asked.rate)
-    return _Told(line, *_fit(line, asked.price, asked.quantity))
+    return _Told(line, *_fit(line, asked.quantity))
 
 
-def _fit(line: int, price: int | None, quantity: int) -> tuple[int, int]:
-    """A price and a quantity the machine accepts for that amount, the till's own where they give it exactly."""
-    if price is not None and price * quantity == line * PRODUCT:
-        return price, quantity
+def _fit(line: int, quantity: int) -> tuple[int, int]:
+    """A price and a quantity the machine accepts for that amount, which are the till's own where they give it exactly."""
     derived = divide_half_up(line * PRODUCT, quantity)
-    if derived > 0 and abs(derived * quantity - line * PRODUCT) < PRODUCT:
+    if abs(derived * quantity - line * PRODUCT) < PRODUCT:
         return derived, quantity
     return line * 100, ONE
 

@@ -44,7 +44,7 @@ def read_payments(body: Fields) -> list[Paid]:
         amount = fields.amount("amount")
         if amount is None and fields.values.get("amount") is None:
             fields.fault("amount", Text("is required"))
-        if method and amount is not None:
+        if amount is not None:
             payments.append(Paid(f"{fields.path}amount", method, amount))
     return payments
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from daemon.core.errors import FieldError
-from daemon.core.invoice.invoice import Warn
+from daemon.core.invoice.invoice import NO_ITEM, Warn
 from daemon.language import Text
 
 Known = frozenset[str]
@@ -60,7 +60,7 @@ class Unknown(NamedTuple):
 
     field: str
     near: str
-    item: int = -1
+    item: int = NO_ITEM
 
 
 def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown, ...]:
@@ -74,7 +74,7 @@ def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown
 
 def unknown_of(body: Mapping[str, object], known: Known) -> tuple[Unknown, ...]:
     """The same of a flat body whose fields are `known`."""
-    strange = enumerate(islice(_strange("", "", body, known, -1), MOST_TOLD + 1))
+    strange = enumerate(islice(_strange("", "", body, known, NO_ITEM), MOST_TOLD + 1))
     return tuple(
         Unknown(_short(name), _near(name, known, {}) if at < MOST_COMPARED else "") for at, (_, _, name, _) in strange
     )
@@ -112,40 +112,36 @@ def _known(kind: str, *, credit: bool) -> Known:
 
 def _walk(body: Mapping[str, object], *, credit: bool) -> Iterator[tuple[str, str, str, int]]:
     """Path of the object, its kind, the name that is not known, the index of the item."""
-    yield from _strange("", "", body, _known("", credit=credit), -1)
+    yield from _strange("", "", body, _known("", credit=credit), NO_ITEM)
     customer = body.get("customer")
     if isinstance(customer, dict):
-        yield from _strange("customer.", "customer", customer, FIELDS["customer"], -1)
+        yield from _strange("customer.", "customer", customer, FIELDS["customer"], NO_ITEM)
     for kind in ("items", "payments", "comments"):
         entries = body.get(kind)
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             if isinstance(entry, dict):
-                item = index if kind == "items" else -1
+                item = index if kind == "items" else NO_ITEM
                 yield from _strange(f"{kind}[{index}].", kind, entry, FIELDS[kind], item)
 
 
 def _strange(
     path: str, kind: str, entry: Mapping[str, object], known: Known, item: int
 ) -> Iterator[tuple[str, str, str, int]]:
-    if entry.keys() <= known:
-        return
     for name, value in entry.items():
         if name not in known and value is not None:
             yield path, kind, name, item
 
 
 def _near(name: str, known: Known, meant: Mapping[str, str]) -> str:
-    """The known field that is written alike but for case and underscores, or is often meant, or has the same letters, or nearly."""
+    """The known field that is often meant, or has the same letters, whatever their case and order, or nearly."""
     plain = _plain(name)
     alike = {_plain(field): field for field in sorted(known)}
-    if plain in alike:
-        return alike[plain]
     if plain in meant:
         return meant[plain]
     mixed_up = [field for field in alike if sorted(field) == sorted(plain)]
     if mixed_up:
         return alike[mixed_up[0]]
-    best = difflib.get_close_matches(plain[:LONGEST_NAME], alike, n=1, cutoff=0.7)
+    best = difflib.get_close_matches(plain[:LONGEST_NAME], alike, cutoff=0.7)
     return alike[best[0]] if best else ""
 
 

@@ -97,14 +97,14 @@ def machine_info(
 
 def tax_server(link: ServerLink, now: int) -> TaxServer:
     contact = machine_millis(link.last_contact)
-    silence = None if contact is None else max(0, now - contact)
+    silence = None if contact is None else now - contact
     return TaxServer(
         last_contact=link.last_contact,
         acknowledged=link.acknowledged,
         waiting=max(0, link.held - link.acknowledged),
         state=link.state,
         last_error=link.error,
-        days_since_contact=None if silence is None else silence // DAY_MS,
+        days_since_contact=None if silence is None else max(0, silence // DAY_MS),
         alert=silence is not None and silence > ALERT_DAYS * DAY_MS,
     )
 

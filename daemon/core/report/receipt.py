@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import Psvb, TaxLine, Warn
+from daemon.core.invoice.invoice import NO_ITEM, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import field_of
 from daemon.core.ledger.attempt import Record
@@ -110,6 +110,8 @@ def _withholding(psvb: Psvb | None) -> Withholding | None:
 
 def adjustments(warnings: Iterable[Warn], language: Language = "en") -> tuple[Adjustment, ...]:
     return tuple(
-        Adjustment(warn.code, retold(warn.message, language), None if warn.item < 0 else warn.item, field_of(warn))
+        Adjustment(
+            warn.code, retold(warn.message, language), None if warn.item == NO_ITEM else warn.item, field_of(warn)
+        )
         for warn in warnings
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.clock import DAY, HOUR, millis_text
-from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK, Clocks, Source, question, tell
+from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK, Clocks, Source, Told, question, tell
 
 NOON = 1_795_000_000_000
 """A day in November 2026."""
@@ -104,6 +104,7 @@ def test_an_empty_book_begins_with_a_clock_of_these_years() -> None:
         (clocks(MADE - 1, None, book=0), Source.BOOK),
         (clocks(MADE + FIRST_BOUND, None, book=0), Source.BOX),
         (clocks(MADE + FIRST_BOUND + 1, None, book=0), Source.BOOK),
+        (clocks(MADE, None, synchronised=True), Source.BOX),
         (clocks(NOON + BOUND, None), Source.BOX),
         (clocks(NOON + BOUND + 1, None), Source.BOOK),
         (clocks(NOON - SLACK, None), Source.BOX),
@@ -115,6 +116,26 @@ def test_the_first_and_the_last_moment_that_are_believed(seen: Clocks, source: S
     assert tell(seen).source is source
 
 
+@pytest.mark.parametrize(
+    ("box", "machine", "named"),
+    [
+        (0, NOON, ["machine"]),
+        (-1, NOON, ["machine"]),
+        (1, NOON, ["box", "machine"]),
+        (NOON, 0, ["box"]),
+        (NOON, -1, ["box"]),
+        (NOON, 1, ["box", "machine"]),
+        (NOON, None, ["box"]),
+    ],
+)
+def test_only_a_clock_that_is_after_the_book_is_asked_about(box: int, machine: int | None, named: list[str]) -> None:
+    """Of a book from before the program was made, beside which nothing is credible: the same moment, one before and one after it."""
+    end = MADE - DAY
+    at = [each if each in (None, NOON) else end + each for each in (box, machine)]
+    asks = question(clocks(at[0] or 0, at[1], book=end), Told(end, Source.BOOK, ahead=NOON - end))
+    assert [clock for clock in ("box", "machine") if f"the {clock} says" in asks] == named
+
+
 @pytest.mark.parametrize(("box", "behind", "ahead"), [(NOON - SLACK, 0, 0), (NOON + BOUND + 1, 0, BOUND + 1)])
 def test_by_how_much_a_clock_is_off(box: int, behind: int, ahead: int) -> None:
     """Within the slack nothing is told; a millisecond past the bound an operator is asked, and the book's own time holds."""
@@ -122,6 +143,8 @@ def test_by_how_much_a_clock_is_off(box: int, behind: int, ahead: int) -> None:
     assert (told.behind, told.ahead, told.at) == (behind, ahead, NOON)
     assert tell(clocks(NOON - SLACK - 1, synchronised=True)).behind == SLACK + 1
     assert tell(clocks(NOON - SLACK, synchronised=True)).behind == 0
+    end = MADE - 2 * BOUND
+    assert [tell(clocks(end + BOUND + more, book=end)).ahead for more in (0, 1)] == [0, BOUND + 1]
 
 
 def test_an_operators_word_is_believed_to_its_last_moment() -> None:

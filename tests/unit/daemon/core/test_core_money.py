@@ -35,6 +35,7 @@ def test_rounding_is_never_off_by_more_than_a_half(numerator, denominator):
         (Decimal("15000.0"), 0, 15000),
         (Decimal("2.5"), 2, 250),
         (Decimal("2.50000"), 1, 25),
+        (7, 1, 70),
         (Decimal("1E+5"), 0, 100000),
         (Decimal("-0.0"), 2, 0),
         (Decimal("0E+999999999"), 2, 0),
@@ -68,7 +69,8 @@ def test_too_many_decimals_are_refused(value, decimals):
         Decimal("1e999999999"),
         Decimal("1e-999999999"),
         Decimal("9007199254740993.0"),
-        Decimal("1.234567890123456789"),
+        Decimal("1e-31"),
+        Decimal("1.23456789012345678"),
     ],
 )
 def test_what_json_cannot_carry_is_refused(value):

@@ -62,7 +62,7 @@ def test_a_price_that_gives_the_amount_is_kept():
     assert (told.price, told.quantity, invoice.warnings) == (100, 777_777_000, ())
 
 
-@pytest.mark.parametrize(("amount", "quantity"), [(1001, 30_000), (1, 1000), (999_999, 777_777)])
+@pytest.mark.parametrize(("amount", "quantity"), [(1001, 30_000), (1, 200), (3, 200), (1, 1000), (999_999, 777_777)])
 def test_a_quantity_too_large_for_any_price_goes_as_one_piece(amount, quantity):
     """No price with 2 decimals comes within a franc: quantity 1 at the whole amount, and a warning says so."""
     told, invoice = line(amountTtc=amount, quantity=quantity)

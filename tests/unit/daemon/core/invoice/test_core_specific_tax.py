@@ -8,6 +8,7 @@ from support.core_samples import DEFAULTS, RATES, body, item, read
 
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import read_invoice
+from daemon.core.invoice.invoice import Warn
 
 HOLDS = {"unitPrice": 1050, "quantity": 2, "amountTtc": 2218, "specificTax": 100, "specificTaxRate": 50}
 
@@ -27,38 +28,69 @@ HOLDING = [
     ),
     ("a group without VAT", {"taxGroup": "A", "amountTtc": 2200}, (100, 5000)),
     (
+        "less than a franc a unit",
+        {"taxGroup": "A", "quantity": 4, "amountTtc": 4202, "specificTax": 2, "specificTaxRate": Decimal("0.5")},
+        (2, 50),
+    ),
+    (
         "two decimals a unit",
         {"quantity": 4, "amountTtc": 4259, "specificTax": 50, "specificTaxRate": Decimal("12.5")},
         (50, 1250),
     ),
 ]
 
+BOTH = "specificTax and specificTaxRate must both be given"
+MISMATCH = "amountTtc is not unitPrice × quantity + specificTax × (1 + taxRate / 100)"
+OTHER_RATE = "specificTaxRate × quantity is not specificTax"
+NOT_WHOLE = "amountTtc and specificTax must be whole numbers"
+
 FOLDING = [
-    ("the amount does not fit", {"amountTtc": 2200}),
-    ("the amount is a franc off", {"amountTtc": 2219}),
-    ("the rate does not give the tax", {"specificTaxRate": 49}),
-    ("the tax is not whole", {"specificTax": Decimal("100.5"), "specificTaxRate": Decimal("50.25")}),
-    ("only the tax", {"specificTaxRate": None}),
-    ("only the rate", {"specificTax": None}),
-    ("a negative tax", {"specificTax": -100, "specificTaxRate": -50, "amountTtc": 1982}),
-    ("a string", {"specificTax": "100"}),
-    ("true", {"specificTax": True}),
-    ("an object", {"specificTaxRate": {"a": 1}}),
-    ("a list", {"specificTax": [100], "specificTaxRate": [50]}),
-    ("beyond any exact number", {"specificTax": Decimal("1e400")}),
-    ("a huge integer", {"specificTaxRate": 10**400}),
-    ("a rate without a tax", {"specificTax": 0, "amountTtc": 2100}),
-    ("no price to check it by", {"unitPrice": None}),
+    ("the amount does not fit", {"amountTtc": 2200}, MISMATCH),
+    ("the amount is a franc off", {"amountTtc": 2219}, MISMATCH),
+    ("the rate does not give the tax", {"specificTaxRate": 49}, OTHER_RATE),
+    ("the tax is not whole", {"specificTax": Decimal("100.5"), "specificTaxRate": Decimal("50.25")}, NOT_WHOLE),
+    (
+        "the tax is not whole, and all adds up",
+        {
+            "quantity": 1,
+            "unitPrice": Decimal("999.5"),
+            "amountTtc": 1100,
+            "taxGroup": "A",
+            "specificTax": Decimal("100.5"),
+            "specificTaxRate": Decimal("100.5"),
+        },
+        NOT_WHOLE,
+    ),
+    ("only the tax", {"specificTaxRate": None}, BOTH),
+    ("only the rate", {"specificTax": None}, BOTH),
+    (
+        "a negative tax",
+        {"specificTax": -100, "specificTaxRate": -50, "amountTtc": 1982},
+        "specificTax is negative",
+    ),
+    ("a string", {"specificTax": "100"}, "specificTax must be a number"),
+    ("true", {"specificTax": True}, "specificTax must be a number"),
+    ("an object", {"specificTaxRate": {"a": 1}}, "specificTaxRate must be a number"),
+    ("a list", {"specificTax": [100], "specificTaxRate": [50]}, "specificTax must be a number"),
+    (
+        "beyond any exact number",
+        {"specificTax": Decimal("1e400")},
+        "specificTax is a number that JSON cannot carry exactly",
+    ),
+    ("a huge integer", {"specificTaxRate": 10**400}, "specificTaxRate is a number that JSON cannot carry exactly"),
+    ("a rate without a tax", {"specificTax": 0, "amountTtc": 2100}, OTHER_RATE),
+    ("no price to check it by", {"unitPrice": None}, "unitPrice is not given"),
     (
         "three decimals a unit",
         {
             "quantity": 8,
-            "unitPrice": Decimal("12.49"),
+            "unitPrice": Decimal("12.5"),
             "amountTtc": 109,
             "taxGroup": "A",
             "specificTax": 9,
             "specificTaxRate": Decimal("1.125"),
         },
+        "specificTaxRate has more than 2 decimals",
     ),
 ]
 
@@ -82,16 +114,17 @@ def test_a_tax_that_holds_is_certified_separately(why, changes, tax):
     assert invoice.specific_tax == tax[0]
 
 
-@pytest.mark.parametrize(("why", "changes"), FOLDING, ids=[case[0] for case in FOLDING])
-def test_a_tax_that_does_not_hold_is_folded_and_never_refused(why, changes):
-    """Certified at `amountTtc`, the price derived from it, no specific tax, and one warning with the index."""
+@pytest.mark.parametrize(("why", "changes", "told"), FOLDING, ids=[case[0] for case in FOLDING])
+def test_a_tax_that_does_not_hold_is_folded_and_never_refused(why, changes, told):
+    """Certified at `amountTtc`, the price derived from it, no specific tax, and one warning with the index and the reason."""
     request = item(**{**HOLDS, **changes})
     invoice = read(body(item(), request))
     line = invoice.items[1]
     assert (line.specific_tax, line.specific_rate, line.specific_name) == (0, 0, "")
     assert line.line_amount == line.amount_ttc == request["amountTtc"]
     assert abs(line.price * line.quantity - line.line_amount * 100_000) < 100_000
-    assert [(warn.code, warn.item) for warn in invoice.warnings] == [("SPECIFIC_TAX_FOLDED", 1)]
+    message = f"the specific tax is folded into the price: {told}"
+    assert invoice.warnings == (Warn("SPECIFIC_TAX_FOLDED", message, 1),)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +163,14 @@ def test_an_amount_with_a_tax_that_is_not_whole_is_rounded_half_up(amount, certi
     assert sum(payment.amount for payment in invoice.payments) == certified
     codes = [(warn.code, warn.item) for warn in invoice.warnings]
     assert codes == [("AMOUNT_ROUNDED", 0)] + [("PAYMENT_ADJUSTED", -1)] * (paid != certified)
+
+
+def test_an_amount_that_is_not_whole_takes_its_tax_into_the_price_although_all_adds_up():
+    """1 000.50 and 100 of tax in a group without VAT: rounded, and nothing of it certified on its own."""
+    request = item(taxGroup="A", unitPrice=Decimal("1000.5"), amountTtc=Decimal("1100.5"), specificTax=100)
+    invoice = read(body({**request, "specificTaxRate": 100}, pay=1101))
+    assert (only(invoice).line_amount, only(invoice).specific_tax) == (1101, 0)
+    assert [warn.message.rpartition(": ")[2] for warn in invoice.warnings] == [NOT_WHOLE]
 
 
 def test_a_product_that_is_not_whole_is_rounded_too_when_a_tax_is_carried():

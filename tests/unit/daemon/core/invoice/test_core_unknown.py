@@ -12,6 +12,7 @@ from support.core_samples import body, credit_body, item, read, record
 
 from daemon.api.document.shapes import CommentBody, CreditNoteBody, CustomerBody, InvoiceBody, ItemBody, PaymentBody
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.invoice import NO_ITEM
 from daemon.core.invoice.unknown import (
     CREDIT_FIELDS,
     FIELDS,
@@ -70,6 +71,18 @@ def test_a_field_that_nobody_knows_is_told(place, name, path, near):
         at = at[step]
     at[name] = "x"
     assert told(request) == {path: near}
+
+
+def test_only_a_field_of_an_item_is_told_with_its_index():
+    """The second of its kind anywhere: a till marks that line of its own screen, and none for what stands elsewhere."""
+    request = sale(payments=[{"method": "E", "amount": 20_000}, {"method": "M", "amount": 10_000}])
+    for place in (request, request["customer"], request["items"][1], request["payments"][1], request["comments"][0]):
+        place["strange"] = 1
+    told = {each.field: each.item for each in receipt(record(request)).warnings}
+    assert told == dict.fromkeys(
+        ("strange", "customer.strange", "payments[1].strange", "comments[0].strange"), None
+    ) | {"items[1].strange": 1}
+    assert {each.item for each in warnings_of(unknown_of({"strange": 1}, frozenset()))} == {NO_ITEM}
 
 
 def test_what_is_known_is_not_told():

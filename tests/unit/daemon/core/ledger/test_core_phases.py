@@ -40,7 +40,7 @@ def test_38h_is_sent_by_an_attempt_with_a_durable_intent_alone() -> None:
 def test_an_end_is_not_taken_back() -> None:
     """What has ended takes no step any more."""
     for step in Step:
-        with pytest.raises(NotInTheTable, match="ended"):
+        with pytest.raises(NotInTheTable, match=f"^an attempt that is 'ended' cannot take the step '{step.value}'$"):
             after(Phase.ENDED, step)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from daemon.core.errors import InvalidRequest
@@ -33,6 +35,7 @@ def test_a_movement_is_read_with_who_made_it(more: dict[str, object], who: tuple
         ({"amount": "x"}, ["amount"]),
         ({"amount": 0}, ["amount"]),
         ({"amount": 0.5}, ["amount"]),
+        ({"amount": Decimal("0.5")}, ["amount"]),
         ({"kind": None}, ["kind"]),
         ({"kind": "gift"}, ["kind"]),
         ({"reason": None}, ["reason"]),

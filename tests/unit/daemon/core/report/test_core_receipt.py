@@ -8,6 +8,7 @@ from support.core_samples import as_json, body, item, record
 
 from daemon.core.invoice.invoice import Warn
 from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.receipt import adjustments, receipt
 
 
@@ -72,10 +73,13 @@ def test_existing_clients_read_the_rate_from_the_label(rate, shown):
     assert float(re.search(r"(\d+(?:[.,]\d+)?)\s*%", label)[1]) == shown
 
 
-def test_only_what_is_certified_has_a_receipt():
-    """Asking otherwise is a mistake of the caller."""
-    with pytest.raises(ValueError, match="begun"):
-        receipt(record(state="begun", counters=None))
+@pytest.mark.parametrize(
+    ("state", "counters"), [("begun", None), ("certified", None), ("disputed", FiscalCounters(11, 9, 1))]
+)
+def test_only_what_is_certified_has_a_receipt(state, counters):
+    """With its counters. Asking otherwise is a mistake of the caller."""
+    with pytest.raises(ValueError, match=state):
+        receipt(record(state=state, counters=counters))
 
 
 def test_the_short_nim_is_before_the_dash():

@@ -4,6 +4,7 @@ import pytest
 from support.core_samples import AT, BOOK, as_json, body, closure, credit_body, item, record
 
 from daemon.core.ledger.book import Aggregate
+from daemon.core.ledger.entries import CashTotal
 from daemon.core.ledger.tally import add, contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
@@ -110,6 +111,20 @@ def test_a_group_whose_sales_were_all_credited_is_there_with_zero():
     assert report.by_group == (fiscal_reports.GroupTotal("B", 0, 0, 0),)
     assert report.certs_count == 2
     assert report.total_ttc == 0
+
+
+def test_the_drawer_holds_what_was_paid_and_put_in_without_what_was_taken_out():
+    """Of cash alone: what was paid by phone is not in it."""
+    running = {"pay.E": 1000, "pay.M": 7000}
+    drawer = fiscal_reports.x_report(BOOK, aggregate(running=running), AT, cash=CashTotal(300, 120)).cash
+    assert (drawer.deposits, drawer.withdrawals, drawer.expected) == (300, 120, 1180)
+
+
+@pytest.mark.parametrize("left", ["base", "amount"])
+def test_a_withholding_of_which_credits_leave_a_rounding_is_still_told(left):
+    """A franc that is withheld, or a base, with nothing of the other: it is on the paper, or its sum would not add up."""
+    (told,) = fiscal_reports.x_report(BOOK, aggregate(running={f"psvb.C.{left}": 1}), AT).psvb
+    assert (told.group, {"base": told.base, "amount": told.amount}) == ("C", {"base": 0, "amount": 0} | {left: 1})
 
 
 def test_payment_labels_are_configuration():
