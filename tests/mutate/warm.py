@@ -120,7 +120,7 @@ def ended(pid: int, running: Path, limits: Mapping[str, float]) -> int | None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
-        if (now := function_of(running.read_text())) and now != test:
+        if (now := function_of(running.read_text())) in limits and now != test:  # not while it is half written
             test, deadline = now, time.monotonic() + limits[now]
         time.sleep(0.005)
     return None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from mutate.mistakes import Mistake
 from mutate.trial import Worker
+from mutate.warm import ended
 
 MISTAKE = Mistake("x.py", 1, 0, 1, "y", "x → y")
 
@@ -55,6 +59,15 @@ def test_a_test_that_fails_without_the_mistake_has_seen_nothing() -> None:
     for _ in range(2):
         assert worker.tried(MISTAKE, ["a", "b"], is_run_at_import=False).outcome == "survives"
     assert worker.asked == [("a", "b"), ("b",), ("b",)]
+
+
+def test_a_name_that_is_half_written_is_no_test(tmp_path: Path) -> None:
+    """Of the two processes one writes which test runs while the other reads it: found when a whole run ended with a KeyError."""
+    running = tmp_path / "running"
+    running.write_text("tests/test_x.py::test_shor")
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
+    assert ended(process.pid, running, {"tests/test_x.py::test_short": 60.0}) == 1
+    process.wait()
 
 
 def test_a_long_test_does_not_keep_those_after_it_out_of_a_look() -> None:

@@ -103,22 +103,34 @@ async def entered(machine: ConnectedMachine) -> Invoice:
     return own
 
 
+async def subtotal_told(*fields: str) -> Subtotal:
+    """What whoever has to agree to it is told of a reply to 33h."""
+    link = Link(ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", ",".join(fields).encode()))))
+    told: list[Subtotal] = []
+
+    def agree(subtotal: Subtotal) -> Sequence[Payment]:
+        told.append(subtotal)
+        return ()
+
+    await ConnectedMachine(Machine(link)).enter(invoice(), "00084440Y", agree)
+    link.close()
+    return told[0]
+
+
 @pytest.mark.parametrize("shown", ["1180", "1000"])
 async def test_a_group_s_total_with_or_without_its_vat_is_understood(shown: str) -> None:
     """33h: the page leaves open which of them a machine shows in HT mode; the total of all tells them apart. A group whose rate the machine did
     not tell has none."""
     groups, vat = ["500", shown] + ["0"] * 14, ["0", "180"] + ["0"] * 14
-    subtotal = ",".join(["1680", *groups, *vat, "0"]).encode()
-    link = Link(ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", subtotal))))
-    told: list[TaxLine] = []
+    told = await subtotal_told("1680", *groups, *vat, "0")
+    assert told.taxes == (TaxLine("A", 0, 500, 0, 500), TaxLine("B", 0, 1000, 180, 1180))
 
-    def agree(subtotal: Subtotal) -> Sequence[Payment]:
-        told.extend(subtotal.taxes)
-        return ()
 
-    await ConnectedMachine(Machine(link)).enter(invoice(), "00084440Y", agree)
-    link.close()
-    assert told == [TaxLine("A", 0, 500, 0, 500), TaxLine("B", 0, 1000, 180, 1180)]
+@pytest.mark.parametrize(("shown", "francs"), [(["100"], 100), (["100.50"], 101), (["0"], 0), ([], None)])
+async def test_the_specific_tax_of_a_subtotal_is_told_in_francs(shown: list[str], francs: int | None) -> None:
+    """Nought is a word of the machine, and none is none."""
+    told = await subtotal_told("1000", "1000", *["0"] * 31, *shown)
+    assert (told.total_ttc, told.specific_tax) == (1000, francs)
 
 
 async def test_nothing_is_paid_of_a_subtotal_that_is_not_agreed_to() -> None:
@@ -268,14 +280,29 @@ async def test_c1h_is_asked_only_where_38h_does_not_tell_the_counters(
     kind: Any, fc: int, tc: int, counters: FiscalCounters, is_asked: bool
 ) -> None:
     """Known are TC 8, FVC 6, FRC 2. FC is one more than the counter of its own type, and TC one more than before; else something else has happened,
-    or the machine counts in its own way. Where C1h lags behind, 38h stands."""
+    or the machine counts in its own way. Where C1h lags behind, 38h stands. Which activation it is, 38h says only to whom C1h has said so."""
     told = f"{fc},{tc},{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
     port = ScriptedPort(answer(told.encode()), answer(C1H))
     machine = ConnectedMachine(Machine(link := Link(port)))
     own = msgspec.structs.replace(invoice(), type=kind)
-    assert (await machine.certify(own, 15000, FiscalCounters(8, 6, 2))).counters == counters
+    certified = await machine.certify(own, 15000, FiscalCounters(8, 6, 2))
+    assert (certified.counters, certified.nim) == (counters, NIM if is_asked else "")
     link.close()
     assert [cmd for _, cmd, _ in port.requests] == [0x38, *([0xC1] if is_asked else [])]
+
+
+@pytest.mark.parametrize(("kind", "counters"), [("FV", FiscalCounters(10, 7, 2)), ("EV", None)])
+async def test_where_c1h_has_no_answer_38h_has_to_tell_the_counters(kind: Any, counters: FiscalCounters | None) -> None:
+    """What it says of a sale is enough; what it says of an export is not, and then the outcome is unknown for now."""
+    told = f"7,10,{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
+    machine = ConnectedMachine(Machine(link := Link(ScriptedPort(answer(told.encode()), answer(b"E:busy")))))
+    certifying = machine.certify(msgspec.structs.replace(invoice(), type=kind), 15000, FiscalCounters(8, 6, 2))
+    if counters is None:
+        with pytest.raises(MachineRefused, match="busy"):
+            await certifying
+    else:
+        assert (await certifying).counters == counters
+    link.close()
 
 
 @pytest.mark.parametrize(
@@ -312,17 +339,8 @@ async def test_cents_that_were_rounded_away_are_found_in_the_largest_group(
 ) -> None:
     """So that whole francs add up as the cents do; where those do not either, nothing is made up."""
     zeros = ["0"] * 14
-    subtotal = ",".join([total, *groups, *zeros, *vat, *zeros, "0"]).encode()
-    link = Link(ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", subtotal))))
-    told: list[int] = []
-
-    def agree(subtotal: Subtotal) -> Sequence[Payment]:
-        told.extend(tax.ttc for tax in subtotal.taxes)
-        return ()
-
-    await ConnectedMachine(Machine(link)).enter(invoice(), "00084440Y", agree)
-    link.close()
-    assert told == whole
+    told = await subtotal_told(total, *groups, *zeros, *vat, *zeros, "0")
+    assert [tax.ttc for tax in told.taxes] == whole
 
 
 def test_a_number_with_a_comma_of_its_own_is_the_same() -> None:

@@ -1,0 +1,49 @@
+"""The chain of the audit log, as anybody with a shell can compute it again."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from daemon.core.audit import GENESIS, Actor, AuditEntry, chain, first_broken
+
+AWA = Actor("user:awa", "192.168.1.7")
+
+
+def chained(*subjects: str, previous: bytes = GENESIS, last_id: int = 0) -> list[AuditEntry]:
+    entries = []
+    for number, subject in enumerate(subjects, start=last_id + 1):
+        detail = {"role": "till", "name": "Éts Kaboré"}
+        previous = chain(previous, at=5, actor=AWA, action="key.created", subject=subject, detail=detail)
+        entries.append(AuditEntry(number, 5, AWA.name, AWA.address, "key.created", subject, detail, previous))
+    return entries
+
+
+def test_an_entry_is_hashed_with_the_one_before_it() -> None:
+    """SHA-256 of the hash before and of the entry as JSON: keys sorted, no spaces, letters as they are in UTF-8."""
+    written = (
+        '{"action":"key.created","actor":"user:awa","address":"192.168.1.7","at":5,'
+        '"detail":{"name":"Éts Kaboré","role":"till"},"subject":"key 4"}'
+    )
+    (entry,) = chained("key 4")
+    assert entry.hash == hashlib.sha256(hashlib.sha256(b"mcfd audit 1").digest() + written.encode()).digest()
+
+
+@pytest.mark.parametrize("damaged", [None, 0, 1, 2])
+@pytest.mark.parametrize("change", [{"subject": "key 9"}, {"id": 9}, {"hash": b"x"}, {"at": 6}, {"address": ""}])
+def test_the_first_entry_that_does_not_follow_is_told(damaged: int | None, change: dict[str, object]) -> None:
+    """Whatever was changed in it, its number too; none where all do, also of a log whose beginning is gone."""
+    entries = chained("key 1", "key 2", "key 3", previous=b"before", last_id=40)
+    if damaged is not None:
+        fields = {name: getattr(entries[damaged], name) for name in AuditEntry.__struct_fields__}
+        entries[damaged] = AuditEntry(**{**fields, **change})
+    assert first_broken(entries, b"before", 40) is (None if damaged is None else entries[damaged])
+
+
+def test_an_entry_that_was_taken_out_is_missed() -> None:
+    """At the beginning and in the middle: the one after it is told."""
+    entries = chained("key 1", "key 2", "key 3")
+    assert first_broken(entries) is first_broken([]) is None
+    assert first_broken(entries[1:]) is entries[1]
+    assert first_broken([entries[0], entries[2]]) is entries[2]
