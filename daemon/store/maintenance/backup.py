@@ -161,7 +161,7 @@ def _in_the_making(target: Path) -> Iterator[Path]:
     finally:
         for name in names:
             with contextlib.suppress(OSError):
-                name.unlink(missing_ok=True)
+                name.unlink()
 
 
 @contextlib.contextmanager

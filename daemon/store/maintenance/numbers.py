@@ -22,8 +22,6 @@ _SQL = load(__name__)
 
 def known_to(ledger: Path) -> Marks | None:
     """What a ledger's file knows of its Z numbers and revoked keys; None when there is no file, or it cannot be read."""
-    if not ledger.exists():
-        return None
     with contextlib.suppress(sqlite3.Error), closing(open_to_read(ledger)) as connection:
         given = {book_name(nim, mode, ifu): Mark(z) for nim, mode, ifu, z in connection.execute(_SQL["given"])}
         revoked = frozenset(key_hash.hex() for (key_hash,) in connection.execute(_SQL["revoked"]))

@@ -77,7 +77,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
         sync_path(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+            part.unlink()
         raise StorageFull(Text("{path} cannot be written ({why})", path=path, why=reason(error))) from error
 
 
@@ -87,10 +87,7 @@ class HighWater:
     def __init__(self, ledger: Path) -> None:
         self._ledger = ledger
         self._lock = threading.Lock()  # the writer reserves while another thread writes what was given in another book
-        found = read_marks(ledger)
-        self.is_new = found is None
-        """There was no file: this ledger is from before it, or is on its own for the first time."""
-        self.marks = found or Marks()
+        self.marks = read_marks(ledger) or Marks()
         self.unmet: set[str] = set()
         """Books that have met their machine, and whose names the disk has not taken yet."""
 
@@ -134,7 +131,6 @@ class HighWater:
     def _write(self, marks: Marks) -> None:
         write_marks(self._ledger, marks)
         self.marks = marks
-        self.is_new = False
 
 
 def book_name(nim: str, mode: str, ifu: str) -> str:

@@ -143,7 +143,6 @@ class Writer:
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
-        self._awaited.clear()
         self._alone = next(iter(self._callers)) if len(self._callers) == len(self._queue) == 1 else None
         batch, self._queue = self._queue, []
         self._callers.clear()

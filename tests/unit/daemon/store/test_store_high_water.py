@@ -22,13 +22,12 @@ def test_what_was_reserved_and_given_is_there_for_the_next_process(tmp_path: Pat
     """Durable at each step, one number after the other; a reservation is not yet a number."""
     ledger = tmp_path / "ledger"
     marks = HighWater(ledger)
-    assert marks.is_new
+    assert read_marks(ledger) is None
     marks.reserve(BOOK, 5)
     assert (HighWater(ledger).given(BOOK), HighWater(ledger).reserved(BOOK)) == (4, 5)
     marks.give(BOOK, 5)
     marks.revoke(b"\x01\x02")
     again = HighWater(ledger)
-    assert not again.is_new
     assert (again.given(BOOK), again.reserved(BOOK), again.marks.revoked) == (5, 0, {"0102"})
     again.give(BOOK, 3)
     assert again.given(BOOK) == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from daemon.core.errors import StorageError, StorageFull
 from daemon.store.sqlite import writer as module
 from daemon.store.sqlite.connection import Connection, connect_writer
 from daemon.store.sqlite.writer import Writer
+
+BIG = "x" * 100_000
 
 
 @pytest.fixture
@@ -33,6 +36,12 @@ async def writer(connection: Connection) -> AsyncIterator[Writer]:
 
 def put(word: str):
     return lambda c: c.execute("INSERT INTO entry (word) VALUES (?) RETURNING id", (word,)).fetchone()[0]
+
+
+async def leave_a_page(connection: Connection) -> None:
+    """The file may grow by one, for which `BIG` is too much."""
+    (pages,) = await connection.run(lambda c: c.execute("PRAGMA page_count").fetchone())
+    await connection.run(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 1}").fetchone())
 
 
 async def words(connection: Connection) -> list[str]:
@@ -81,11 +90,9 @@ async def test_a_failed_commit_fails_everyone_and_is_told(writer: Writer, connec
     """A full disk: nobody is told that it was stored, the ledger's room hears of it, and later writes go on."""
     heard: list[StorageError | None] = []
     writer.on_fault = heard.append
-    (pages,) = await connection.run(lambda c: c.execute("PRAGMA page_count").fetchone())
-    await connection.run(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 1}").fetchone())
-    big = "x" * 100_000
+    await leave_a_page(connection)
     results = await asyncio.gather(
-        writer.submit(put("a")), writer.submit(put(big)), writer.submit(put("b")), return_exceptions=True
+        writer.submit(put("a")), writer.submit(put(BIG)), writer.submit(put("b")), return_exceptions=True
     )
     assert [type(result) for result in results] == [StorageFull] * 3
     assert [type(fault) for fault in heard] == [StorageFull]
@@ -121,6 +128,7 @@ async def test_closing_writes_what_was_handed_over(connection: Connection) -> No
     waiting = [asyncio.ensure_future(writer.submit(put(f"w{at}"))) for at in range(20)]
     await asyncio.sleep(0)
     await writer.close()
+    assert [each.done() for each in waiting] == [True] * 20
     assert len(await asyncio.gather(*waiting)) == 20
     assert len(await words(connection)) == 20
     with pytest.raises(StorageFull, match="closed"):
@@ -163,11 +171,12 @@ async def test_gathering_ends_when_everyone_is_back(writer: Writer, monkeypatch:
 
 
 class _Clock:
-    """The loop with a clock that the test moves; `waits` are the delays that were asked for."""
+    """The loop with a clock that the test moves; `waits` are the delays that were asked for, of timers that never end by themselves."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.waits: list[float] = []
+        self.timers: list[asyncio.TimerHandle] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(asyncio.get_running_loop(), name)
@@ -177,7 +186,8 @@ class _Clock:
 
     def call_later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         self.waits.append(delay)
-        return asyncio.get_running_loop().call_later(delay, call)
+        self.timers.append(asyncio.get_running_loop().call_later(3600, call))
+        return self.timers[-1]
 
 
 async def test_who_is_away_longer_is_not_waited_for(writer: Writer) -> None:
@@ -185,13 +195,86 @@ async def test_who_is_away_longer_is_not_waited_for(writer: Writer) -> None:
     the line is over. Nobody's outcome waits for those who are still at it."""
     clock = _Clock()
     vars(writer)["_loop"] = clock
-    for _ in range(5):
-        for machine in range(8):
-            await writer.submit(put(f"{clock.now} outcome"), caller=machine)
-            await writer.submit(put(f"{clock.now} intent"), caller=machine)
-            clock.now += 0.003
-        clock.now += 0.05
+    async with asyncio.timeout(30):
+        for _ in range(5):
+            for machine in range(8):
+                await writer.submit(put(f"{clock.now} outcome"), caller=machine)
+                await writer.submit(put(f"{clock.now} intent"), caller=machine)
+                clock.now += 0.003
+            clock.now += 0.05
     assert not clock.waits
+
+
+@pytest.fixture
+def starts(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """A thing for each transaction that was begun."""
+    begun: list[object] = []
+    real = connection.start
+
+    def start(job: Any, told: Any) -> None:
+        begun.append(job)
+        real(job, told)
+
+    monkeypatch.setattr(connection, "start", start)
+    return begun
+
+
+@pytest.mark.parametrize(
+    ("callers", "away", "after", "wait"),
+    [
+        (4, (0.002, 0.002), 0.001, 0.002),  # the others are back in a millisecond, and may be another late
+        (3, (0.002, 0.002), 0.001, None),  # too few to be worth it
+        (4, (0.005, 0.005), 0.0015, 0.004),  # never longer than DELAY
+        (4, (0.006, 0.006), 0.001, None),  # too long away
+        (4, (0.002, 0.002), 0.0025, 0.0005),  # a little late already
+        (4, (0.002, 0.002), 0.0035, None),  # too late: who knows whether they come at all
+        (
+            4,
+            (0.002, 0.05),
+            0.001,
+            0.002,
+        ),  # an intent and its outcome take turns: the next time is like the one before the last
+        (4, (0.05, 0.002), 0.001, None),
+    ],
+)
+async def test_who_is_waited_for_and_how_long(
+    writer: Writer, starts: list[object], *, callers: int, away: tuple[float, ...], after: float, wait: float | None
+) -> None:
+    """Callers that come and go together, away so long each time; then one is back so long after it was told. When the last of those who are waited
+    for is back, it begins in that very moment, and the timer is over."""
+    clock = _Clock()
+    vars(writer)["_loop"] = clock
+    for at, pause in enumerate((0.0, *away)):
+        clock.now += pause
+        await asyncio.gather(*(writer.submit(put(f"{at} {caller}"), caller=caller) for caller in range(callers)))
+    assert (writer.commits, len(starts), clock.waits) == (3, 3, [])
+    clock.now += after
+    tasks = [asyncio.ensure_future(writer.submit(put("first"), caller=0))]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert clock.waits == ([] if wait is None else [pytest.approx(wait)])
+    if wait is not None:
+        tasks += [asyncio.ensure_future(writer.submit(put(f"more {each}"), caller=each)) for each in range(1, callers)]
+        await asyncio.sleep(0)
+        assert (len(starts), [timer.cancelled() for timer in clock.timers]) == (4, [True])
+    await asyncio.gather(*tasks)
+    assert writer.commits == 4
+
+
+@pytest.mark.parametrize(
+    ("before", "caller", "at_once"),
+    [((1,), 1, True), ((1,), 2, False), ((1,), None, False), ((None,), None, False), ((1, 2), 1, False)],
+)
+async def test_a_lone_caller_costs_no_turn_of_the_loop(
+    writer: Writer, starts: list[object], before: tuple[int | None, ...], caller: int | None, at_once: bool
+) -> None:
+    """Who was alone in the last transaction is not made to wait for others of the same moment; anybody else is."""
+    await asyncio.gather(*(writer.submit(put(f"before {at}"), caller=each) for at, each in enumerate(before)))
+    assert len(starts) == 1
+    task = asyncio.ensure_future(writer.submit(put("after"), caller=caller))
+    await asyncio.sleep(0)
+    assert len(starts) == (2 if at_once else 1)
+    await task
 
 
 async def test_the_wal_is_brought_in_between_batches(tmp_path: Path, writer: Writer, connection: Connection) -> None:
@@ -220,6 +303,90 @@ async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
     for at in range(8):
         await writer.submit(put(f"w{at}"))
         seen.append(checkpoints)
-    assert seen[:2] == [0, 0]
+    # after the third and the sixth job; who waits for that very job may be told before or after
+    assert [seen[at] for at in (0, 1, 3, 4, 6, 7)] == [0, 0, 1, 1, 2, 2]
     await writer.close()
     assert checkpoints == 2
+
+
+class _Held:
+    """A job, or a checkpoint, that lasts until it is let go."""
+
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self._go_on = threading.Event()
+
+    def __call__(self, _: sqlite3.Connection) -> None:
+        self.began.set()
+        assert self._go_on.wait(60)
+
+    async def while_it_lasts(self, writer: Writer, count: int) -> list[asyncio.Task[Any]]:
+        """So many more jobs come, each in a turn of the loop of its own; then it is let go."""
+        assert await asyncio.to_thread(self.began.wait, 60)
+        coming = []
+        for at in range(count):
+            coming.append(asyncio.ensure_future(writer.submit(put(f"held {at}"))))
+            for _ in range(3):
+                await asyncio.sleep(0)
+        self._go_on.set()
+        return coming
+
+
+async def test_those_who_come_during_a_commit_share_the_next_one(writer: Writer, connection: Connection) -> None:
+    """Each at a moment of its own: there is one transaction at a time, and the next one has all of them."""
+    held = _Held()
+    first = asyncio.ensure_future(writer.submit(held))
+    await asyncio.gather(first, *await held.while_it_lasts(writer, 3))
+    assert writer.commits == 1  # what was held wrote nothing
+    assert await words(connection) == ["held 0", "held 1", "held 2"]
+
+
+async def test_closing_waits_for_what_came_during_a_commit(connection: Connection) -> None:
+    """Everybody has been told when it returns."""
+    writer, held = Writer(connection), _Held()
+    await writer.submit(put("before"))
+    first = asyncio.ensure_future(writer.submit(held))
+    coming = await held.while_it_lasts(writer, 2)
+    await writer.close()
+    assert [each.done() for each in (first, *coming)] == [True] * 3
+    assert writer.commits == 2
+
+
+async def test_those_who_come_during_a_checkpoint_share_a_commit(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts as work of the writer; what waited for it goes on by itself."""
+    held = _Held()
+    monkeypatch.setattr(module, "checkpoint", held)
+    monkeypatch.setattr(module, "JOBS_PER_CHECKPOINT", 1)
+    await writer.submit(put("a"))
+    coming = await held.while_it_lasts(writer, 3)
+    await asyncio.gather(*coming)
+    assert writer.commits == 2
+
+
+async def test_a_checkpoint_that_finds_the_disk_full_is_told(
+    writer: Writer, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a commit would: the next certification is not begun before the disk was looked at. The job before it is stored, the next one goes on."""
+    heard: list[StorageError | None] = []
+    writer.on_fault = heard.append
+    await leave_a_page(connection)
+    monkeypatch.setattr(module, "checkpoint", put(BIG))
+    monkeypatch.setattr(module, "JOBS_PER_CHECKPOINT", 1)
+    assert await writer.submit(put("a")) == 1
+    await writer.submit(lambda c: c.execute("SELECT 1").fetchone())
+    assert [type(fault) for fault in heard] == [type(None), StorageFull]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_one_who_went_away_takes_nobody_along(writer: Writer, connection: Connection, fails: bool) -> None:
+    """The first of a batch was cancelled: those behind it are told what became of theirs, whether it was written or not."""
+    await leave_a_page(connection)
+    job = put(BIG if fails else "b")
+    tasks = [asyncio.ensure_future(writer.submit(each)) for each in (put("a"), job, put("c"))]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    async with asyncio.timeout(60):
+        told = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(each) for each in told] == [asyncio.CancelledError, *([StorageFull] * 2 if fails else [int] * 2)]
