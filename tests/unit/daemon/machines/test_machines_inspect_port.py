@@ -61,6 +61,7 @@ async def test_a_server_link_that_cannot_be_read_makes_no_stranger_of_a_machine(
     """C1h was a machine's: what C2h says in a way of its own is told in its stead."""
     found, _ = await read(b"no session", b"MAISON FASO")
     assert "no session" in found.link.error
+    assert found.link == ServerLink(0, 0, "", "", found.link.error)
     assert found.taxpayer[0] == "MAISON FASO"
 
 

@@ -174,14 +174,20 @@ async def test_an_exchange_that_the_port_does_not_notice_is_found_by_the_heartbe
     assert OTHER in notes.told[1]
 
 
-@pytest.mark.parametrize("trouble", [StorageFull("no room"), RuntimeError("a mistake of ours")])
-async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception) -> None:
-    """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart."""
+@pytest.mark.parametrize(
+    ("trouble", "told"),
+    [
+        (StorageFull("no room"), "no room"),
+        (RuntimeError("a mistake of ours"), "mcfd failed here (RuntimeError); its log has the reason"),
+    ],
+)
+async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception, told: str) -> None:
+    """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart, and why is told."""
     notes = Notes(trouble=trouble)
     with capture_logs() as lines:
         async with kept(Cable(standing()), notes):
             await notes.until(lambda: notes.machine)
-    assert [text.partition(" ")[0] for text in notes.told] == ["down", "up"]
+    assert notes.told == [f"down {told}", f"up {NIM}"]
     failed = [line for line in lines if line["event"] == "line.failed"]
     assert len(failed) == (0 if isinstance(trouble, StorageFull) else 1)
 

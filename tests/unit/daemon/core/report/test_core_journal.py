@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from support.core_samples import AT, BOOK, body, credit_body, item, read, record
 
 from daemon.core.errors import InvalidRequest
+from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
 from daemon.core.report.articles import Articles
 from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record, told_reason
-from daemon.core.report.journal_csv import COLUMNS, csv_header, csv_lines, csv_row
+from daemon.core.report.journal_csv import COLUMNS, csv_cash, csv_header, csv_lines, csv_row
 from daemon.core.report.receipt import receipt
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -118,6 +119,23 @@ def test_a_line_of_csv():
     assert (row["seq"], row["endedAt"]) == ("1", "2026-01-05T10:00:00.123Z")
     (begun,) = rows(csv_row(record(state="begun", seq=0, ended_at=0, counters=None), 0))
     assert (begun["seq"], begun["endedAt"], begun["tc"]) == ("", "", "")
+
+
+@pytest.mark.parametrize(("kind", "cash"), [("deposit", "500"), ("withdrawal", "-500")])
+@pytest.mark.parametrize("z_number", [0, 7])
+def test_a_movement_of_cash_is_a_line_too(kind, cash, z_number):
+    """What was put in is above nought and what was taken out below, so that the column adds up; what an invoice has beside it is empty."""
+    move = CashMove(kind, 500, "=float", "7", "Awa")
+    (row,) = rows(csv_cash(Placed(3, 0, 0, AT, entry_bytes(move)), z_number))
+    assert {name: cell for name, cell in row.items() if cell} == {
+        "state": kind,
+        "begunAt": "2026-01-05T10:00:00.123Z",
+        "endedAt": "2026-01-05T10:00:00.123Z",
+        "operatorId": "7",
+        "operatorName": "Awa",
+        "reason": "'=float",
+        "cash": cash,
+    } | ({"zNumber": "7"} if z_number else {})
 
 
 def test_csv_takes_any_text():
