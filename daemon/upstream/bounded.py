@@ -24,7 +24,7 @@ class BoundedTransport(httpx.AsyncHTTPTransport):
     """No proxy or certificate from the environment: what is configured is what happens."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
-        super().__init__(verify=tls, trust_env=False)
+        super().__init__(verify=tls)
         self._pool = httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=_Network())
 
 

@@ -10,6 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from support.ledgers.outbox import make_outgoing
 
+from daemon.core.delivery import Proof
+from daemon.core.ledger.entries import Gap
 from daemon.upstream.event import compose
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs" / "closure-event.schema.json").read_text())
@@ -42,6 +44,37 @@ def test_data_is_the_report_and_three_more():
     entry = make_outgoing()
     data = json.loads(compose(entry, "caisse-1"))["data"]
     assert data == {**json.loads(entry.body), "mode": "live", "box": "caisse-1", "chain_head": entry.chain.hex()}
+
+
+def test_a_closure_proves_what_it_follows():
+    """Its ledger, the closure before it, its own numbers and the counters at its beginning, and the very bytes that were hashed."""
+    gaps = (Gap(4, 5, "headquarters"),)
+    proof = Proof("0a1b", 2, 6, 9, "5e6f", b"\xab" * 32, (12, 10, 2), gaps)
+    entry = msgspec.structs.replace(make_outgoing(), proof=proof)
+    data = json.loads(compose(entry, "caisse-1"))["data"]
+    shown = {
+        "ledger_id": "0a1b",
+        "epoch": 2,
+        "previous_report_id": "5e6f",
+        "previous_chain_head": "ab" * 32,
+        "first_seq": 6,
+        "last_seq": 9,
+        "opening_counters": {"tc": 12, "fvc": 10, "frc": 2},
+        "gaps": [{"first": 4, "last": 5, "known_from": "headquarters"}],
+        "body": entry.body.decode(),
+    }
+    assert data == {**json.loads(compose(make_outgoing(), "caisse-1"))["data"], **shown}
+    first = msgspec.structs.replace(entry, proof=Proof("0a1b", 2, 1, 9, None, b"", None))
+    told = json.loads(compose(first, "caisse-1"))["data"]
+    assert (told["previous_report_id"], told["previous_chain_head"], told["opening_counters"]) == (None, "", None)
+    assert told["gaps"] == []
+
+
+def test_what_is_not_known_is_left_out():
+    """The key that signs where none is named, the head of a chain where there is none; without a label the box is its machine."""
+    plain = msgspec.structs.replace(make_outgoing(), chain=b"")
+    assert json.loads(compose(plain))["data"] == {**json.loads(plain.body), "mode": "live", "box": "EL02000015-1"}
+    assert json.loads(compose(plain, key_id="k7"))["data"]["key_id"] == "k7"
 
 
 def test_numbers_and_texts_are_untouched():

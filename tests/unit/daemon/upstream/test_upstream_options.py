@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import httpx
 import pytest
 from support.receivers.authority import Authority
 
 from daemon.core.delivery import Delivered
+from daemon.upstream import https, webhook
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.kinds import KINDS, open_receiver
 from daemon.upstream.nats import NatsReceiver
@@ -154,6 +156,38 @@ async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
         with pytest.raises(BadOptions, match=rf"upstream\.tls_ca .*/{name}: {why}"):
             open_receiver(kind, Options(url=url, key_files=key, tls_ca=tmp_path / name))
     await open_receiver(kind, Options(url=url, key_files=key, tls_ca=Authority(tmp_path).path)).aclose()
+
+
+@pytest.mark.parametrize(
+    ("url", "has_own", "trusted"),
+    [
+        ("https://hq.example/", True, ["shop"]),
+        ("https://hq.example/", False, ["system"]),
+        ("http://127.0.0.1/", True, ["shop"]),
+        ("http://127.0.0.1/", False, []),
+    ],
+)
+async def test_whom_a_connection_trusts(tmp_path, monkeypatch, url, has_own, trusted):
+    """The authority that is configured, else those of the system; nobody where nothing is encrypted, since to read them takes a while."""
+    own, system = (Authority(tmp_path, name) for name in ("shop", "system"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(system.path))
+    monkeypatch.setattr(https, "BoundedTransport", contexts := Contexts())
+    (tmp_path / "till.secret").write_text("whsec_" + "a" * 44)
+    options = Options(url=url, key_files=(tmp_path / "till.secret",), tls_ca=own.path if has_own else None)
+    for opened in (https.open_receiver, webhook.open_webhook):
+        await opened(options).aclose()
+        context = contexts.pop()
+        assert context.check_hostname
+        names = [dict(pair for (pair,) in each["subject"])["commonName"] for each in context.get_ca_certs()]
+        assert [name for name in ("shop", "system") if name in names] == trusted
+
+
+class Contexts(list):
+    """Writes down what each transport is made with."""
+
+    def __call__(self, context):
+        self.append(context)
+        return httpx.AsyncHTTPTransport()
 
 
 @pytest.mark.parametrize("kind", KINDS)

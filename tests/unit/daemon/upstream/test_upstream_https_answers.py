@@ -1,0 +1,110 @@
+"""How an answer over HTTPS is read, and what becomes of its connection."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from daemon.core.delivery import Delivered
+from daemon.upstream import https
+from daemon.upstream.bounded import PIECE, _Bounded
+from daemon.upstream.options import Options
+from daemon.upstream.signing import generate
+
+THERE = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+
+
+def http_date(seconds: int) -> str:
+    return format_datetime(THERE + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": " 7 "}, 7.0),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "1.5"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": http_date(90), "date": http_date(0)}, 90.0),
+        ({"retry-after": http_date(-90), "date": http_date(0)}, 0.0),
+        ({"retry-after": http_date(0), "date": http_date(0)}, 0.0),
+        ({"retry-after": http_date(0), "date": "yesterday"}, None),
+        ({"retry-after": "Tue, 06 May 2031 07:08:09 -0000", "date": http_date(0)}, None),
+        ({"retry-after": "Mon, 06 May 1991 07:08:09 GMT"}, 0.0),
+    ],
+)
+def test_how_long_headquarters_wants_to_be_left_alone(headers: dict[str, str], seconds: float | None) -> None:
+    """In seconds, or until a date by its own clock, or else by ours; what is over is now, and what cannot be read is nothing."""
+    assert https._retry_after(httpx.Headers(headers)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("received", "shown"),
+    [
+        (b"", ""),
+        (b" no\r\n\troom\x00 \x1b[31m", "no room [31m"),
+        ("Éts fermé".encode(), "Éts fermé"),
+        (b"caf\xe9", "caf\ufffd"),
+        (b"x" * 201, "x" * 200),
+    ],
+)
+def test_what_is_shown_of_an_answer(received: bytes, shown: str) -> None:
+    """Its beginning as one line of printable letters: it comes to a terminal and into a log."""
+    assert https._excerpt(bytearray(received)) == shown
+
+
+async def test_a_connection_that_was_closed_meanwhile_is_not_used_again(tmp_path: Path) -> None:
+    """Headquarters closes after each answer without saying so: the next closure goes over a new connection at its first try."""
+    connections = 0
+
+    async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n{}")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    closed = asyncio.Event()
+    generate(tmp_path / "upstream.key")
+    async with await asyncio.start_server(answer_once, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        receiver = https.open_receiver(Options(url=f"http://127.0.0.1:{port}/", key_files=(tmp_path / "upstream.key",)))
+        for _ in range(2):
+            closed.clear()
+            assert await receiver.trial(b"{}", event_id="0b9f", nim="EL02000015-1") == Delivered()
+            await closed.wait()
+        await receiver.aclose()
+    assert connections == 2
+
+
+async def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
+    """Although the next piece is there already."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def read(most: int, _: float | None) -> bytes:
+        return b"x" * most
+
+    given: Any = SimpleNamespace(read=read)
+    task = asyncio.create_task(others())
+    stream = _Bounded(given)
+    for _ in range(10):
+        assert len(await stream.read(64 * 1024)) == PIECE
+    task.cancel()
+    assert turns >= 9
