@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.ledgers.ledger import IFU, NIM, RATES, START, ZONE, Till, code_of, invoice, opened
 
+from daemon.core.audit import Actor
+from daemon.core.call import Call
 from daemon.core.errors import MachineBusy, NotFound
-from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Mode, Outcome
+from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
@@ -47,7 +52,7 @@ async def test_a_new_book_knows_nothing(store: Store, till: Till) -> None:
     """The counters of a machine that was never read are not zero but unknown."""
     state = await store.ledger.state(till.book)
     assert state.known is None
-    assert (state.last_seq, state.z_number, state.attention, state.last_number) == (0, 0, "", "")
+    assert (state.last_seq, state.last_at, state.z_number, state.attention, state.last_number) == (0, 0, 0, "", "")
     with pytest.raises(NotFound):
         await store.ledger.state(type(till.book)(99, "XX", "live"))
 
@@ -73,7 +78,7 @@ async def test_the_outcome_keeps_the_machines_word(store: Store, till: Till) -> 
     assert record == await store.ledger.record(till.book, record.id)
     assert (record.state, record.seq, record.code, record.ifu) == ("certified", 1, code_of("F-1"), IFU)
     assert record.counters == FiscalCounters(1, 1, 0)
-    assert len(record.hash) == 32
+    assert (record.request_id, len(record.hash)) == ("request-F-1", 32)
     state = await store.ledger.state(till.book)
     assert (state.known, state.last_number, state.last_seq) == (FiscalCounters(1, 1, 0), "F-1", 1)
     assert await store.ledger.unfinished(till.book) == []
@@ -318,3 +323,62 @@ async def test_an_empty_period_has_the_last_fvc_known(store: Store, till: Till) 
     aggregate = await store.ledger.aggregated(till.book)
     assert (aggregate.fvc_start, aggregate.fvc_end) == (0, 31)
     assert sale.counters == FiscalCounters(41, 31, 2)
+
+
+async def test_the_first_sale_of_a_period_is_the_one_that_x_begins_with(store: Store, till: Till) -> None:
+    """Whatever comes after it; the last FVC is that of the last certification."""
+    await till.certify(invoice("C-1", type_="FA", reference="RRR"))
+    for _ in range(2):
+        await till.sell()
+    await till.certify(invoice("C-2", type_="FA", reference="RRR"))
+    aggregate = await store.ledger.aggregate(till.book)
+    assert (aggregate.fvc_start, aggregate.fvc_end) == (1, 2)
+
+
+async def test_an_attempt_of_no_book_is_no_attempt(store: Store, till: Till) -> None:
+    """A mistake of ours stays one: it is not told as an invoice that somebody else has."""
+    with pytest.raises(sqlite3.IntegrityError):
+        await store.ledger.begin(Book(99, NIM, "live"), Attempt(invoice(), till.counters, till.at, "request"))
+    with pytest.raises(NotFound):
+        await store.ledger.record(till.book, 99)
+
+
+async def test_told_twice_a_failure_is_written_once(store: Store, till: Till) -> None:
+    """As an outcome; but neither says another thing than the first time."""
+    failed = await till.fail(invoice("F-1"))
+    assert await store.ledger.end(till.book, failed.id, "refused", "again", at=till.at) == failed
+    sold = await till.certify(invoice("F-2"))
+    word = msgspec.structs.replace(till.word(invoice("F-2")), code="ANOTHER")
+    for attempt_id in (failed.id, sold.id):
+        with pytest.raises(NotFound):
+            await store.ledger.certify(till.book, attempt_id, Outcome(word, invoice("F-2"), 15000, till.at))
+    assert (await store.ledger.state(till.book)).last_seq == 2
+
+
+@pytest.mark.parametrize("mode", ["live", "test"])
+async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mode: Mode) -> None:
+    """A Z and a line that was given up, with who asked for it; a sandbox's are nobody's business."""
+    till = await Till.of(store, mode=mode)
+    by = Actor("user:awa")
+    await till.sell()
+    closure = await till.close(call=Call(by=by))
+    await store.ledger.note_cancelled(till.book, at=till.at, by=by)
+    told = [(each.action, each.subject, each.actor, each.at, each.detail) for each in await store.audit.newest()]
+    z = {"z_number": "1", "total_ttc": "15000"}
+    assert told == (
+        [
+            ("pending.cancelled", f"{NIM} live", "user:awa", till.at, {}),
+            ("closure.created", f"{NIM} live", "user:awa", closure.created_at, z),
+        ]
+        if mode == "live"
+        else []
+    )
+
+
+async def test_a_clock_that_was_confirmed_is_so_for_every_book(store: Store, till: Till) -> None:
+    """There is one clock; before, nothing is."""
+    other = await Till.of(store, "EL02000099-1")
+    for upto in (0, START):
+        if upto:
+            await store.decisions.accept_time(upto)
+        assert [(await store.ledger.state(each.book)).accepted_to for each in (till, other)] == [upto, upto]

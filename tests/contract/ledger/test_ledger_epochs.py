@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
-from support.ledgers.ledger import IFU, NIM, Till
+import pytest
+from support.ledgers.ledger import IFU, NIM, Till, invoice
 
+from daemon.core.ledger.attempt import Outcome
 from daemon.core.ledger.entries import Epoch
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import entries
+from daemon.store.tables.book import entries, epochs
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
 
@@ -47,7 +50,8 @@ async def test_a_book_that_holds_nothing_was_only_misnamed(store: Store, till: T
     """It takes the machine's name, and begins with the first epoch."""
     till.book = await store.ledger.begin_epoch(till.book, till.state(), SECOND, at=till.at)
     assert (till.book.nim, await epochs_of(store, till)) == (SECOND, [])
-    assert (await store.ledger.state(till.book)).epoch == 1
+    state = await store.ledger.state(till.book)
+    assert (state.epoch, state.book.nim) == (1, SECOND)
 
 
 async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store: Store, till: Till) -> None:
@@ -60,3 +64,31 @@ async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store:
         taken = await store.ledger.book_of_taxpayer(first, NIM, ifu)
         assert taken.id == book.id
         assert (await store.ledger.open_book(NIM, "live")).id == book.id
+
+
+@pytest.mark.parametrize(
+    ("nim", "told", "number", "unexplained"),
+    [
+        ("", FiscalCounters(6, 4, 1), 1, 0),  # it goes on
+        (NIM, FiscalCounters(6, 4, 1), 1, 0),
+        ("", FiscalCounters(1, 1, 0), 2, 0),  # it has begun again under its old name, with this very invoice
+        ("", FiscalCounters(4, 3, 1), 2, 3),
+        (SECOND, FiscalCounters(6, 4, 1), 2, 0),  # another name, and it counts on
+        (SECOND, FiscalCounters(5, 3, 1), 2, 3),  # another name, and it has counted up to the same by chance
+    ],
+)
+async def test_an_outcome_that_tells_of_an_activation(
+    store: Store, till: Till, *, nim: str, told: FiscalCounters, number: int, unexplained: int
+) -> None:
+    """The sale is in the epoch that begins with it, and whatever that has counted beside it is nobody's of ours."""
+    await store.ledger.reconcile(
+        till.book, msgspec.structs.replace(till.state(), counters=FiscalCounters(5, 3, 1)), unexplained=0, at=till.at
+    )
+    sale = invoice("F-1")
+    word = msgspec.structs.replace(till.word(sale), counters=told, nim=nim)
+    attempt_id = await till.begin(sale)
+    record = await store.ledger.certify(till.book, attempt_id, Outcome(word, sale, sale.total_ttc, till.at))
+    state = await store.ledger.state(till.book)
+    assert (record.nim, state.book.nim) == (nim or NIM, nim or NIM)
+    assert (state.epoch, state.known, state.unexplained) == (number, told, unexplained)
+    assert (await store.ledger._read(partial(epochs.present_epoch, book=till.book))).number == number

@@ -76,8 +76,6 @@ def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: in
     """Folds in what ended since the last tick, at most `limit` entries; the totals, and whether that was all."""
     totals = read_totals(connection, book.id)
     last_seq, known_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()
-    if totals.seq == last_seq:
-        return totals, True
     rows = connection.execute(_SQL["ended"], (book.id, totals.seq, limit))
     _fold(connection, book.id, totals, rows, zone)
     complete = totals.seq == last_seq

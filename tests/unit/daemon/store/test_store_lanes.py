@@ -120,14 +120,20 @@ async def test_when_something_was_last_told(store: Store) -> None:
     assert await store.events.last_at(other.book, "taxserver.alert") == 0
 
 
-async def test_when_the_ledger_was_found_sound(path: Path) -> None:
-    """Kept in the ledger itself, over restarts."""
-    async with opened(path) as store:
-        assert await store.retention.verified_at() == 0
-        await store.retention.note_verified(at=START)
-        await store.retention.note_verified(at=START + 1)
-    async with opened(path) as store:
-        assert await store.retention.verified_at() == START + 1
+async def test_when_something_was_so_for_the_last_time(path: Path) -> None:
+    """That the ledger was found sound, that a backup was away, and any fact by its name: kept in the ledger itself, over restarts; 0 or nothing
+    before the first time."""
+    for at in (0, START, START + 1):
+        async with opened(path) as store:
+            retention = store.retention
+            if at:
+                await retention.note_verified(at=at)
+                await retention.note_away(at=at + 7)
+                await retention.write_fact("box", f"seen at {at}")
+        async with opened(path) as store:
+            retention = store.retention
+            told = (await retention.verified_at(), await retention.away_at(), await retention.read_fact("box"))
+        assert told == ((at, at + 7, f"seen at {at}") if at else (0, 0, ""))
 
 
 async def test_the_z_of_each_record(store: Store) -> None:
@@ -145,4 +151,5 @@ async def test_the_z_of_each_record(store: Store) -> None:
     assert await store.journal.periods(till.book, records[3:5]) == [4, 4]
     begun = await store.ledger.record(till.book, await till.begin(invoice("B-1")))
     assert await store.journal.periods(till.book, [begun]) == [0]
+    assert await store.journal.periods(till.book, [begun, records[0], begun]) == [0, 1, 0]
     assert await store.journal.periods(till.book, []) == []

@@ -14,6 +14,7 @@ from support.ledgers.ledger import invoice
 
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment, Psvb, TaxLine, Warn
+from daemon.core.machine.state import FiscalCounters
 from daemon.store.tables.book import codec
 
 texts = st.text(max_size=40)
@@ -156,3 +157,15 @@ def test_damaged_totals_and_rates_are_told_with_a_way_out(read, content) -> None
     """No traceback for an operator: LedgerUnusable, which says what to do."""
     with pytest.raises(LedgerUnusable, match="mcfd restore"):
         read(content)
+
+
+@pytest.mark.parametrize("unknown", [(), (0,), (1,), (2,), (0, 1, 2)])
+def test_counters_are_known_together_or_not_at_all(unknown: tuple[int, ...]) -> None:
+    """One that is missing makes three that were never read."""
+    told = [None if at in unknown else at for at in range(3)]
+    assert codec.counters_of(*told) == (None if unknown else FiscalCounters(0, 1, 2))
+
+
+def test_rates_are_the_same_in_any_order() -> None:
+    """A machine that names them in another order has not changed them."""
+    assert codec.rates_text({"B": 1800, "A": 0}) == codec.rates_text({"A": 0, "B": 1800}) == '{"A":0,"B":1800}'
