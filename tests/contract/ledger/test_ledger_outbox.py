@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.ledgers.ledger import NIM, START, Till, invoice, opened
 
+from daemon.core.audit import Actor
+from daemon.core.ledger.chain import GENESIS
+from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store, outbox
 from daemon.store.tables.events import CLOSURE
 
@@ -113,3 +119,58 @@ async def test_a_ledger_without_destinations_sends_nothing(tmp_path: Path) -> No
         till = await Till.of(store)
         await till.close()
         assert await store.outbox.backlog() == []
+
+
+async def test_what_is_sent_again_is_in_the_audit_log(store: Store, till: Till) -> None:
+    """How many, and what was asked for; nothing where there is nothing to send."""
+    by = Actor("user:awa")
+    for at in range(3):
+        await till.close()
+        [entry] = await store.outbox.waiting(NIM, "live", 10)
+        await (store.outbox.mark_sent(entry.id, at=at) if at else store.outbox.park(entry.id, "no", at=at))
+    newest = len(await store.audit.newest())
+    for nim, from_z in ((None, None), (None, None), (NIM, 2), (None, 2)):
+        await store.outbox.replay(nim=nim, from_z=from_z, at=START, by=by)
+    told = (await store.audit.newest())[: -newest or None]
+    assert [(each.action, each.subject, each.actor, each.at, each.detail) for each in told] == [
+        ("outbox.replayed", "upstream", "user:awa", START, {"count": "2", "nim": NIM, "from_z": "2"}),
+        ("outbox.replayed", "upstream", "user:awa", START, {"count": "1"}),
+    ]
+
+
+async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Till) -> None:
+    """With each counter of the machine as it was then; the first Z of a book has nothing before it."""
+    till.counters = FiscalCounters(60, 40, 20)
+    closures = [await till.close()]
+    await till.sell()
+    closures.append(await till.close())
+    first, second = [entry.proof for entry in await store.outbox.waiting(NIM, "live", 10)]
+    assert first is not None
+    assert second is not None
+    assert (first.previous_report_id, first.previous_head, first.opening) == (None, GENESIS, None)
+    assert (second.previous_report_id, second.previous_head) == (closures[0].report_id, closures[0].hash)
+    assert (second.first_seq, second.last_seq, second.opening) == (1, 1, (60, 40, 20))
+
+
+async def test_nothing_parked_needs_no_turn_at_the_file(
+    till: Till, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again and again: another program that writes is not waited for."""
+    monkeypatch.setattr("daemon.store.sqlite.connection.BUSY_SECONDS", 0.05)
+    async with opened(path, exclusive=False) as beside:
+        await till.close()
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert await beside.outbox.offer_again(NIM, "live", before=START) == 0
+            other.execute("ROLLBACK")
+
+
+async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: Path) -> None:
+    """It counts for nothing, and its rows would stay for ever."""
+    async with opened(tmp_path / "ledger.sqlite3", lanes={"hook": frozenset({"cert.issued"})}) as store:
+        till = await Till.of(store)
+        await till.sell()
+        [sale] = await store.outbox_for("hook").waiting_events(till.book, 10)
+        await store.outbox_for("hook").mark_sent(sale.id, at=START)
+        assert await store.retention.resettle({}) == outbox.Resettled(0, 0)
+        assert await store.outbox_for("hook").backlog() == []

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import IFU, Till, code_of, invoice
 
+from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.decision import Decision
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
@@ -125,3 +127,56 @@ async def test_what_the_machine_said_in_attention_is_kept(store: Store, till: Ti
     evidence = await store.decisions.evidence(till.book)
     assert evidence is not None
     assert (evidence.at, evidence.state) == (till.at, till.state(invoice("F-9")))
+
+
+async def carried_out(till: Till, decision: Decision) -> tuple[str, str, str, dict[str, str]]:
+    """As an operator decides, with what the ledger knows; the newest entry of the audit log."""
+    case = await till.store.decisions.case(till.book)
+    by = Actor("user:awa")
+    await till.store.decisions.carry_out(case, decision, reason="on paper", at=till.at, by=by)
+    assert (await till.store.ledger.state(till.book)).attention == ""
+    (entry,) = await till.store.audit.newest(1)
+    return entry.action, entry.subject, entry.actor, dict(entry.detail)
+
+
+@pytest.mark.parametrize(("decision", "state"), [("certified", "certified"), ("not-certified", "abandoned")])
+async def test_a_decision_on_an_attempt_is_carried_out(
+    store: Store, till: Till, decision: Decision, state: str
+) -> None:
+    """As the machine's evidence allows it, and in the audit log."""
+    attempt_id = await disputed(till)
+    last = invoice("F-1") if decision == "certified" else invoice("F-0")
+    till.word(last)
+    await store.ledger.keep_evidence(till.book, till.state(last), at=till.at)
+    case = await store.decisions.case(till.book)
+    assert (case.attempt and case.attempt.id, case.evidence and case.evidence.at) == (attempt_id, till.at)
+    told = await carried_out(till, decision)
+    assert told == (
+        *("attempt.settled", f"{till.book.nim} live", "user:awa"),
+        {"decision": decision, "reason": "on paper", "number": "F-1"},
+    )
+    assert (await store.ledger.record(till.book, attempt_id)).state == state
+
+
+async def test_a_machine_s_invoice_is_adopted_as_it_was_decided(store: Store, till: Till) -> None:
+    """Without an attempt: what the machine has counted since is unexplained, and the number is taken."""
+    await till.sell()
+    await store.ledger.set_attention(till.book, "behind", at=till.at)
+    assert (await store.decisions.case(till.book)).attempt is None
+    for _ in range(2):
+        till.word(lost := invoice("F-77"))
+    await store.ledger.keep_evidence(till.book, till.state(lost), at=till.at)
+    told = await carried_out(till, "adopt")
+    assert told[-1] == {"decision": "adopt", "reason": "on paper", "number": "F-77"}
+    assert (await store.ledger.state(till.book)).unexplained == 2
+
+
+async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store: Store, till: Till) -> None:
+    """ValueError, and everything is as it was."""
+    attempt_id = await disputed(till)
+    case = await store.decisions.case(till.book)
+    for decision in ("certified", "adopt"):
+        with pytest.raises(ValueError, match=r"machine unknown|does not fit"):
+            await store.decisions.carry_out(case, decision, reason="x", at=till.at)
+    assert (await store.ledger.record(till.book, attempt_id)).state == "disputed"
+    assert await store.audit.newest() == []

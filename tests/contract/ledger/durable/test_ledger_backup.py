@@ -16,9 +16,10 @@ from support.ledgers.ledger import START, Till, opened, query, tamper
 from daemon.core.errors import LedgerUnusable
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import backup as module
+from daemon.store.maintenance import recompute
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite import connection
+from daemon.store.sqlite import connection, migrations
 
 
 @pytest.fixture
@@ -128,6 +129,7 @@ async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) ->
         till = await Till.of(store)
         assert (await store.ledger.state(till.book)).known == FiscalCounters(1, 1, 0)
         assert restored_at(path) == START + 5
+        assert (await store.events.span()).epoch == (START + 5) // 1000
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
         assert restored_at(path) == 0
 
@@ -153,7 +155,7 @@ def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> N
     with pytest.raises(LedgerUnusable, match="not sound"):
         restore(copy, path, at=START)
     copy.write_bytes(b"rubbish" * 2000)
-    with pytest.raises(LedgerUnusable):
+    with pytest.raises(LedgerUnusable, match="cannot be copied: the ledger is damaged"):
         restore(copy, path, at=START)
     assert path.read_bytes() == before
     assert others(path) == {"copies", path.name + ".lock"}
@@ -258,3 +260,44 @@ def test_the_ledger_that_is_replaced_is_on_the_disk_before_its_place_is_taken(
         ("replace", name),
         ("fsync", "."),
     ]
+
+
+def test_a_copy_does_not_begin_again_while_the_daemon_writes(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each page is copied once, whatever is written meanwhile: the progress only goes up, first to all pages and then to all records."""
+    monkeypatch.setattr(module, "PAGES", 1)
+    monkeypatch.setattr(recompute, "_STEP", 1)
+    sell_one(path)
+    told: list[tuple[int, int]] = []
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as daemon:
+
+        def write(done: int, total: int) -> None:
+            told.append((done, total))
+            daemon.execute("INSERT OR REPLACE INTO meta VALUES ('fact', ?)", (len(told),))
+
+        backup(path, copy, at=START, progress=write)
+    *copied, verified = told
+    pages = copied[-1][1]
+    assert copied == [(done, pages) for done in range(1, pages + 1)]
+    assert verified == (1, 1)
+
+
+def test_a_backup_of_an_older_version_is_put_back_as_a_new_one(path: Path, copy: Path) -> None:
+    """It is brought up to date on the way, before it is verified."""
+    steps = migrations.migrations()
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as older:
+        migrations.migrate(older, steps[:-1])
+    assert restore(copy, path, at=START).findings.clean
+    assert query(path, "PRAGMA user_version") == [(steps[-1].number,)]
+
+
+def test_only_the_first_problems_of_a_copy_are_told(path: Path, copy: Path) -> None:
+    """Three of them: the rest says `mcfd verify`."""
+    for _ in range(4):
+        sell_one(path)
+    tamper(path, "UPDATE certification SET hash = zeroblob(32)")
+    with pytest.raises(LedgerUnusable, match=str(path)) as caught:
+        backup(path, copy, at=START)
+    assert len(verify(path).problems) > 3
+    assert str(caught.value).endswith("; ".join(verify(path).problems[:3]))
