@@ -16,7 +16,7 @@ from daemon.core.call import NOBODY
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.recompute import count_records
-from daemon.store.maintenance.verify import Findings, verify
+from daemon.store.maintenance.verify import Findings, examine_shape, verify
 
 RECORDS = 150
 
@@ -84,6 +84,7 @@ CHANGES = [
         "record 70",
     ),
     ("UPDATE certification SET state = 'abandoned' WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET tc = NULL WHERE seq = 1 AND book_id = 1", "record 1 "),
     ("UPDATE certification SET state = 'disputed' WHERE seq = 70 AND book_id = 1", "record 70"),
     ("DELETE FROM certification WHERE seq = 70 AND book_id = 1", "records 70 to 70 are missing"),
     ("DELETE FROM certification WHERE seq BETWEEN 70 AND 75 AND book_id = 1", "records 70 to 75 are missing"),
@@ -103,7 +104,10 @@ CHANGES = [
     ("UPDATE checkpoint SET running = x'81a446562e6e02' WHERE seq = 64", "the checkpoint at record 64 is not the sum"),
     ("UPDATE checkpoint SET at = at + 1 WHERE seq = 64", "the checkpoint at record 64 is not the sum"),
     ("DELETE FROM checkpoint WHERE seq = 64", "the checkpoint at record 64 is missing"),
-    ("INSERT INTO checkpoint VALUES (1, 99999999999999, 999, x'80')", "belongs to nothing"),
+    (
+        "INSERT INTO checkpoint VALUES (1, 99999999999999, 999, x'80')",
+        "there is a checkpoint at record 999 that belongs to nothing",
+    ),
     ("UPDATE total SET running = x'80' WHERE book_id = 1", "the running totals are not the sum"),
     ("UPDATE total SET running = x'00' WHERE book_id = 1", "totals in the ledger cannot be read"),
     ("UPDATE certification SET tally = x'c1' WHERE seq = 70 AND book_id = 1", "totals in the ledger cannot be read"),
@@ -170,6 +174,7 @@ async def test_a_sound_ledger_is_clean_in_whatever_order_it_was_written(tmp_path
             till.at = START if stands else till.at
             await steps[step]()
             assert verify(path).problems == (), step
+            examine_shape(path)  # what a start looks at
         assert [row[0] for row in query(path, "SELECT count(*) FROM entry")] == [EACH_AFTER_EACH_TWO.count("cash")]
 
 
@@ -217,7 +222,7 @@ def test_an_unreadable_or_foreign_file_is_refused(tmp_path: Path) -> None:
     """There is nothing to verify in a file that is no ledger."""
     rubbish = tmp_path / "rubbish"
     rubbish.write_bytes(b"rubbish" * 1000)
-    with pytest.raises(LedgerUnusable):
+    with pytest.raises(LedgerUnusable, match="the ledger is damaged"):
         verify(rubbish)
     with pytest.raises(LedgerUnusable):
         verify(tmp_path / "nothing")

@@ -1,0 +1,166 @@
+"""What `mcfd verify` makes of rarer histories: activations, gaps, times repaired twice, what older versions wrote, a sandbox that was cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.ledgers.ledger import MINUTE, Till, tamper
+
+from daemon.core.clock import DAY, HOUR
+from daemon.core.ledger import chain
+from daemon.core.ledger.entries import CashMove
+from daemon.core.machine.state import FiscalCounters
+from daemon.store import Store
+from daemon.store.maintenance import recompute, sandbox
+from daemon.store.maintenance.verify import Findings, examine_shape, verify
+from daemon.store.tables.book import totals
+
+SECOND, THIRD = "EL02000015-2", "EL02000015-3"
+
+
+async def put_in(till: Till, amount: int = 500) -> None:
+    till.at += MINUTE
+    move = CashMove("deposit", amount, "float", "1", "Awa")
+    await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+
+
+async def test_how_far_it_has_come_is_told_now_and_then(
+    store: Store, till: Till, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all records of all books; each book is counted from its own beginning."""
+    monkeypatch.setattr(recompute, "_STEP", 2)
+    other = await Till.of(store, "EL02000099-1")
+    for _ in range(5):
+        await till.sell()
+    for _ in range(3):
+        await other.sell()
+    await till.close()
+    told: list[tuple[int, int]] = []
+    found = verify(path, lambda done, total: told.append((done, total)))
+    assert found == Findings((), books=2, records=8, closures=1)
+    assert told == [(2, 8), (4, 8), (7, 8)]
+
+
+async def test_it_sees_the_ledger_as_it_was_when_it_began(
+    store: Store, till: Till, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is sold, or damaged, while it reads is the next one's."""
+    await till.sell()
+    real = recompute.count_records
+
+    def counted(connection: object) -> int:
+        total = real(connection)  # type: ignore[arg-type]
+        tamper(path, "UPDATE certification SET total_ttc = 1")
+        return total
+
+    with monkeypatch.context() as patch:
+        patch.setattr("daemon.store.maintenance.verify.count_records", counted)
+        assert verify(path).problems == ()
+    assert verify(path).problems != ()
+
+
+async def test_the_last_checkpoint_may_be_the_newest_record(
+    till: Till, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is missed there too."""
+    for module in (recompute, totals):
+        monkeypatch.setattr(module, "STRIDE", 4)
+    for _ in range(4):
+        await till.sell()
+    await till.store.ledger.aggregate(till.book)
+    assert verify(path).problems == ()
+    tamper(path, "DELETE FROM checkpoint")
+    assert any("the checkpoint at record 4 is missing" in problem for problem in verify(path).problems)
+
+
+async def test_each_z_and_each_sale_is_of_its_activation(store: Store, till: Till, path: Path) -> None:
+    """Two of them, with a Z in each: the name in a Z is the one that the machine had."""
+    for nim in (SECOND, THIRD, ""):
+        await till.sell()
+        await till.close()
+        assert verify(path).problems == ()
+        if nim:
+            till.counters = FiscalCounters(0, 0, 0)
+            till.book = await store.ledger.begin_epoch(till.book, till.state(), nim, at=till.at)
+    tamper(path, "UPDATE certification SET epoch = 2 WHERE seq = 1")
+    assert any("record 1 (invoice 'S-1') is not of the activation" in problem for problem in verify(path).problems)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [('"first":3', '"first":2'), ('"first":3', '"first":4'), ('"last":3', '"last":2')],
+)
+async def test_a_gap_begins_after_the_last_z_and_has_a_number(
+    store: Store, till: Till, path: Path, before: str, after: str
+) -> None:
+    """One that is a single number is sound; one that begins elsewhere, or ends before it begins, is told."""
+    for _ in range(2):
+        await till.close()
+    await store.decisions.say_last_z(till.book, 3)
+    await till.close()
+    assert verify(path).problems == ()
+    tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ?, ?) AS BLOB)", before, after)
+    assert any("entry 1 does not begin after the last Z" in problem for problem in verify(path).problems)
+
+
+async def test_a_repair_that_was_wrong_itself_is_repaired_too(store: Store, till: Till, path: Path) -> None:
+    """Set right by a clock that was ahead as well: sales, cash and the first repair are all moved by the second one."""
+    await till.sell()
+    till.at += 3653 * DAY
+    await till.sell()
+    await put_in(till)
+    till.at -= 3653 * DAY - 5 * HOUR
+    await store.decisions.repair_time(till.book, now=till.at, ahead=3653 * DAY, reason="wrong year")
+    await till.sell()
+    till.at -= 5 * HOUR - 10 * MINUTE
+    await store.decisions.repair_time(till.book, now=till.at, ahead=5 * HOUR, reason="wrong hour")
+    await till.sell()
+    await till.close()
+    assert verify(path).problems == ()
+
+
+@pytest.mark.parametrize(("is_moved", "problem"), [(False, None), (True, "Z 1 reports another cash")])
+async def test_a_z_of_a_version_that_knew_of_no_cash(
+    store: Store, till: Till, path: Path, is_moved: bool, problem: str | None
+) -> None:
+    """It is sound where none was moved: it says nothing of it, and was chained without."""
+    record = await till.sell()
+    previous = record.hash
+    if is_moved:
+        await put_in(till)
+        previous = (await store.ledger._read(lambda each: each.execute("SELECT hash FROM entry").fetchone()))[0]
+    closure = await till.close()
+    body = json.loads(closure.body)
+    del body["cash"]
+    older = msgspec.structs.replace(closure, body=msgspec.json.encode(body))
+    link = chain.closure_hash(previous, older)
+    tamper(path, "UPDATE closure SET body = ?, hash = ?", older.body, link)
+    tamper(path, "UPDATE book SET head = ?", link)
+    problems = verify(path).problems
+    assert len(problems) == (1 if problem else 0)
+    assert all(str(problem) in each for each in problems)
+
+
+async def test_an_entry_that_a_sandbox_let_go_of_and_kept_is_before_its_beginning(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest of all stays, so that no id is given twice: it is behind the book's start, for a start of the daemon as well."""
+    monkeypatch.setattr(sandbox, "NEWEST", 3)
+    till = await Till.of(store, mode="test")
+    await put_in(till)
+    for _ in range(8):
+        await till.sell()
+    await store.ledger.aggregate(till.book)
+    assert await store.retention.trim_sandbox(1 << 60, 0, rest=0)
+    [(entry_id, after_seq)] = await store.ledger._read(
+        lambda each: each.execute("SELECT id, after_seq FROM entry").fetchall()
+    )
+    assert (entry_id, after_seq) == (1, 0)
+    assert verify(path).problems == ()
+    examine_shape(path)
+    await put_in(till)
+    await till.close()
+    assert verify(path).problems == ()
