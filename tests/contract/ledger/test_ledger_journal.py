@@ -7,6 +7,7 @@ import contextlib
 import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -220,3 +221,21 @@ async def test_a_stretch_of_the_journal(store: Store, till: Till) -> None:
         for record in await store.journal.page(till.book, Page(0, ALWAYS, before_seq=before, after_seq=after))
     ]
     assert sorted(found) == sorted(record.seq for record in records)
+
+
+async def test_a_page_that_is_full_is_only_looked_for_what_is_newer(store: Store, till: Till, monkeypatch) -> None:
+    """However many numbers there are: the entries that a stretch is asked for get fewer."""
+    monkeypatch.setattr(journal, "WALKED", 0)
+    monkeypatch.setattr(journal, "NUMBERS", 5)
+    asked: list[int] = []
+    real = journal.with_part
+
+    def with_part(connection: Any, book: Any, page: Page, stretch: Any) -> list[Record]:
+        asked.append(page.after_seq)
+        return real(connection, book, page, stretch)
+
+    monkeypatch.setattr(journal, "with_part", with_part)
+    await sold(till, 20)
+    [found] = await store.journal.with_part(till.book, Page(0, ALWAYS, part="S-", limit=1), nobody)
+    assert found.number == "S-20"
+    assert (asked[0], asked[-1] > 0, asked) == (0, True, sorted(asked))

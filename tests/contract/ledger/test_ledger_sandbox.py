@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -196,15 +198,17 @@ async def test_movements_of_cash_go_too(tmp_path: Path) -> None:
         assert msgspec.json.decode(closure.body)["cash"]["deposits"] == 4_000
 
 
-async def test_what_went_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Its keys, events and outgoing messages go with it: a key of that time stands for nothing, its number may be used again."""
+@pytest.mark.parametrize("counted", [10, 1000])
+async def test_what_went_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int) -> None:
+    """However many are counted at a time. Its keys, events and outgoing messages go with it: a key of that time stands for nothing, its number may be used again."""
+    monkeypatch.setattr(sandbox, "COUNTED", counted)
     path = tmp_path / "ledger.sqlite3"
     async with opened(path, lanes={"hook": frozenset({"cert.issued", "closure.created"})}) as store:
         till = await Till.of(store, mode="test")
         for number in range(30):
             await till.certify(invoice(f"F-{number}"), key=b"key-%d" % number, body=b"body")
         await store.ledger.aggregate(till.book)
-        await trimmed(store)
+        assert await trimmed(store) == 30 + 30 - NEWEST  # that were counted, that went
         assert await store.ledger.find_key(till.book, b"key-3") is None
         assert (use := await store.ledger.find_key(till.book, b"key-29")) is not None
         assert use.record is not None
@@ -233,3 +237,19 @@ async def test_a_live_book_without_its_beginning_is_found(tmp_path: Path) -> Non
     with pytest.raises(LedgerUnusable):
         async with opened(path):
             pass
+
+
+async def test_tills_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each step that did something it rests, as long as it was told."""
+    rests: list[float] = []
+    monkeypatch.setattr("daemon.store.retention.asyncio", SimpleNamespace(sleep=partial(_rested, rests)))
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store, mode="test")
+        await sell(till, NEWEST + 2 * BATCH)
+        await store.ledger.aggregate(till.book)
+        await store.retention.trim_sandbox(1 << 60, 0, rest=0.25)
+    assert rests == [0.25] * 2
+
+
+async def _rested(rests: list[float], seconds: float) -> None:
+    rests.append(seconds)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.ledgers.disk_steps import disk_steps
 from support.ledgers.ledger import START, Till, opened, query, tamper
 
 from daemon.core.errors import LedgerUnusable
@@ -214,22 +212,7 @@ def test_what_no_checkpoint_could_bring_in_is_set_aside_with_its_file(
 
 @pytest.fixture
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What comes on the disk, which link is made and which file takes another's place, in order, as paths below `tmp_path`."""
-    told: list[tuple[str, str]] = []
-
-    def spied(of: Any, what: str, path_of: Callable[..., Path]) -> None:
-        real = getattr(of, what)
-
-        def spy(*arguments: Any, **named: Any) -> Any:
-            told.append((what, str(path_of(*arguments).relative_to(tmp_path))))
-            return real(*arguments, **named)
-
-        monkeypatch.setattr(of, what, spy)
-
-    spied(os, "fsync", lambda descriptor: Path(f"/proc/self/fd/{descriptor}").readlink())
-    spied(os, "link", lambda _, under: Path(under))
-    spied(Path, "replace", lambda _, target: Path(target))
-    return told
+    return disk_steps(monkeypatch, tmp_path)
 
 
 def test_a_copy_counts_only_once_it_is_on_the_disk(path: Path, copy: Path, steps: list[tuple[str, str]]) -> None:

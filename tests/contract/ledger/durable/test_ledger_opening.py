@@ -15,6 +15,7 @@ from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.store.maintenance import health
+from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import migrations
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.migrations import Migration
@@ -285,3 +286,40 @@ def damage(path: Path, *, page: int) -> None:
     with path.open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(bytes(range(256)) * 16)
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+async def test_up_to_which_size_a_start_reads_the_whole_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_small: bool
+) -> None:
+    """To the byte: a page of an index that nobody asks is noticed in a file that is not larger, and is left to `mcfd verify` in one that is."""
+    await fill(path, count=60)
+    size = await asyncio.to_thread(lambda: path.stat().st_size)
+    monkeypatch.setattr(health, "SMALL_BYTES", size if is_small else size - 1)
+    [(page,)] = query(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'certification_code'")
+    damage(path, page=page)
+    if is_small:
+        assert "damaged" in await refusal(path)
+    else:
+        async with opened(path):
+            pass
+
+
+async def test_a_row_that_sqlite_itself_finds_wrong_is_noticed_at_the_start(path: Path) -> None:
+    """Its own check says so in a row, and not by an error; `mcfd verify` tells it as well."""
+    await fill(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE outbox SET state = 'lost'")
+    assert "CHECK constraint failed in outbox" in await refusal(path)
+    assert any(problem.startswith("file: CHECK constraint failed in outbox") for problem in verify(path).problems)
+
+
+async def test_an_entry_at_the_end_is_looked_at_too(path: Path) -> None:
+    """An activation, cash, a gap: whatever was written last."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await store.decisions.say_last_z(till.book, 3)
+    tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '3', '2') AS BLOB)")
+    assert "entry 1" in await refusal(path)

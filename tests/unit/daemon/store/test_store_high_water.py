@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.ledgers.disk_steps import disk_steps
 
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, mark_path, merged, read_marks, write_marks
@@ -104,3 +105,11 @@ def test_two_memories_make_one_with_the_higher_numbers() -> None:
     one = Marks({"a": Mark(3, 4), "b": Mark(9)}, frozenset({"01"}))
     other = Marks({"a": Mark(4), "c": Mark(1, 2)}, frozenset({"02"}))
     assert merged(one, other) == Marks({"a": Mark(4), "b": Mark(9), "c": Mark(1, 2)}, frozenset({"01", "02"}))
+
+
+def test_the_file_is_on_the_disk_when_a_number_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its content before its name, and that before anybody goes on: only a power cut would show the difference."""
+    marks = HighWater(tmp_path / "ledger")
+    steps = disk_steps(monkeypatch, tmp_path)
+    marks.reserve(BOOK, 1)
+    assert steps == [("fsync", "ledger.high-water.part"), ("replace", "ledger.high-water"), ("fsync", ".")]
