@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bench.figures import Row
 from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, UNPACED, Bench, running
@@ -14,7 +16,7 @@ TILLS = 64
 WARM_UP = 20
 
 
-def alone(count: int = 150) -> Row:
+def alone(count: int = 150) -> Iterator[Row]:
     """Row 6a: one till at a paced machine, one item; ticks and checkpoints are counted too."""
     with running(1, *PACED, disk=0) as bench:
         till = Till(bench.till())
@@ -26,7 +28,7 @@ def alone(count: int = 150) -> Row:
             till.post(next(requests))
         syncs = read_count(bench.syncs) - before
         till.close()
-    return Row("6a", syncs / count, f"{syncs} fsyncs, {count} certifications", {"fsyncs": syncs, "count": count})
+    yield Row("6a", syncs / count, f"{syncs} fsyncs, {count} certifications", {"fsyncs": syncs, "count": count})
 
 
 def crowded(count: int = 10_000) -> tuple[Row, Row]:

@@ -1,16 +1,20 @@
-"""Rows 1 to 5 and 17: what a certification takes beside the time its bytes need on the line."""
+"""Rows 1 to 5, 15, 17 and 18d: what a certification takes beside the time its bytes need on the line."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from bench.figures import Row, median, milliseconds, quantile
+from bench.rows.pairs import compare
 from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, Bench, line_seconds, nim, running
 from bench.shop.till import Crowd, Till, rate
 
-COMPANY = (("1", 1, 80), ("2", 10, 30), ("3", 100, 3))
+COMPANY = (("1", "15a", 1, 80), ("2", "15b", 10, 28), ("3", "15c", 100, 4))
+"""Row beside the line, row beside a shop that does not record, items, how many."""
+UNRECORDED = {"recording_mb": 0}
 WALK_IN = (("17a", 1, 100), ("17b", 10, 30), ("17c", 100, 3))
 PAUSED = ("17d", 1, 20)
 PAUSE = 0.4
@@ -26,38 +30,74 @@ ALONE = (1, 4, 6)
 TILLS_EACH = 3
 
 
+class Sales(Iterator[float]):
+    """Certifications at one till, one after the other, each made when it is asked for: its seconds. `lines`: what the line needed for the bytes that were
+    really moved for each."""
+
+    def __init__(self, bench: Bench, requests: Iterator[bytes], pause: float = 0.0) -> None:
+        self.lines: list[float] = []
+        self._bench, self._requests, self._pause = bench, requests, pause
+        self._till = Till(bench.till())
+
+    def __next__(self) -> float:
+        request = next(self._requests)
+        time.sleep(self._pause)
+        before = self._bench.moved()
+        took = self._till.post(request)
+        self.lines.append(line_seconds(self._bench.moved() - before))
+        return took
+
+    def close(self) -> None:
+        self._till.close()
+
+
 def latency() -> Iterator[Row]:
-    """Rows 1 to 3 and 17: one till, one invoice after the other, on a paced line."""
+    """Rows 1 to 3, 15, 17 and 18d: one till, one invoice after the other, on a paced line."""
     with running(1, *PACED) as bench:
         wear_in(bench)
-        yield from sold(bench, COMPANY)
-        yield from sold(bench, WALK_IN, walk_in=True)
-        yield from sold(bench, (PAUSED,), walk_in=True, pause=PAUSE)
+        yield from _beside_unrecorded(bench)
+        for row in sold(bench, WALK_IN):
+            yield row
+            if row.row == "17a":
+                yield Row("18d", row.detail["busy_ms"], f"walk-in customer, {row.note}")
+        yield from sold(bench, (PAUSED,), pause=PAUSE)
 
 
-def sold(
-    bench: Bench, sizes: Sequence[tuple[str, int, int]], *, walk_in: bool = False, pause: float = 0.0
-) -> Iterator[Row]:
-    """A row for each (row, items, how many). `busy_ms` in the details is the daemon's processor time for one."""
-    till = Till(bench.till())
+def _beside_unrecorded(bench: Bench) -> Iterator[Row]:
+    """The same sales are rows 1 to 3, and one side of row 15: the shop as it is shipped, which records what moves on its line, and one that does
+    not, turn and turn about."""
+    with running(1, *PACED, per_machine=UNRECORDED) as unrecorded:
+        wear_in(unrecorded)
+        for row, compared, items, count in COMPANY:
+            pair = [Sales(shop, bodies(items, series=f"L{row}")) for shop in (bench, unrecorded)]
+            beside = compare(compared, pair, ("recorded", "unrecorded"), count)
+            yield _line_row(row, beside.detail["recorded_s"], pair[0].lines[-count:])
+            yield beside
+            for sales in pair:
+                sales.close()
+        for shop, recorded in ((bench, True), (unrecorded, False)):
+            if any((shop.shop.folder / "recordings").rglob("*")) is not recorded:
+                raise RuntimeError("what was to be recorded was not, or the other way round")
+
+
+def sold(bench: Bench, sizes: Sequence[tuple[str, int, int]], *, pause: float = 0.0) -> Iterator[Row]:
+    """To a walk-in customer, a row for each (row, items, how many). `busy_ms` in the details is the daemon's processor time for one."""
     for row, items, count in sizes:
-        requests = bodies(items, series=f"L{row}", walk_in=walk_in)
-        times, lines, busy = _one_by_one(bench, till, requests, count, pause)
-        value = median(times) / median(lines)
-        yield Row(
-            row,
-            value,
-            f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} certifications",
-            {
-                "certify_ms": median(times) * 1000,
-                "certify_p90_ms": quantile(times, 0.9) * 1000,
-                "line_ms": median(lines) * 1000,
-                "bytes": round(median(lines) / line_seconds(1)),
-                "busy_ms": busy * 1000,
-                "count": count,
-            },
-        )
-    till.close()
+        times, lines, busy = _one_by_one(bench, bodies(items, series=f"L{row}", walk_in=True), count, pause)
+        yield _line_row(row, times, lines, busy_ms=busy * 1000)
+
+
+def _line_row(row: str, times: Sequence[float], lines: Sequence[float], **more: float) -> Row:
+    details = {
+        "certify_ms": median(times) * 1000,
+        "certify_p90_ms": quantile(times, 0.9) * 1000,
+        "line_ms": median(lines) * 1000,
+        "bytes": round(median(lines) / line_seconds(1)),
+        "count": len(times),
+        **more,
+    }
+    note = f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {len(times)} certifications"
+    return Row(row, median(times) / median(lines), note, details)
 
 
 def wear_in(bench: Bench) -> None:
@@ -71,23 +111,18 @@ def wear_in(bench: Bench) -> None:
 
 
 def _one_by_one(
-    bench: Bench, till: Till, requests: Iterator[bytes], count: int, pause: float = 0.0
+    bench: Bench, requests: Iterator[bytes], count: int, pause: float = 0.0
 ) -> tuple[list[float], list[float], float]:
-    """Seconds of each certification, what the line needed for the bytes that were really moved meanwhile, and the processor time of one."""
-    times, lines = [], []
+    """Seconds of each certification, what the line needed for each, and the daemon's processor time of one."""
+    sales = Sales(bench, requests, pause)
     warm_up = min(WARM_UP, max(2, count // 5))
+    for _ in range(warm_up):
+        next(sales)
     busy = bench.busy()
-    for turn in range(count + warm_up):
-        if turn == warm_up:
-            busy = bench.busy()
-        request = next(requests)
-        time.sleep(pause)
-        before = bench.moved()
-        took = till.post(request)
-        if turn >= warm_up:
-            times.append(took)
-            lines.append(line_seconds(bench.moved() - before))
-    return times, lines, (bench.busy() - busy) / count
+    times = list(islice(sales, count))
+    busy = bench.busy() - busy
+    sales.close()
+    return times, sales.lines[warm_up:], busy / count
 
 
 def backlog(row: str = "4", delay: float = SLOW_SYNC_MS, count: int = 40) -> Row:
@@ -131,13 +166,11 @@ def idle(count: int = 30) -> Iterator[Row]:
 def _beside_the_line(delay: float, count: int) -> float:
     """Seconds of an invoice of one item beside its line time, with fsyncs that take `delay` milliseconds longer."""
     with running(1, *PACED, disk=delay) as bench:
-        till = Till(bench.till())
-        times, lines, _ = _one_by_one(bench, till, bodies(1, series="I"), count)
-        till.close()
+        times, lines, _ = _one_by_one(bench, bodies(1, series="I"), count)
     return median(times) - median(lines)
 
 
-def together(seconds: float = 6.0, alone_seconds: float = 2.0) -> tuple[Row, list[tuple[int, float]]]:
+def together(seconds: float = 5.0, alone_seconds: float = 1.5) -> tuple[Row, list[tuple[int, float]]]:
     """Row 5, and the throughput of 1, 2, 4 and 8 machines for the plot. Invoices of one item, the hardest for us."""
     with running(TOGETHER, *PACED) as bench:
         alone = median(rates(bench, [number], alone_seconds)[number] for number in ALONE)

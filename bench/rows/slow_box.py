@@ -1,4 +1,4 @@
-"""Row 18: the daemon on a core at a quarter of its speed, and the processor time that a certification takes.
+"""Rows 18a to c: the daemon on a core at a quarter of its speed.
 
 Where nothing can be slowed down (no right to run ahead of others, one core, or a host that leaves no steady share), the figure is reckoned from
 the same core at its own speed: line + 4 × what the invoice took beside it, as if all of that were the processor's. The note says which it is.
@@ -39,14 +39,12 @@ def slow_box() -> Iterator[Row]:
     cores = sorted(os.sched_getaffinity(0))
     with running(1, *PACED) as bench:
         wear_in(bench)
-        (quick,) = sold(bench, (("18d", 1, 60),), walk_in=True)
-        yield Row("18d", quick.detail["busy_ms"], f"walk-in customer, {quick.note}", dict(quick.detail))
         with ExitStack() as braked:
             try:
                 factor, why = braked.enter_context(_slowed(bench, cores)), ""
             except (OSError, IndexError) as error:
                 factor, why = 0.0, str(error)
-            for row in sold(bench, SIZES, walk_in=True):
+            for row in sold(bench, SIZES):
                 yield _braked(row, factor) if factor else _reckoned(row, why)
 
 

@@ -124,12 +124,19 @@ def test_its_command_works(root, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def debian_with_postgresql():
+def booted():
     need_debian()
     with debian(TRIXIE, postgresql(TRIXIE)) as tree:
         tree.boot()
-        tree.install(uncompressed(built_headquarters()))
         yield tree
+
+
+@pytest.fixture
+def debian_with_postgresql(booted):
+    """With the package in it, also after the test that purges it."""
+    if not booted.path(LIB).exists():
+        booted.install(uncompressed(built_headquarters()))
+    return booted
 
 
 def test_installed_beside_debians_postgresql(debian_with_postgresql):
