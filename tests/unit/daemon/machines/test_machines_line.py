@@ -97,8 +97,8 @@ def standing(nim: str = NIM) -> Session:
 
 
 @asynccontextmanager
-async def kept(cable: Cable, notes: Notes) -> AsyncIterator[None]:
-    settings = LineSettings(NIM, cable.open, TIMERS, retry=0.01, heartbeat=0.02)
+async def kept(cable: Cable, notes: Notes, *, heartbeat: float = 0.02) -> AsyncIterator[None]:
+    settings = LineSettings(NIM, cable.open, TIMERS, retry=0.01, heartbeat=heartbeat)
     task = asyncio.get_running_loop().create_task(keep_line(settings, notes))
     try:
         yield
@@ -114,6 +114,16 @@ async def test_it_connects_and_looks_at_the_machine() -> None:
     async with kept(Cable(standing()), notes):
         await notes.until(lambda: notes.beats > 3)
     assert notes.told == [f"up {NIM}"]
+
+
+async def test_between_two_beats_the_machine_is_left_alone() -> None:
+    """However often others have their turn."""
+    notes = Notes()
+    async with kept(Cable(standing()), notes, heartbeat=3600):
+        await notes.until(lambda: notes.machine)
+        for _ in range(100):
+            await asyncio.sleep(0)
+    assert notes.beats == 0
 
 
 async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:

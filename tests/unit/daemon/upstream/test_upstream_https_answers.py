@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.processor import within
 
 from daemon.core.delivery import Delivered
 from daemon.upstream import https
@@ -89,7 +90,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used_again(tmp_path
 
 
 async def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
-    """Although the next piece is there already."""
+    """Although the next piece is there already; and no longer than a turn."""
     turns = 0
 
     async def others() -> None:
@@ -104,7 +105,8 @@ async def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
     given: Any = SimpleNamespace(read=read)
     task = asyncio.create_task(others())
     stream = _Bounded(given)
-    for _ in range(10):
-        assert len(await stream.read(64 * 1024)) == PIECE
+    with within(0.9):
+        for _ in range(10):
+            assert len(await stream.read(64 * 1024)) == PIECE
     task.cancel()
     assert turns >= 9
