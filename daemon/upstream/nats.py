@@ -249,7 +249,6 @@ class _Client(Client):
             self._over.set()
             for subscription in self._subs.values():
                 subscription._stop_processing()  # noqa: SLF001  # what the parent does a few lines later
-            self._subs.clear()
             if self._transport:
                 self._transport.close()  # type: ignore[no-untyped-call]  # nats-py leaves it without types
 
@@ -271,7 +270,6 @@ class _Client(Client):
             return publishing.result()
         finally:
             del self._denied[topic.lower()]
-            denied.cancel()
             await _end(publishing, over)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nats.errors
 import nats.js.errors
 import pytest
+from nats.aio.client import Client
 from nats.js.api import PubAck
 from support.processor import within
 
@@ -171,6 +174,65 @@ async def test_a_missing_permission_is_of_its_subject_alone() -> None:
         assert (asked.done(), other.done(), connection.complaint) == (True, False, "")
     await connection.hear(nats.errors.Error("nats: 'Authorization Violation'"))
     assert connection.complaint == "nats: 'Authorization Violation'"
+
+
+async def publishing(monkeypatch: pytest.MonkeyPatch, connection: Any) -> asyncio.Task[PubAck]:
+    """One that nobody acknowledges."""
+    is_out = asyncio.Event()
+
+    async def publish(*_: object, **__: object) -> None:
+        is_out.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(connection, "jetstream", lambda: SimpleNamespace(publish=publish))
+    connection._max_payload = 1000
+    task = asyncio.create_task(connection.publish_acknowledged(TOPIC, b"{}", {}))
+    await is_out.wait()
+    return task
+
+
+async def test_a_closure_waits_no_longer_than_its_connection_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the server complained of last is told with its end."""
+    connection = client()
+    connection._flush_queue = asyncio.Queue()  # as one has that was there
+    task = await publishing(monkeypatch, connection)
+    await connection.hear(nats.errors.Error("nats: 'User Authentication Expired'"))
+    assert not task.done()
+    await connection._close(Client.CLOSED)
+    with pytest.raises(nats.errors.Error, match=r"^nats: connection closed \(nats: 'User Authentication Expired'\)$"):
+        await asyncio.wait_for(task, 60)
+    assert connection._denied == {}
+
+
+async def test_a_closure_waits_no_longer_than_until_the_server_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection goes on."""
+    connection = client()
+    task = await publishing(monkeypatch, connection)
+    await connection.hear(nats.errors.Error(f'nats: permissions violation for publish to "{TOPIC.lower()}"'))
+    with pytest.raises(jetstream._DeniedError, match=f"^{DENIED}$"):
+        await asyncio.wait_for(task, 60)
+    assert (connection._denied, connection._over.is_set()) == ({}, False)
+
+
+async def test_what_fails_while_it_is_ended_is_nobody_s_trouble() -> None:
+    """asyncio would log each as an error that nobody has seen."""
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("at the end")
+
+    task = asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    await jetstream._end(task)
+    assert task.done()
+    del task
+    gc.collect()
+    await asyncio.sleep(0)
+    assert told == []
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
