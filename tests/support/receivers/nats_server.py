@@ -15,6 +15,7 @@ from pathlib import Path
 import nats
 import nats.errors
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from nats.js.errors import ServiceUnavailableError
 from support.ports import free_port
 from support.receivers.authority import Authority
 
@@ -213,15 +214,18 @@ async def _api(client, call: str, body: bytes, deadline: float) -> None:
 
 async def read_events(client, deadline: float = 60.0) -> list[dict]:
     """All messages of the stream in order, each id once: what a headquarters' table holds."""
-    jetstream = client.jetstream()
     until = time.monotonic() + deadline
     while True:
         try:
-            total = (await jetstream.stream_info("CLOSURES")).state.messages
-            subscription = await jetstream.pull_subscribe("mcf.>", stream="CLOSURES")
-            break
-        except nats.errors.TimeoutError:  # a cluster between two leaders
+            return await _read_all(client.jetstream())
+        except (nats.errors.TimeoutError, ServiceUnavailableError):  # a cluster between two leaders
             assert time.monotonic() < until
+            await asyncio.sleep(0.05)
+
+
+async def _read_all(jetstream) -> list[dict]:
+    total = (await jetstream.stream_info("CLOSURES")).state.messages
+    subscription = await jetstream.pull_subscribe("mcf.>", stream="CLOSURES")
     rows: dict[str, dict] = {}
     while total > 0:
         batch = await subscription.fetch(min(total, 500), timeout=60)
