@@ -146,9 +146,9 @@ class _Walk:
         if row is None or not self._may_go(row[1]):
             return False
         start = self._start
-        start.seq, start.at, state, kind, fvc, start.hash, tally, size = row
+        start.seq, start.at, kind, fvc, start.hash, tally, size = row
         accumulate(start.running, read_tally(tally))
-        if state == "certified" and fvc is not None:
+        if fvc is not None:  # it was certified
             start.period_start = start.period_start or start.at
             if kind not in CREDITS:
                 start.fvc_start = start.fvc_start or fvc

@@ -14,7 +14,7 @@ SELECT count(*) FROM entry WHERE book_id = ? AND id > ?;
 SELECT {entry} FROM entry WHERE book_id = ? AND id > ? ORDER BY id LIMIT ?;
 
 -- name: oldest_records
-SELECT seq, ended_at, state, type, fvc, hash, tally, length(payload) + length(tally) FROM certification
+SELECT seq, ended_at, type, fvc, hash, tally, length(payload) + length(tally) FROM certification
 WHERE book_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
 
 -- name: oldest_closures

@@ -21,6 +21,7 @@ from daemon.core.report.fiscal_reports import x_report
 from daemon.store import Store
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.book_start import BookStart, read_start
 
 BATCH = 7
 NEWEST = 5
@@ -189,13 +190,15 @@ async def test_closures_without_sales_go_too(tmp_path: Path) -> None:
 async def test_movements_of_cash_go_too(tmp_path: Path) -> None:
     """What was moved in the open period still counts in it, and its Z verifies, although the movements themselves went."""
     async with sandbox_that_sold(tmp_path) as (path, store, till):
-        for _ in range(40):
+        for _ in range(20):
             await move_cash(till, "deposit", 100)
+            await move_cash(till, "withdrawal", 30)
         await store.ledger.aggregate(till.book)
         await trimmed(store)
         assert query(path, "SELECT count(*) FROM entry") == [(NEWEST,)]
         closure = await till.close()
-        assert msgspec.json.decode(closure.body)["cash"]["deposits"] == 4_000
+        cash = msgspec.json.decode(closure.body)["cash"]
+        assert (cash["deposits"], cash["withdrawals"]) == (2_000, 600)
 
 
 @pytest.mark.parametrize("counted", [10, 1000])
@@ -253,3 +256,51 @@ async def test_tills_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 async def _rested(rests: list[float], seconds: float) -> None:
     rests.append(seconds)
+
+
+async def step(store: Store, budget: int = 0) -> int:
+    return await store.retention._write(partial(sandbox.trim, now=1 << 60, budget=budget))
+
+
+async def start_of(till: Till) -> BookStart:
+    return await till.store.retention._read(partial(read_start, book_id=till.book.id))
+
+
+async def test_how_much_a_step_does(tmp_path: Path) -> None:
+    """It counts what is new and lets go of a batch at the most, so that others write in between; it says both."""
+    async with sandbox_that_sold(tmp_path) as (_, store, till):
+        await sell(till, 2 * BATCH + NEWEST)
+        await store.ledger.aggregate(till.book)
+        assert [await step(store) for _ in range(4)] == [2 * BATCH + NEWEST + 1 + BATCH, BATCH, 1, 0]
+
+
+async def test_what_comes_to_the_budget_stays(tmp_path: Path) -> None:
+    """To the byte; one byte less lets go of the oldest record."""
+    async with sandbox_that_sold(tmp_path) as (path, store, till):
+        await sell(till, 2 * NEWEST)
+        await store.ledger.aggregate(till.book)
+        assert await step(store, NO_LIMIT) == 2 * NEWEST + 1
+        size = (await start_of(till)).bytes
+        assert (await step(store, size), kept(path)) == (0, (1, 2 * NEWEST + 1))
+        assert (await step(store, size - 1), kept(path)) == (1, (2, 2 * NEWEST + 1))
+
+
+@pytest.mark.parametrize("more", [0, 1, 4, 12])
+async def test_a_cut_after_a_z(tmp_path: Path, more: int) -> None:
+    """Wherever in the next period it lies: that period's cash, which was moved right after the Z, its first FVC and what is left are
+    counted as they were, and the bytes that are kept are those that are there."""
+    async with sandbox_that_sold(tmp_path) as (_, store, till):
+        await till.close()
+        await move_cash(till, "deposit", 500)
+        await till.fail(invoice("X-1"))
+        await till.certify(invoice("C-1", type_="FA", reference=f"{NIM}-1"))
+        await sell(till, NEWEST + more)
+        await store.ledger.aggregate(till.book)
+        await trimmed(store)
+        start = await start_of(till)
+        anew = BookStart(entry_id=start.entry_id, counted_id=start.entry_id)
+        await store.retention._read(lambda connection: sandbox._count(connection, till.book, anew))
+        assert start.bytes == anew.bytes
+        closure = await till.close()
+        body = msgspec.json.decode(closure.body)
+        assert (body["cash"]["deposits"], body["fvc_start"]) == (500, 2)

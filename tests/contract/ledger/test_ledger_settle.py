@@ -180,3 +180,24 @@ async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store:
             await store.decisions.carry_out(case, decision, reason="x", at=till.at)
     assert (await store.ledger.record(till.book, attempt_id)).state == "disputed"
     assert await store.audit.newest() == []
+
+
+async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Store, till: Till, path: Path) -> None:
+    """Its counters are below those known: what it counts now is all that is unexplained, whatever was told of before."""
+    for _ in range(3):
+        await till.sell()
+    till.counters = FiscalCounters(2, 1, 1)
+    lost = invoice("F-77")
+    await store.decisions.adopted(till.book, till.state(lost), unexplained=9, reason="another board", at=till.at)
+    state = await store.ledger.state(till.book)
+    assert (state.epoch, state.known, state.unexplained, state.last_number) == (2, FiscalCounters(2, 1, 1), 2, "F-77")
+    assert verify(path).clean
+
+
+async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store, till: Till) -> None:
+    """It has one holder: the attempt is settled by its own decision."""
+    attempt_id = await till.begin(invoice("F-1"))
+    till.word(invoice("F-1"))
+    state = till.state(invoice("F-1"))
+    assert await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at) is None
+    assert [record.id for record in await store.ledger.unfinished(till.book)] == [attempt_id]

@@ -7,7 +7,9 @@ from support.ledgers.ledger import MINUTE, START, Till, opened, query, tamper
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
+from daemon.core.ledger.entries import CashMove, TimeRepair
 from daemon.core.report.receipt import receipt
+from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 
 YEARS = 3653 * DAY
@@ -127,4 +129,18 @@ async def test_the_last_day_of_the_calendar_can_be_ticked_and_repaired(path: Pat
             till.book, now=till.at + HOUR, ahead=253_402_290_000_000 - START - 10 * DAY, reason="x"
         )
         await store.ledger.aggregate(till.book)
+    assert verify(path).problems == ()
+
+
+async def test_a_repair_says_what_it_concerns(store: Store, till: Till, path: Path) -> None:
+    """Where only cash was moved with the wrong clock: no record that is there and no Z, but all that would come after them."""
+    for _ in range(3):
+        last = await till.sell()
+    till.at += YEARS
+    move = CashMove("deposit", 9, "float", "1", "Caisse 1")
+    await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+    now = last.ended_at + MINUTE
+    placed = await store.decisions.repair_time(till.book, now=now, ahead=YEARS, reason="wrong year")
+    assert placed.entry == TimeRepair(4, 1, YEARS, last.ended_at, "wrong year")
+    assert (placed.at, (await store.ledger.state(till.book)).time_repairs) == (now, 1)
     assert verify(path).problems == ()

@@ -127,6 +127,7 @@ async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) ->
         till = await Till.of(store)
         assert (await store.ledger.state(till.book)).known == FiscalCounters(1, 1, 0)
         assert restored_at(path) == START + 5
+        assert await store.retention.read_fact("restored_at") == str(START + 5)
         assert (await store.events.span()).epoch == (START + 5) // 1000
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
         assert restored_at(path) == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened
+from support.ledgers.ledger import NIM, Till, invoice, opened, query
 
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.core.ledger.book import Book
@@ -246,3 +246,15 @@ async def test_a_failed_write_is_asked_about_until_one_succeeds(tmp_path: Path) 
         await store.ledger.check_free_space(LIVE)
         assert store.retention.commits == commits + 1
         await till.sell()
+
+
+async def test_how_large_the_file_is_and_how_much_of_it_is_unused(tmp_path: Path) -> None:
+    """In bytes, without the WAL."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        await store.retention.write_fact("big", "x" * 50_000)
+        await store.retention.write_fact("big", "")
+        kept = await store.retention.size()
+    assert kept.bytes == (await asyncio.to_thread(path.stat)).st_size
+    [(unused,)] = query(path, "PRAGMA freelist_count")
+    assert kept.free_bytes == unused * 4096 > 40_000
