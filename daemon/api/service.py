@@ -24,6 +24,7 @@ from daemon.api.page.first_start import FirstStart
 from daemon.api.page.nowhere import NowhereOnPage
 from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import (
+    account,
     attention,
     box,
     closures,
@@ -70,6 +71,7 @@ OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *docs.HANDLERS)
 
 PAGE_ROUTES = (
     *entrance.HANDLERS,
+    *account.HANDLERS,
     *certificate.HANDLERS,
     *today.HANDLERS,
     *invoices.HANDLERS,

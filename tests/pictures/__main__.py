@@ -35,6 +35,7 @@ SCREENS = {
     "box": "/ui/box",
     "files": "/ui/files",
     "log": "/ui/log",
+    "account": "/ui/account",
     "welcome": "/ui/welcome",
 }
 GOODS = (("Riz 25 kg", 15000), ("Huile 5 l", 7500), ("Savon", 450), ("Sucre 1 kg", 850), ("Ciment 50 kg", 5500))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 import structlog
 
@@ -18,13 +19,16 @@ from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
-from daemon.core.passwords import NOBODY, fits
+from daemon.core.passwords import NOBODY, fits, hash_password
 from daemon.core.people import Person, Session
 from daemon.language import Text
 from daemon.usecases.ports import Clock
 from pagekit.cookies import cookie_of
 
 log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 COOKIE: Final = "mcfd_session"
 IDLE_MS: Final = 12 * 3_600_000
@@ -41,6 +45,7 @@ class PeopleStore(Protocol):
     def session(self, digest: bytes) -> Session | None: ...
     async def open_session(self, person_id: int, name: str, digest: bytes, *, at: int, by: Actor) -> None: ...
     async def end_session(self, digest: bytes, *, at: int, by: Actor) -> None: ...
+    async def set_password(self, name: str, password: str, *, at: int, by: Actor) -> None: ...
 
 
 class Logins:
@@ -56,16 +61,29 @@ class Logins:
 
     async def log_in(self, name: str, password: str, address: str) -> str:
         """What the cookie is to hold. WrongPassword, or TooManyRequests when too many were wrong."""
+        return await self._open(await self._proven(name, password, address), address)
+
+    async def change_password(self, session: Session, current: str, new: str, address: str) -> str:
+        """Of the person whose session it is. All their sessions end; what the cookie is to hold from now on. Errors as above."""
+        person = await self._proven(session.name, current, address)
+        hashed = await self._one_by_one(hash_password, new)
+        await self._people.set_password(person.name, hashed, at=self._clock(), by=Actor(f"user:{person.name}", address))
+        return await self._open(person, address)
+
+    async def _proven(self, name: str, password: str, address: str) -> Person:
         if wait := self._wrong.wait(address):
             log.warning("login.held_back", address=address)
             raise TooManyRequests(Text("too many wrong passwords came from this address"), wait)
         found = self._people.find(name)
         person, stored = found if found is not None and not found[0].disabled_at else (None, NOBODY)
-        fitting = await self._try(password, stored)
+        fitting = await self._one_by_one(fits, password, stored)
         if person is None or not fitting:
             self._wrong.note(address)
             log.warning("login.failed", address=address, name=name[:32])
             raise WrongPassword
+        return person
+
+    async def _open(self, person: Person, address: str) -> str:
         token = secrets.token_urlsafe(32)
         by = Actor(f"user:{person.name}", address)
         await self._people.open_session(person.id, person.name, _digest(token), at=self._clock(), by=by)
@@ -96,13 +114,13 @@ class Logins:
         """Whether the session of a stream is still one; a stream does not use it."""
         return self.who_of(headers, is_used=False) is not None
 
-    async def _try(self, password: str, stored: str) -> bool:
+    async def _one_by_one(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         if self._waiting >= WAITING:
             raise TooManyRequests(Text("too many people are logging in at this moment"), 2)
         self._waiting += 1
         try:
             async with self._one_at_a_time:
-                return await asyncio.to_thread(fits, password, stored)
+                return await asyncio.to_thread(work, *arguments, **named)
         finally:
             self._waiting -= 1
 

@@ -77,6 +77,8 @@ def fault_of(error: Exception) -> Fault:
 FIELDS = {
     "name": Text("Name"),
     "password": Text("Password"),
+    "current": Text("Current password"),
+    "again": Text("New password, again"),
     "role": Text("Role"),
     "label": Text("Till"),
     "till": Text("Till"),

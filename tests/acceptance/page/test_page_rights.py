@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import PASSWORD, session_of
+from support.browser import PASSWORD, create_user, session_of
 from support.shop import PLAIN, Shop
 
 from daemon.api.service import PAGE_ROUTES
@@ -87,6 +87,8 @@ def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 NEEDED = {
     "/ui/{rest:path}": "look",
+    "/ui/account": "look",
+    ("POST", "/ui/account/password"): "look",
     **dict.fromkeys(["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live"], "look"),
     "/ui/paper/{what:str}/{name:str}": "look",
     **dict.fromkeys(
@@ -201,6 +203,26 @@ def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, a
     as_role("technician")
     done = " ".join(client.get("/ui/box", headers={"Accept-Language": "en"}).text.split())
     assert "Amount: 1 000 F CFA · Movement: taken out · Reason: before the Z" in done
+
+
+def test_everybody_may_change_their_own_password(client: httpx.Client, shop: Shop) -> None:
+    """A seller too. What is typed wrong is named and changes nothing; then this browser goes on with a session of its own."""
+    create_user(shop, "awa", "seller")
+    log_in(client, "awa")
+    assert 'href="/ui/account' in client.get("/ui/").text
+    typed = {"current": PASSWORD, "password": "sorgho et mil", "again": "sorgho et mil"}
+    here = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
+    for wrong, said in (
+        ({"current": "mil et sorgho"}, "Current password: is wrong"),
+        ({"password": "awa awa awa", "again": "awa awa awa"}, "Password: is too easy to guess"),
+        ({"again": "sorgho et mi"}, "New password, again: is not the same"),
+    ):
+        refused = client.post("/ui/account/password", data=typed | wrong, headers=here)
+        assert (refused.status_code, said in refused.text) == (422, True), wrong
+    before = client.cookies["mcfd_session"]
+    changed = client.post("/ui/account/password", data=typed, headers=here)
+    assert (changed.status_code, client.cookies["mcfd_session"] != before) == (303, True)
+    assert "Your password is changed." in client.get(changed.headers["location"], headers=here).text
 
 
 @pytest.mark.parametrize(

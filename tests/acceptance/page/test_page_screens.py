@@ -34,6 +34,7 @@ SCREENS = (
     "/ui/box",
     "/ui/files",
     "/ui/log",
+    "/ui/account",
     "/ui/welcome",
 )
 People = Callable[..., Person]

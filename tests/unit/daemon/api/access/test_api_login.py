@@ -87,6 +87,32 @@ async def test_wrong_names_and_wrong_passwords_are_one(tmp_path: Path) -> None:
         assert await logins.log_in("awa", PASSWORD, "192.168.1.8")
 
 
+async def test_ones_own_password(tmp_path: Path) -> None:
+    """Changed with the current one alone: all sessions of the person end, and a new one is open. A wrong one changes nothing, and is counted as a wrong
+    login is: who has found a screen open cannot try on."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        await store.people.create("awa", "seller", hash_password(PASSWORD), at=START)
+        logins = Logins(store.people, Clock())
+        phone, desk = [await logins.log_in("awa", PASSWORD, HERE) for _ in range(2)]
+        session = logins.who(phone)
+        assert session is not None
+        for wrong in ("", "x", "sorgho et mil"):
+            with pytest.raises(WrongPassword):
+                await logins.change_password(session, wrong, "sorgho et mil", HERE)
+        assert logins.who(phone) == session
+        changed = await logins.change_password(session, PASSWORD, "sorgho et mil", HERE)
+        assert [logins.who(token) is not None for token in (phone, desk, changed)] == [False, False, True]
+        told = [(entry.action, entry.actor, entry.address) for entry in await store.audit.newest(2)]
+        assert told == [("user.logged_in", "user:awa", HERE), ("user.password_changed", "user:awa", HERE)]
+        assert await logins.log_in("awa", "sorgho et mil", HERE)
+        with pytest.raises(WrongPassword):
+            await logins.log_in("awa", PASSWORD, HERE)
+        with pytest.raises(WrongPassword):
+            await logins.change_password(session, PASSWORD, "mil et fonio", HERE)
+        with pytest.raises(TooManyRequests):
+            await logins.change_password(session, "sorgho et mil", "mil et fonio", HERE)
+
+
 async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One password is tried at a time, four may wait, the rest are told to come back: no flood costs more than one core, nor does the next one."""
     running, most = 0, 0
