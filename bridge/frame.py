@@ -36,14 +36,12 @@ _MIN_LEN = _LEN_BASE + 4  # LEN SEQ CMD AMB
 _REPLY_EXTRA = 1 + STATUS_BYTES  # BRK STA×6
 
 _IDLE = re.compile(rb"[^\x01\x15\x16]+")
-_SEQ_RUN = re.compile(rb"[\x20-\xff]*")
-_CMD_RUN = re.compile(rb"[\x20-\xff]*")
+_SEQ_CMD_RUN = re.compile(rb"[\x20-\xff]*")
 _DATA_RUN = re.compile(rb"[\t\n\x20-\xff]*")
 _BRK_RUN = re.compile(rb"\x04*")
 _STA_RUN = re.compile(rb"[\x80-\xff]*")
 _AMB_RUN = re.compile(rb"\x05*")
 _BCC_RUN = re.compile(rb"[\x30-\x3f]*")
-_ETX_RUN = re.compile(rb"\x03*")
 # A frame that has arrived whole and in order, as nearly all do: one look instead of one for each part.
 _WHOLE_REQUEST = re.compile(rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff][\t\n\x20-\xff]*\x05[\x30-\x3f]{4}\x03")
 _WHOLE_REPLY = re.compile(
@@ -98,14 +96,14 @@ _Layout = tuple[tuple[int, re.Pattern[bytes]], ...]
 
 @lru_cache(maxsize=512)
 def _layout(length: int, is_reply: bool) -> _Layout:
-    """Which bytes may stand where: up to which offset (SOH is 0), which kind. `length` counts LEN to AMB."""
+    """Which bytes may stand where: up to which offset (SOH is 0), which kind, as far as BCC: with ETX behind it a frame is whole. `length` counts
+    LEN to AMB."""
     body: _Layout = ((length, _DATA_RUN),)
     if is_reply:
         brk = length - _REPLY_EXTRA
         body = ((brk, _DATA_RUN), (brk + 1, _BRK_RUN), (length, _STA_RUN))
-    head: _Layout = ((_HEAD - 1, _SEQ_RUN), (_HEAD, _CMD_RUN))
-    tail: _Layout = ((length + 1, _AMB_RUN), (length + 5, _BCC_RUN), (length + _TAIL, _ETX_RUN))
-    return head + body + tail
+    tail: _Layout = ((length + 1, _AMB_RUN), (length + 5, _BCC_RUN))
+    return ((_HEAD, _SEQ_CMD_RUN), *body, *tail)
 
 
 def _checksum(covered: bytes | bytearray) -> bytes:

@@ -220,6 +220,7 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
         (ReadServerLink(), "12,15", ServerLink(12, 15, "", "", "")),
         (ReadServerLink(), "12,15,never,huh ", ServerLink(12, 15, "", "HUH", "")),
         (ReadTaxpayer(1), "i1:12 rue B ", "12 rue B"),
+        (ReadTaxpayer(1), "I1: rue I1: B", "rue I1: B"),
         (OPEN, "7,12,1", Opened(7, 12)),
         (OPEN, "7", Done("7")),
         (OPEN, "", Done("")),

@@ -36,6 +36,11 @@ def test_the_tree_in_the_docstring_is_the_tree_in_the_code() -> None:
     assert drawn_tree() == {name: kind.__base__.__name__ for name, kind in classes.items()}
 
 
+def test_a_command_on_its_own_comes_after_no_other() -> None:
+    """What was refused or could not be sent, before a talk says how many were taken before it."""
+    assert Refused("no rice").after == Unsendable("too long").after == 0
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [

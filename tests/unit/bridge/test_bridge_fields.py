@@ -124,3 +124,4 @@ def test_no_byte_is_given_away_where_texts_are_cut() -> None:
     """What a short text leaves over goes to the long ones, in equal shares."""
     assert compose([Free("aa"), Free("b" * 9), Free("c" * 9)], 12) == b"aa" + b"b" * 5 + b"c" * 5
     assert compose([Free("a" * 9), Free("b" * 9), Free("c" * 9)], 9) == b"aaabbbccc"
+    assert compose([Free("aaa"), Free("b" * 9)], 7) == b"aaabbbb"
