@@ -233,6 +233,29 @@ async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
     assert "name" not in repr(journal.lines)
 
 
+@pytest.mark.parametrize(
+    ("tries", "beside", "garbage", "told"),
+    [
+        (1, b"\xff\x00\x7f", 1, [("line.garbage", {"reason": "noise", "size": 3})]),
+        (1, naive_encode(0x30, 0xC1, b"")[:-2] + b"0\x03", 1, [("line.garbage", {"reason": "checksum", "size": 10})]),
+        (1, naive_encode(0x30, 0xC1, b""), 0, [("line.out_of_turn", {"what": "Request"})]),
+        (1, SYN, 0, []),
+        (3, NAK, 0, [("line.out_of_turn", {"what": "Nak"})]),
+    ],
+    ids=["noise", "damaged", "echo", "SYN", "NAK after the last try"],
+)
+async def test_what_comes_beside_an_answer_is_told_and_counted_once(
+    tries: int, beside: bytes, garbage: int, told: list[tuple[str, dict[str, object]]]
+) -> None:
+    """The answer behind it in the same bytes is taken; whoever looks at a bad cable reads how often it was."""
+    journal = Journal()
+    port = ScriptedPort(*[[]] * (tries - 1), [beside + reply(0x30, 0xC1, b"mine")])
+    link = link_over(port, journal=journal)
+    assert (await link.exchange(0xC1)).data == b"mine"
+    assert (link.counters.garbage, link.counters.stale, len(port.written)) == (garbage, 0, tries)
+    assert [line for line in journal.lines if line[0] != "line.retry"] == told
+
+
 async def test_the_timer_of_a_command_that_was_answered_does_nothing() -> None:
     """It outlives its exchange: when it is due, nobody waits for anything."""
     port = ScriptedPort(answer(), answer())
