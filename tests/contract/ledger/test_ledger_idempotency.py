@@ -9,6 +9,7 @@ from support.ledgers.ledger import MINUTE, START, Till, invoice, query, tamper
 
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused
+from daemon.core.ledger.attempt import NOT_SENT
 from daemon.store import Store
 
 KEY, BODY = b"k" * 16, b"f" * 16
@@ -96,3 +97,11 @@ async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: T
     await till.sell()
     assert (await store.events.span()).newest == newest + 1
     assert (await store.ledger.state(till.book)).last_seq == 2
+
+
+async def test_what_failed_before_is_what_was_sent(store: Store, till: Till) -> None:
+    """An attempt of that number that never got as far as the machine cannot have been certified by it."""
+    sent = await till.fail(invoice("F-1"))
+    await till.fail(invoice("F-1"), "abandoned", NOT_SENT)
+    await till.fail(invoice("F-2"))
+    assert await store.ledger.failed_before(till.book, "F-1") == [sent]

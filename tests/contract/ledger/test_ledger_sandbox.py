@@ -274,6 +274,18 @@ async def test_how_much_a_step_does(tmp_path: Path) -> None:
         assert [await step(store) for _ in range(4)] == [2 * BATCH + NEWEST + 1 + BATCH, BATCH, 1, 0]
 
 
+async def test_a_step_is_so_much_of_all_kinds_together(tmp_path: Path) -> None:
+    """Records and closures in turn: the newest of both stay, step by step."""
+    async with sandbox_that_sold(tmp_path) as (path, store, till):
+        for _ in range(10):
+            await till.close()
+            await till.sell()
+        await store.ledger.aggregate(till.book)
+        assert [await step(store) for _ in range(4)] == [21 + BATCH, BATCH, 21 - NEWEST - 2 * BATCH, 0]
+        assert kept(path)[0] == 9
+        assert query(path, "SELECT min(z_number), max(z_number) FROM closure") == [(9, 10)]
+
+
 async def test_what_comes_to_the_budget_stays(tmp_path: Path) -> None:
     """To the byte; one byte less lets go of the oldest record."""
     async with sandbox_that_sold(tmp_path) as (path, store, till):
