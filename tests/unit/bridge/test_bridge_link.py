@@ -64,25 +64,27 @@ async def test_the_first_seq_is_any_that_there_is(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    ("trouble", "why"),
     [
-        pytest.param([NAK], id="NAK"),
-        pytest.param([], id="silence"),
-        pytest.param([b"\xff\x00\x7f"], id="noise"),
-        pytest.param([reply(0x30, 0xC1)[:-3]], id="broken off"),
-        pytest.param([reply(0x30, 0xC1, b"OK").replace(b"OK", b"KO!"[:2])[:-2] + b"0\x03"], id="checksum"),
-        pytest.param([reply(0x30, 0xC1).replace(b"O", b"\x07")], id="format"),
-        pytest.param([b"\x01\xff AAAA"], id="false SOH"),
-        pytest.param([NAK, NAK], id="NAK twice"),
+        pytest.param([NAK], "NAK", id="NAK"),
+        pytest.param([], "silence", id="silence"),
+        pytest.param([b"\xff\x00\x7f"], "garbage", id="noise"),
+        pytest.param([reply(0x30, 0xC1)[:-3]], "garbage", id="broken off"),
+        pytest.param([reply(0x30, 0xC1, b"OK").replace(b"OK", b"KO!"[:2])[:-2] + b"0\x03"], "garbage", id="checksum"),
+        pytest.param([reply(0x30, 0xC1).replace(b"O", b"\x07")], "garbage", id="format"),
+        pytest.param([b"\x01\xff AAAA"], "garbage", id="false SOH"),
+        pytest.param([NAK, NAK], "NAK", id="NAK twice"),
     ],
 )
-async def test_the_same_frame_goes_out_again(trouble) -> None:
-    """On NAK, silence and garbage the frame is repeated with the same SEQ, which the machine does not execute twice."""
+async def test_the_same_frame_goes_out_again(trouble, why: str) -> None:
+    """On NAK, silence and garbage the frame is repeated with the same SEQ, which the machine does not execute twice; the log says on which."""
     port = ScriptedPort(trouble, answer(), answer())
-    link = link_over(port)
+    journal = Journal()
+    link = link_over(port, journal=journal)
     assert (await link.exchange(0xC1)).data == b"OK"
     assert set(port.written) == {port.written[0]}
     assert link.counters.retries >= 1
+    assert {said["why"] for event, said in journal.lines if event == "line.retry"} == {why}
 
 
 @pytest.mark.parametrize("arrived", range(1, len(reply(0x30, 0xC1))))
