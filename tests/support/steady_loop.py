@@ -12,6 +12,9 @@ import time
 
 STEP = 0.005
 """Seconds by which the clock goes on at once, at most."""
+UP_FOR = 1_000_000.0
+"""Seconds that the clock shows at its beginning, as that of a box which has been up for days: near nought, the sum of two moments is as good
+as their difference, and whoever mistakes the one for the other is not found out."""
 
 
 class _InSteps(selectors.DefaultSelector):
@@ -23,7 +26,7 @@ class _InSteps(selectors.DefaultSelector):
 
 class SteadyLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        self._steady = 0.0
+        self._steady = UP_FOR
         self._seen = time.monotonic()
         super().__init__(_InSteps())
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 
+import msgspec
 import pytest
 from support.line.naive_frames import naive_encode
-from support.line.scripted_line import IDLE, QUICK, Journal, ScriptedPort, answer, said
+from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, answer, said
 from support.processor import within
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
@@ -105,6 +106,19 @@ async def test_pending_without_end_leaves_the_outcome_unknown(credit: bool) -> N
     assert down.value.sent
     assert time.monotonic() - began > patience - 0.05
     assert port.is_closed
+
+
+async def test_a_sale_takes_no_longer_than_all_of_it_may_however_it_is_drawn_out() -> None:
+    """`P:` after a while, and then SYN without end: the time for the whole of it began with the first 38h, not with the second."""
+    busy = [(0.01 * number, SYN) for number in range(1, 200)]
+    port = ScriptedPort(lambda seq, cmd, _: [(0.15, naive_encode(seq, cmd, b"P:", IDLE))], busy)
+    timers = msgspec.structs.replace(QUICK, first_byte_close=0.5, overall=0.3)
+    machine = Machine(Link(port, timers, Journal()))
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    with pytest.raises(LineDown, match="keeps the line busy"):
+        await machine.close_invoice(590, credit=False)
+    assert clock() - began < 0.4
 
 
 async def test_a_caller_that_goes_away_while_38h_is_pending_leaves_the_outcome_unknown() -> None:
