@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
-from support.nursery import keep_warm
+from support.collected import ForkedWorkers
+from support.nursery import Shared, keep_warm
 from support.steady_loop import SteadyLoop
 
 # As on a box, whose package is compiled: a workplace that asks Python not to keep byte code has each worker rewrite 300 modules of tests (8 s
@@ -89,7 +90,10 @@ class FailuresAtOnce:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    keep_warm()
+    worker = getattr(config, "workerinput", {})
+    keep_warm(Shared(*worker["shared"]) if worker else None)
+    if config.getoption("tx", None) and not worker:
+        config.pluginmanager.register(ForkedWorkers())
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(terminal))

@@ -30,10 +30,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TextIO
 from unittest.mock import patch
 
 import msgspec
+from support import forks
 
 TESTS = Path(__file__).parents[1]
 LARGE_PAGE = 1 << 21
@@ -61,12 +62,17 @@ BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
 SPOKEN: dict[str, dict[str, ModuleType]] = {}
 """Of each language, the modules of mcfd's command line: what they say, they say in that of their environment, when they are imported."""
 First = tuple[str, str, dict[str, Any]]
+INSTALLED: tuple[str, ...] = (sys.executable, "-m", "support.nursery")
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(TESTS)}
 
 
 class Nursery:
     """The test's side. Safe to use from several threads."""
 
-    command: tuple[str, ...] = (sys.executable, "-m", "support.nursery")
+    command = INSTALLED
 
     def __init__(self, house: tuple[str, ...] = USUAL) -> None:
         self._process = subprocess.Popen(
@@ -74,17 +80,20 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env=environment(),
         )
-        self._turn = threading.Lock()
-
-    def order(self, do: str, **fields: Any) -> dict[str, Any]:
         assert self._process.stdin
         assert self._process.stdout
+        self._begin(self._process.stdin, self._process.stdout)
+
+    def _begin(self, orders: TextIO, answers: TextIO) -> None:
+        self._orders, self._answers, self._turn = orders, answers, threading.Lock()
+
+    def order(self, do: str, **fields: Any) -> dict[str, Any]:
         with self._turn:
-            self._process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
-            self._process.stdin.flush()
-            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+            self._orders.write(json.dumps({"do": do, **fields}) + "\n")
+            self._orders.flush()
+            answer: dict[str, Any] = json.loads(self._answers.readline())
             return answer
 
     def start(
@@ -137,17 +146,31 @@ class Nursery:
             return subprocess.CompletedProcess([program, *arguments], code, stdout.read_text(), stderr.read_text())
 
     def close(self) -> None:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.close()
+        self._orders.close()
         self._process.wait(timeout=10)
-        self._process.stdout.close()
+        self._answers.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class SharedNursery(Nursery):
+    """A fork of one that all workers of a run share: what it imports is imported once."""
+
+    def __init__(self, house: tuple[str, ...], shared: Shared) -> None:
+        at = Path(shared.folder, house[0])
+        if not at.exists():
+            forks.started(at, (*self.command, "--shared-in", str(shared.run), *house), environment())
+        self._connection = forks.connected(at)
+        self._begin(self._connection.makefile("w"), self._connection.makefile("r"))
+
+    def close(self) -> None:
+        self._orders.close()
+        self._answers.close()
+        self._connection.close()
 
 
 class Child:
@@ -196,15 +219,23 @@ def pause(least: float, waited: float) -> float:
     return min(max(least, waited / 10), 0.05)
 
 
+class Shared(NamedTuple):
+    """By all workers of a run: where, and the process with which it ends."""
+
+    folder: str
+    run: int
+
+
 class _Warm:
     wanted = False
+    shared: Shared | None = None
     nurseries: dict[tuple[str, ...], Nursery] = {}  # noqa: RUF012  one for this process
     turn = threading.Lock()
 
 
-def keep_warm() -> None:
+def keep_warm(shared: Shared | None = None) -> None:
     """From now on `warm()` is there, from its first use to the end of this process."""
-    _Warm.wanted = True
+    _Warm.wanted, _Warm.shared = True, shared
 
 
 def warm(program: str = "mcfd") -> Nursery | None:
@@ -212,7 +243,8 @@ def warm(program: str = "mcfd") -> Nursery | None:
     house = HOUSES.get(program, USUAL)
     with _Warm.turn:
         if _Warm.wanted and house not in _Warm.nurseries:
-            _Warm.nurseries[house] = Nursery(house)
+            shared = _Warm.shared if Nursery.command == INSTALLED else None
+            _Warm.nurseries[house] = SharedNursery(house, shared) if shared else Nursery(house)
             atexit.register(_Warm.nurseries[house].close)
         return _Warm.nurseries.get(house)
 
@@ -221,20 +253,30 @@ def warm(program: str = "mcfd") -> Nursery | None:
 
 
 def serve() -> None:
+    """For whoever started it; `--shared-in RUN`: for each worker of that run."""
+    is_shared = sys.argv[1] == "--shared-in"
+    house = sys.argv[3:] if is_shared else sys.argv[1:]
     # Also what a daemon that is no longer root could not read in the developer's home.
-    for each in (*sys.argv[1:], "encodings"):
+    for each in (*house, "encodings"):
         import_all(each)
-    if "daemon" in sys.argv[1:]:
+    if "daemon" in house:
         prepare_daemon()
-    if "headquarters" in sys.argv[1:]:
+    if "headquarters" in house:
         importlib.import_module("headquarters.app.service").drawn_routes()
     gc.freeze()
     use_large_pages()
-    for line in sys.stdin:
+    if is_shared:
+        forks.serve(int(sys.argv[2]), lambda worker: obey(worker.makefile("r"), worker.makefile("w")))
+    else:
+        obey(sys.stdin, sys.stdout)
+
+
+def obey(orders: TextIO, answers: TextIO) -> None:
+    for line in orders:
         order = json.loads(line)
         answer = start(order) if order["do"] == "start" else poll(order["pid"])
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
 
 
 def use_large_pages() -> None:

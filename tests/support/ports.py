@@ -6,6 +6,8 @@ import itertools
 import os
 import random
 import socket
+from collections.abc import Iterator
+from functools import cache
 
 FIRST, LAST = 10_000, 32_767
 """Below what Linux gives to outgoing connections (32 768 to 60 999): one of those, on any address of the loopback, would hold the port
@@ -13,21 +15,19 @@ against a server that listens on all of them."""
 WORKERS = 16
 
 
-def _of_this_process() -> range:
+@cache
+def _of(worker: str) -> tuple[range, Iterator[int]]:
     """The suite's workers do not meet; programs beside them begin elsewhere."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     size = (LAST - FIRST + 1) // WORKERS
-    first = FIRST + int(worker) % WORKERS * size
-    return range(first, first + size)
-
-
-_mine = _of_this_process()
-_next = itertools.cycle((*_mine[(start := random.randrange(len(_mine))) :], *_mine[:start]))
+    first = FIRST + int(worker.removeprefix("gw")) % WORKERS * size
+    start = first + random.randrange(size)
+    return range(first, first + size), itertools.cycle((*range(start, first + size), *range(first, start)))
 
 
 def free_port() -> int:
     """Not given again until all of this worker's have had their turn; OSError when each of them is taken."""
-    for port in itertools.islice(_next, len(_mine)):
+    mine, turns = _of(os.environ.get("PYTEST_XDIST_WORKER", "gw0"))
+    for port in itertools.islice(turns, len(mine)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -35,4 +35,4 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    raise OSError(f"no free port from {_mine.start} to {_mine.stop - 1}")
+    raise OSError(f"no free port from {mine.start} to {mine.stop - 1}")
