@@ -93,6 +93,5 @@ class DescriptorPort(ABC):
     def _stop(self) -> None:
         if self._usable:
             self._usable = False
-            self._backlog.clear()
             self._loop.remove_reader(self._fd)
             self._loop.remove_writer(self._fd)

@@ -1,0 +1,93 @@
+"""Bytes over a descriptor without waiting, whatever device stands behind it: here one end of a pair of sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bridge import port_descriptor
+from bridge.port_descriptor import DescriptorPort
+
+
+class Pair(DescriptorPort):
+    def __init__(self) -> None:
+        self._ours, self.theirs = socket.socketpair()
+        self._ours.setblocking(False)
+        self.theirs.setblocking(False)
+        super().__init__(self._ours.fileno(), "the pair")
+        self.losses: list[str] = []
+        self.gone = asyncio.Event()
+        self.attach(lambda _: None, self._on_loss)
+
+    def _on_loss(self, error: Exception) -> None:
+        self.losses.append(str(error))
+        self.gone.set()
+
+    def _release(self) -> None:
+        self._ours.close()
+        self.theirs.close()
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    port = Pair()
+    yield port
+    port.close()
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How long each was that the system was asked for."""
+    asked: list[int] = []
+    real = port_descriptor.os.write
+
+    def write(fd: int, data: bytes) -> int:
+        asked.append(len(data))
+        return real(fd, data)
+
+    monkeypatch.setattr(port_descriptor.os, "write", write)
+    return asked
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_nobody_is_woken_once_all_is_written(pair: Pair, writes: list[int]) -> None:
+    """More than fits into the system's buffer goes out as there is room; then the loop has nothing to do with the line any more."""
+    pair.write(b"x" * 4_000_000)
+    received = 0
+    async with asyncio.timeout(60):
+        while received < 4_000_000:
+            try:
+                received += len(pair.theirs.recv(1 << 20))
+            except BlockingIOError:
+                await asyncio.sleep(0)
+    assert len(writes) > 1
+    writes.clear()
+    await turns()
+    assert writes == []
+
+
+async def test_nothing_is_written_to_a_device_that_is_gone(pair: Pair, writes: list[int]) -> None:
+    """Its end is told once, and what is said to it after that reaches nobody."""
+    pair.theirs.close()
+    await asyncio.wait_for(pair.gone.wait(), 60)
+    pair.write(b"more")
+    await turns()
+    assert (writes, pair.losses) == ([], ["the pair vanished: the line hung up"])
+
+
+async def test_a_device_that_takes_no_more_is_gone(pair: Pair, writes: list[int]) -> None:
+    """Although it hangs up on nobody: noticed when something is written, and told in the next turn."""
+    pair.theirs.shutdown(socket.SHUT_RD)
+    pair.write(b"first")
+    assert pair.losses == []
+    await turns()
+    assert pair.losses == ["the pair vanished: [Errno 32] Broken pipe"]
+    pair.write(b"second")
+    assert writes == [5]
