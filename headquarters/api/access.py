@@ -48,13 +48,16 @@ async def caller_of(request: Request[Any, Any, Any], store: Store, threads: Thre
 
 async def person_of(request: Request[Any, Any, Any], store: Store, threads: Threads) -> Caller | None:
     token = cookie_of(request.scope["headers"], COOKIE)
-    if not token:
-        return None
+    caller = await person_of_token(token, store, threads) if token else None
+    if caller is not None:
+        known(request)
+    return caller
+
+
+async def person_of_token(token: str, store: Store, threads: Threads) -> Caller | None:
+    """`token`: what the cookie of a session holds."""
     person = await threads.run(store.people.of_session, token, time.time_ns() // 1_000_000)
-    if person is None:
-        return None
-    known(request)
-    return Caller(person.name, person.role)
+    return Caller(person.name, person.role) if person else None
 
 
 async def asked(request: Request[Any, Any, Any], store: Store, threads: Threads, role: str = "reader") -> Caller:

@@ -18,10 +18,11 @@ from headquarters.api.problems import problem
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page import calendar, entrance, findings, ledgers, totals
-from headquarters.page.shared import NotLoggedIn, Screens
+from headquarters.page.shared import ASKED_COOKIE, NotLoggedIn, Screens
 from headquarters.page.words import word
 from headquarters.store.database import StoreError
 from headquarters.store.store import Store
+from pagekit.asked import asked_by, set_cookie
 
 log = structlog.get_logger(__name__)
 
@@ -113,8 +114,9 @@ def _given(name: str) -> Provide:
     return Provide(given, sync_to_thread=False)
 
 
-def _to_login(_: AnyRequest, __: NotLoggedIn) -> Redirect:
-    return Redirect("/ui/login", status_code=303)
+def _to_login(request: AnyRequest, _: NotLoggedIn) -> Redirect:
+    asked = set_cookie(ASKED_COOKIE, asked_by(request))
+    return Redirect("/ui/login", status_code=303, headers={"set-cookie": asked})
 
 
 def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:

@@ -14,13 +14,14 @@ from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
 from headquarters.store.store import Store
+from pagekit.asked import RIGHT
 
 SHOPS = 50
 """On one page; a month of them."""
 DEPTHS = 4
 
 
-@get("/ui/")
+@get("/ui/", opt={RIGHT: "reader"})
 async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     today = screens.today()
@@ -69,7 +70,7 @@ def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
     return {(c.machine, c.day): 1 + max(0, c.ttc) * (DEPTHS - 1) // most[c.machine] for c in cells}
 
 
-@get("/ui/shops/{nim:str}")
+@get("/ui/shops/{nim:str}", opt={RIGHT: "reader"})
 async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
     caller = await screens.caller(request)
     machine, month = machine_of(nim), month_of(request, screens.today())
@@ -100,7 +101,7 @@ def _totals(store: Store, machine: str, days: list[str]) -> list[Total]:
     return list(store.figures.totals(days[0], days[-1], machines=[machine]))
 
 
-@get("/ui/closures/{machine:str}/{id_:str}")
+@get("/ui/closures/{machine:str}/{id_:str}", opt={RIGHT: "reader"})
 async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str) -> Response[bytes]:
     caller = await screens.caller(request)
     whole = await screens.run(screens.store.figures.whole, machine, id_)

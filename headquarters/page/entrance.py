@@ -10,10 +10,11 @@ from litestar.datastructures import Cookie
 from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
-from headquarters.api.access import COOKIE
+from headquarters.api.access import COOKIE, person_of_token
 from headquarters.intake.threads import Busy
-from headquarters.page.shared import LANGUAGE_COOKIE, AnyRequest, Screens
+from headquarters.page.shared import ASKED_COOKIE, LANGUAGE_COOKIE, AnyRequest, Screens
 from headquarters.page.words import word
+from pagekit.asked import screen_asked_for, set_cookie
 from pagekit.cookies import cookie_of
 from pagekit.formats import LANGUAGES
 from pagekit.passwords import is_password
@@ -42,7 +43,9 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
         return screens.shown(request, "login.html", status=status, name=name, problem=said)
     token = await screens.run(screens.store.people.begin, name, time.time_ns() // 1_000_000)
     cookie = Cookie(COOKIE, value=token, httponly=True, samesite="strict", secure=screens.is_secure, path="/")
-    return Redirect("/ui/", status_code=303, cookies=[cookie])
+    caller = await person_of_token(token, screens.store, screens.threads)
+    place = screen_asked_for(request, ASKED_COOKIE, caller.may) if caller else "/ui/"
+    return Redirect(place, status_code=303, cookies=[cookie], headers={"set-cookie": set_cookie(ASKED_COOKIE, "")})
 
 
 async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> str | None:

@@ -11,6 +11,7 @@ from litestar.response import Redirect
 from headquarters.page.shared import AnyRequest, Screens, text_of
 from headquarters.page.words import word
 from headquarters.store.people import ROLES
+from pagekit.asked import RIGHT
 from pagekit.passwords import BadPassword, hash_password
 
 MOST = 500
@@ -19,7 +20,7 @@ AMBER_DAYS, RED_DAYS = 5, 7
 SILENT_MILLIS = 900_000
 
 
-@get("/ui/findings")
+@get("/ui/findings", opt={RIGHT: "reader"})
 async def findings(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     everything = text_of(request, "all") == "1"
@@ -41,7 +42,7 @@ async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Red
     return Redirect("/ui/findings", status_code=303)
 
 
-@get("/ui/boxes")
+@get("/ui/boxes", opt={RIGHT: "reader"})
 async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     page = int(text_of(request, "page")) if text_of(request, "page").isdecimal() else 0
@@ -65,7 +66,7 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     )
 
 
-@get("/ui/people")
+@get("/ui/people", opt={RIGHT: "admin"})
 async def people(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request, "admin")
     return screens.shown(

@@ -13,9 +13,10 @@ from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens
 from headquarters.page.words import word
 from headquarters.store.store import Store
+from pagekit.asked import RIGHT
 
 
-@get("/ui/shops/{nim:str}/ledger")
+@get("/ui/shops/{nim:str}/ledger", opt={RIGHT: "admin"})
 async def ledger(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
     """What is accepted by whom says yes."""
     caller = await screens.caller(request, "admin")

@@ -29,6 +29,7 @@ from pagekit.security import HEADERS, is_own_form
 AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
+ASKED_COOKIE = "hq_asked"
 MENU = {
     "reader": (("/ui/", "calendar"), ("/ui/totals", "totals"), ("/ui/findings", "findings"), ("/ui/boxes", "boxes")),
     "accountant": (("/ui/exports", "exports"),),

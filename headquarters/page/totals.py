@@ -14,6 +14,7 @@ from litestar.response import Stream
 from headquarters.page.accountants import write_month
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
 from headquarters.store.store import Store
+from pagekit.asked import RIGHT
 from pagekit.security import HEADERS
 
 MONTHS = 13
@@ -21,7 +22,7 @@ PIECE = 65_536
 MOST_SHOPS = 100
 
 
-@get("/ui/totals")
+@get("/ui/totals", opt={RIGHT: "reader"})
 async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     month, region = month_of(request, screens.today()), text_of(request, "region")
@@ -68,7 +69,7 @@ def _add(to: list[int], *values: int) -> None:
         to[index] += value
 
 
-@get("/ui/exports")
+@get("/ui/exports", opt={RIGHT: "accountant"})
 async def exports(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request, "accountant")
     month = date.fromisoformat(f"{screens.today():%Y-%m}-15")

@@ -236,7 +236,7 @@ ONLY_IN: Mapping[str, tuple[str, ...]] = {
     "serial": ("bridge.port", "bridge.port_network"),
     "sqlite3": ("daemon.store",),
     "aiosqlite": ("daemon.store",),
-    "litestar": ("daemon.api", "daemon.app", "headquarters.api", "headquarters.page", "headquarters.app"),
+    "litestar": ("daemon.api", "daemon.app", "headquarters.api", "headquarters.page", "headquarters.app", "pagekit"),
     "uvicorn": ("daemon.api", "daemon.app", "headquarters.app"),
     "httpx": ("daemon.upstream", "daemon.demo", "headquarters.findings", "headquarters.demo"),
     "nats": ("headquarters.demo", "daemon.upstream", "headquarters.intake"),

@@ -332,3 +332,17 @@ def test_cookie(hq):
         cookie = client.post("/ui/login", data={"name": "Ali", "password": PASSWORD}).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+
+
+def test_a_login_leads_to_what_was_asked_for(hq):
+    """To the screen, as it was asked for, if the role may see it; nowhere else, whatever the browser's cookie says; and once."""
+    asked = "/ui/totals?month=2026-10"
+    with anybody(hq) as client:
+        for path in (asked, "/ui/people", "/ui/exports/closures.csv"):
+            assert client.get(path).headers["location"] == "/ui/login"
+            answer = client.post("/ui/login", data={"name": "Ali", "password": PASSWORD})
+            assert answer.headers["location"] == (path if path == asked else "/ui/")
+            assert (client.get(asked).status_code, "hq_asked" in client.cookies) == (200, False)
+            client.cookies.delete("hq_session")
+        client.cookies.set("hq_asked", "//evil.example", path="/ui/login")
+        assert client.post("/ui/login", data={"name": "Ali", "password": PASSWORD}).headers["location"] == "/ui/"

@@ -15,7 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
-from daemon.api.page.asked import RIGHT, note_asked
+from daemon.api.page.asked import note_asked
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
 from daemon.api.page.rendering import Rendering
@@ -27,6 +27,7 @@ from daemon.core.roles import Right, may
 from daemon.language import Language, Speaker
 from daemon.usecases.worker.machine_worker import MachineWorker
 from pagekit import formats
+from pagekit.asked import RIGHT
 from pagekit.cookies import cookie_of
 from pagekit.security import is_own_form
 
