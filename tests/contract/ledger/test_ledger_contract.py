@@ -259,12 +259,19 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
 
 
 async def test_credits_are_summed_by_what_they_refer_to(store: Store, till: Till) -> None:
-    """Certified and disputed credit notes count against the original; failed ones and those of other machines do not."""
+    """Certified and disputed credit notes count against the original; failed ones, those of other machines and of activations that were never here do not."""
     await till.sell(10000)
     await till.sell(700)
     assert await store.ledger.credited(till.book, NIM, 1) == (10000, 0)
     for at, (amount, reference) in enumerate(
-        [(1000, f"{NIM}-1"), (500, "EL02000015-1"), (40, "EL02000099-1-1"), (30, "RRR"), (20, f"{NIM}-2")]
+        [
+            (1000, f"{NIM}-1"),
+            (500, "EL02000015-1"),
+            (40, "EL02000099-1-1"),
+            (30, "RRR"),
+            (20, f"{NIM}-2"),
+            (10, "EL02000015-9-1"),
+        ]
     ):
         await till.certify(invoice(f"C-{at}", type_="FA", amounts=(("B", amount),), reference=reference))
     await till.fail(invoice("C-f", type_="FA", reference=f"{NIM}-1"))

@@ -34,6 +34,7 @@ async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Til
         assert till.book.nim == SECOND
         assert await epochs_of(store, till) == [Epoch(2, NIM, SECOND, IFU, known, known)]
     assert (await store.ledger.state(till.book)).unexplained == 0
+    assert [await store.ledger.credited(till.book, nim, 2) for nim in (NIM, SECOND)] == [(15000, 0), (None, 0)]
     for _ in range(2):
         state = msgspec.structs.replace(till.state(), counters=FiscalCounters(1, 3, 1))
         till.book = await store.ledger.begin_epoch(till.book, state, THIRD, at=till.at)
@@ -55,15 +56,19 @@ async def test_a_book_that_holds_nothing_was_only_misnamed(store: Store, till: T
 
 
 async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store: Store, till: Till) -> None:
-    """However often the machine goes from one to the other."""
+    """However often the machine goes from one to the other; a key works for the taxpayer that the machine had when it was made."""
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
     first = till.book
-    second = await store.ledger.book_of_taxpayer(first, NIM, "00099999Z")
+    before = await store.api_keys.create(NIM, "live", "till", at=1)
+    present = second = await store.ledger.book_of_taxpayer(first, NIM, "00099999Z")
+    since = await store.api_keys.create(NIM, "live", "till", at=2)
     assert second.id != first.id
     for ifu, book in ((IFU, first), ("00099999Z", second), (IFU, first)):
-        taken = await store.ledger.book_of_taxpayer(first, NIM, ifu)
-        assert taken.id == book.id
+        present = await store.ledger.book_of_taxpayer(present, NIM, ifu)
+        assert present.id == book.id
         assert (await store.ledger.open_book(NIM, "live")).id == book.id
+        works = [store.key_ring.find(key) is not None for key in (before, since)]
+        assert works == [ifu == IFU, ifu != IFU]
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,11 @@ async def test_one_who_was_disabled_comes_back(tmp_path: Path) -> None:
     async with opened(tmp_path / "ledger.sqlite3") as store:
         await store.people.create("awa", "manager", "old", at=START)
         await store.people.disable("awa", at=START + 1)
+        gone, _ = store.people.find("awa") or pytest.fail("nobody")
+        assert gone.disabled_at == START + 1
         await store.people.create("awa", "seller", "new", at=START + 2)
         (person,) = await store.people.all()
+        assert store.people.find("awa") == (person, "new")
         assert (person.role, person.disabled_at, person.created_at) == ("seller", 0, START)
 
 

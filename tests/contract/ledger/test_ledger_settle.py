@@ -201,3 +201,13 @@ async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store
     state = till.state(invoice("F-1"))
     assert await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at) is None
     assert [record.id for record in await store.ledger.unfinished(till.book)] == [attempt_id]
+
+
+@pytest.mark.parametrize(("told", "taken"), [("FV", "FV"), ("EA", "EA"), ("AVOIR", "FV")])
+async def test_a_machine_s_invoice_has_the_type_that_it_tells(store: Store, till: Till, told: str, taken: str) -> None:
+    """Some tell it in words of their own: these are kept in the record, whose invoice is a sale."""
+    till.word(invoice("F-77"))
+    state = till.state(invoice("F-77", type_=told))
+    record = await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at)
+    assert record is not None
+    assert (record.type, record.invoice.type) == (told, taken)

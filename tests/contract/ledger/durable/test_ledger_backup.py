@@ -285,3 +285,20 @@ def test_only_the_first_problems_of_a_copy_are_told(path: Path, copy: Path) -> N
         backup(path, copy, at=START)
     assert len(verify(path).problems) > 3
     assert str(caught.value).endswith("; ".join(verify(path).problems[:3]))
+
+
+def test_a_ledger_where_no_links_can_be_made_is_copied_aside(
+    path: Path, copy: Path, steps: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a medium that knows none: whole, and on the disk before its place is taken."""
+
+    def none(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", none)
+    sell_one(path)
+    backup(path, copy, at=START)
+    done = restore(copy, path, at=START)
+    assert done.aside is not None
+    assert verify(done.aside).records == 1
+    assert steps.index(("fsync", done.aside.name)) < steps.index(("replace", path.name))

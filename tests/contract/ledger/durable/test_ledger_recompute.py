@@ -164,3 +164,13 @@ async def test_an_entry_that_a_sandbox_let_go_of_and_kept_is_before_its_beginnin
     await put_in(till)
     await till.close()
     assert verify(path).problems == ()
+
+
+async def test_a_book_of_a_machine_with_a_history_is_sound(till: Till, path: Path) -> None:
+    """Its first Z begins with the FVC of its own first sale."""
+    till.counters = FiscalCounters(40, 30, 2)
+    for _ in range(2):
+        await till.sell()
+        await till.sell()
+        await till.close()
+    assert verify(path).problems == ()
