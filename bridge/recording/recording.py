@@ -82,7 +82,7 @@ def read(text: str) -> Recording:
             except ValueError as error:
                 problems.append(Problem(number, str(error)))
     if not about:
-        problems.insert(0, Problem(1, f"the first line of a recording begins with {MAGIC} {VERSION}"))
+        problems.append(Problem(1, f"the first line of a recording begins with {MAGIC} {VERSION}"))
     problems += _backwards(events, lines)
     return Recording(about, tuple(events), tuple(lines), tuple(sorted(problems)))
 

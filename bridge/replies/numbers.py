@@ -82,7 +82,7 @@ _IN_TIMES = re.compile(r"[\s/.]")
 def read_time(text: str, what: str) -> str:
     """14 digits; also of `2026-07-31 09:30:00`, `31/07/2026 09:30` and the like."""
     compact = text.strip()
-    match = _DAY_FIRST.fullmatch(re.sub(r"\s", "T", compact, count=1))
+    match = _DAY_FIRST.fullmatch(re.sub(r"\s", "T", compact))
     if match:
         day, month, year, *clock = match.groups(default="00")
         return "".join((year, month, day, *clock))

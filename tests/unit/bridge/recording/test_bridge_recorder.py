@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -47,6 +49,23 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     assert [event.data for event in found.events] == [b"A", b"D", b"\x01A"]
     assert [problem.line for problem in found.problems] == [3, 4, 6, 7, 8]
     assert found.problems[2].what == "a line has a time, one of > < #, and what moved"
+
+
+@pytest.mark.parametrize("at", ["x", "", "-5", "+5", "5.0", "1_0", "²"])
+def test_a_time_is_digits_alone(at: str) -> None:
+    """Microseconds since 1970; what else stands there is shown, whatever Python would make of it."""
+    found = read(header({}) + f"{at} > A\n")
+    assert found.events == ()
+    assert [problem.what for problem in found.problems] == [f"{at!r} is no time in microseconds"]
+
+
+def test_of_what_makes_no_sense_only_the_beginning_is_shown() -> None:
+    """Twenty characters: it may be anything."""
+    long = "x" * 21
+    assert [problem.what for problem in read(header({}) + f"{long} > A\n5 {long} A\n").problems] == [
+        f"{long[:20]!r} is no time in microseconds",
+        f"{long[:20]!r} is none of > < #",
+    ]
 
 
 def test_a_time_that_was_moved_is_told() -> None:
@@ -189,8 +208,18 @@ async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
     link.close()
 
 
-def test_nobody_takes_them_and_the_oldest_go() -> None:
-    """A disk that stalls costs memory for a while, and not for ever; what was lost is told."""
+def test_an_event_has_the_time_of_the_box() -> None:
+    """In microseconds since 1970."""
+    notes = recorder()
+    notes.sent(b"x")
+    (event,) = notes.take()
+    assert abs(event.at / 1e6 - time.time()) < 600
+
+
+def test_nobody_takes_them_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that stalls costs memory for a while, and not for ever; what was lost is told once, before what is left."""
+    ticks = itertools.count(10**9, 10**6)
+    monkeypatch.setattr("bridge.recording.recorder.time.monotonic_ns", lambda: next(ticks))
     notes = recorder()
     for number in range(MOST_EVENTS + 5):
         notes.sent(b"%d" % number)
@@ -198,3 +227,6 @@ def test_nobody_takes_them_and_the_oldest_go() -> None:
     assert events[0].text == "5 events before this were not kept"
     assert events[1].data == b"5"
     assert len(events) == MOST_EVENTS + 1
+    assert events[0].at == events[1].at < events[2].at
+    notes.sent(b"more")
+    assert [event.data for event in notes.take()] == [b"more"]

@@ -10,6 +10,7 @@ from support.processor import within
 from bridge.errors import Nonsense
 from bridge.replies import numbers
 from bridge.replies.rejoining import Rejoining
+from bridge.replies.state import _total_or_rate
 from bridge.replies.subtotal import Subtotal
 
 FIFTEEN_THOUSAND = [
@@ -30,7 +31,7 @@ def test_one_amount_in_each_spelling(text: str) -> None:
     [
         ("", 0), ("  ", 0), ("0", 0), (".5", 50), ("0,05", 5), ("2288,14", 228_814), ("2288.135", 228_814),
         ("18%", 1800), ("18,00 %", 1800), ("1.234.567", 123_456_700), ("1,234,567.5", 123_456_750), ("0.125", 13),
-        ("1.005", 100_500),
+        ("1.005", 100_500), (",5", 50), ("9" * 15 + ".50", 99999999999999950), ("0" * 15, 0),
     ],
 )  # fmt: skip
 def test_decimals_zeros_and_thousands(text: str, hundredths: int) -> None:
@@ -48,7 +49,8 @@ def test_every_amount_comes_back(hundredths: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["-1", "+1", "1e3", "1_0", "NaN", "١", "9" * 16, "1.2.3", "1,2,3", "1.5000.0", "x", "1 x"]
+    "text",
+    ["-1", "+1", "1e3", "1_0", "NaN", "١", "9" * 16, "1.2.3", "1,2,3", "1.5000.0", "12,34.5", "1,234,56", "x", "1 x"],
 )
 def test_no_other_spelling_is_an_amount(text: str) -> None:
     """What is no number is told, never guessed at."""
@@ -129,6 +131,17 @@ def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
         assert Rejoining(2, anything, anything).read(["15000", "00", "0", *unknown]) == [1_500_000, 0]
     assert Rejoining(2, anything, anything).read(["15000", "00", "0", "a", "b", "c", "d", "e"]) is None
     assert Rejoining(4, anything, anything).read(["1", "2"]) is None
+    assert Rejoining(1, anything, anything).read(["1", "234.5", "678"]) == [123_450]
+    assert Rejoining(1, anything, anything).read(["1", "234", "567", "NEUF"]) == [123_456_700]
+
+
+@pytest.mark.parametrize(
+    ("place", "hundredths", "may_be"),
+    [(0, 0, False), (0, 1, True), (1, 0, True), (1, 1, False), (2, 0, True), (2, 10_000, True), (2, 10_001, False)],
+)
+def test_what_may_stand_in_a_state_after_the_number(place: int, hundredths: int, may_be: bool) -> None:
+    """A total that is not nought, then the rate of group A, which is exempt by law, then fifteen of 100 % at the most."""
+    assert _total_or_rate(place, hundredths) is may_be
 
 
 def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
