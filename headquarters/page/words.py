@@ -86,7 +86,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "keys": ("Clés", "Keys"),
     "usual": ("Clôture vers", "Closes about"),
     "refused": ("Messages refusés", "Refused messages"),
-    "reason": ("Raison", "Reason"),
+    "reason": ("Motif", "Reason"),
     "count": ("Nombre", "Count"),
     "exports_intro": (
         "Un fichier par mois, une ligne par clôture, pour un tableur (séparateur point-virgule).",

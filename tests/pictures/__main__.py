@@ -109,7 +109,8 @@ def views(everything: bool) -> list[tuple[str, View]]:
 
 
 def seen(language: Language, width: int, scheme: str) -> View:
-    return View(language, {"width": width, "height": 800}, scheme)
+    """The narrow ones are touched, as a phone and a tablet are."""
+    return View(language, {"width": width, "height": 800}, scheme, is_touched=width < max(WIDTHS))
 
 
 def main() -> None:

@@ -82,4 +82,9 @@ def seen_as(page: Page, view: View) -> None:
 
 
 def take(page: Page, folder: Path, screen: str, name: str) -> None:
-    page.screenshot(path=str(folder / f"{screen}-{name}.png"), full_page=True)
+    """All of it, on a screen that is so high: what takes a whole page by itself forgets that it is touched."""
+    size = page.viewport_size
+    assert size
+    page.set_viewport_size({**size, "height": page.evaluate("document.documentElement.scrollHeight")})
+    page.screenshot(path=str(folder / f"{screen}-{name}.png"))
+    page.set_viewport_size(size)

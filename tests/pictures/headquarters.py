@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pictures.first_start import take
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import received, said
@@ -66,7 +67,11 @@ def shoot(browser: Any, place: Path, folder: Path, everything: bool) -> None:
         hq.cli("users", "create", "Awa", "--role", "admin", "--password-stdin", stdin=PASSWORD + "\n")
         for name, width, scheme in VIEWS:
             context = browser.new_context(
-                base_url=hq.base, locale="fr-BF", color_scheme=scheme, viewport={"width": width, "height": 800}
+                base_url=hq.base,
+                locale="fr-BF",
+                color_scheme=scheme,
+                viewport={"width": width, "height": 800},
+                has_touch=name == "phone",
             )
             page = context.new_page()
             page.goto("/ui/")
@@ -78,7 +83,7 @@ def shoot(browser: Any, place: Path, folder: Path, everything: bool) -> None:
                 if not everything and screen not in SHOWN:
                     continue
                 page.goto(path)
-                page.screenshot(path=str(folder / f"hq-{screen}-{name}.png"), full_page=True)
+                take(page, folder, f"hq-{screen}", name)
             context.close()
     finally:
         hq.stop()

@@ -54,7 +54,7 @@ def test_cash_stands_in_x_z_and_a_and_never_at_the_machine(own_shop: Shop) -> No
     ]
     sheet = own_shop.get("certifications", format="csv", dialect="excel-fr").content.decode("utf-8-sig")
     first, *_ = csv.DictReader(io.StringIO(sheet), delimiter=";")
-    assert (first["État"], first["Mouvement de caisse"], first["Raison"]) == ("dépôt", "20000", "Fond de caisse")
+    assert (first["État"], first["Mouvement de caisse"], first["Motif"]) == ("dépôt", "20000", "Fond de caisse")
     assert len(journal_lines(own_shop, state="certified")) == 1
     ticket = own_shop.get("reports/z/1/ticket", lang="fr").text.replace("\N{NO-BREAK SPACE}", " ")
     assert "Attendu en caisse" in ticket

@@ -33,7 +33,7 @@ def test_a_french_spreadsheet_reads_it():
     )
     assert (row["Total TTC"], row["TVA"], row["Espèces"], row["N° de Z"]) == ("15000", "2288", "15000", "7")
     (row,) = opened(record(state="abandoned", counters=None, reason="the machine does not answer"))
-    assert row["Raison"] == "la machine ne répond pas"
+    assert row["Motif"] == "la machine ne répond pas"
 
 
 @pytest.mark.parametrize(
