@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from support.box.package import KEPT
 from support.shop import PLAIN, Shop
 from support.tools import need
 
+from daemon.core import passwords
 from daemon.core.passwords import hash_password
 from daemon.core.roles import Role
 from daemon.language import Language, Speaker
@@ -80,23 +81,30 @@ def chromium() -> Iterator[Browser]:
 
 
 def create_user(shop: Shop, name: str, role: Role) -> None:
-    create_users(shop, (role,), name=name)
+    """Somebody whose password costs a login what it means to."""
+    _create(shop, {name: role}, hash_password(PASSWORD))
 
 
-def create_users(shop: Shop, roles: Sequence[Role], *, name: str = "") -> None:
-    """One of each role, called as the role is, or `name`, all with the one password."""
+def create_users(shop: Shop, roles: Sequence[Role]) -> None:
+    """One of each role, called as the role is, all with the one password, which costs a login next to nothing."""
+    _create(shop, {role: role for role in roles}, _hashed())
 
+
+def _create(shop: Shop, roles: Mapping[str, Role], hashed: str) -> None:
     async def make(store: Any) -> None:
-        for role in roles:
-            await store.people.create(name or role, role, _hashed(), at=int(time.time() * 1000))
+        for name, role in roles.items():
+            await store.people.create(name, role, hashed, at=int(time.time() * 1000))
 
     shop.with_store(make)
 
 
 @cache
 def _hashed() -> str:
-    """The hash that takes longest to make, once for everybody."""
-    return hash_password(PASSWORD)
+    """What a hash costs is a fact of its own (test_core_passwords.py)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_N", 2)
+        patch.setattr(passwords, "_P", 1)
+        return hash_password(PASSWORD)
 
 
 def session_of(shop: Shop, name: str) -> dict[str, str]:

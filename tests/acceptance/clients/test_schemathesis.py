@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 from support import distinct_keys
+from support.box.package import KEPT
 from support.shop import BIN, NIM, Shop, invoice
 from support.till import certified, fresh
 
@@ -47,7 +48,11 @@ def test_no_server_errors_and_no_answers_that_the_document_does_not_describe(sho
             *("--warnings", "off", "--no-color", "--generation-database", "none"),
         ],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"]},  # all of it is looked through for proxies at each request
+        env={
+            "PATH": os.environ["PATH"],  # all of it is looked through for proxies at each request
+            "NETRC": "/nowhere",  # or it is sought in two places of somebody whom /etc/passwd knows, at each request too
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(KEPT / "hypothesis"),  # of Unicode, which it looks through otherwise
+        },
         capture_output=True,
         text=True,
         timeout=SECONDS,
