@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, Till, tamper
+from support.ledgers.ledger import MINUTE, Till, opened, tamper
 
 from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.ledger.entries import CashMove
 from daemon.core.machine.state import FiscalCounters
@@ -174,3 +177,29 @@ async def test_a_book_of_a_machine_with_a_history_is_sound(till: Till, path: Pat
         await till.sell()
         await till.close()
     assert verify(path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE certification SET code = 'FAKE'", "record 1"),
+        ("PRAGMA user_version = 1", "older version"),
+        ("DROP TABLE book_start", "no such table: book_start"),
+    ],
+)
+async def test_what_a_start_would_refuse_is_told_without_one(path: Path, change: str, told: str) -> None:
+    """A ledger whose end was changed, one of an older version, one that is none."""
+    async with opened(path) as store:
+        await (await Till.of(store)).sell()
+    examine_shape(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(change)
+    with pytest.raises(LedgerUnusable, match=told):
+        examine_shape(path)
+
+
+def test_rubbish_has_no_shape(path: Path) -> None:
+    """It is told by the file's name, in our words."""
+    path.write_bytes(b"rubbish" * 1000)
+    with pytest.raises(LedgerUnusable, match=f"{path}: the ledger is damaged"):
+        examine_shape(path)

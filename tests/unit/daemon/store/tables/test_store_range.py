@@ -40,13 +40,16 @@ async def test_a_range_counts_its_own_and_knows_its_sales(till: Till) -> None:
     assert found.running["FV.n"] == 149
     assert (found.fvc_start, found.fvc_end) == (2, 150)
     assert (found.period_start, found.closed) == (records[1].ended_at, {})
+    later = await look(till, records[100].ended_at, records[150].ended_at)
+    assert (later.running["FV.n"], later.fvc_start, later.fvc_end) == (50, 101, 150)
 
 
 async def test_the_ends_of_a_range(till: Till) -> None:
     """The start is inside, the end outside."""
     record = await till.sell()
     at = record.ended_at
-    assert (await look(till, at, at + 1)).running["FV.n"] == 1
+    found = await look(till, at, at + 1)
+    assert (found.running["FV.n"], found.fvc_start) == (1, 1)
     assert (await look(till, at + 1, at + 2)).running == {}
     assert (await look(till, at - 1, at)).running == {}
 
@@ -96,3 +99,14 @@ async def test_books_do_not_mix(store: Store, till: Till) -> None:
     await till.sell()
     sandbox = await Till.of(store, mode="test")
     assert (await look(sandbox, 0, EVER)).running == {}
+
+
+async def test_a_range_that_is_not_over_ends_with_the_machine_s_last_fvc(till: Till) -> None:
+    """Somebody else's sale is in no total, and counts there; a range that ended before it does not know of it."""
+    sale = await till.sell()
+    await till.store.ledger.aggregate(till.book)
+    till.word(invoice("somebody else's"))
+    await till.store.ledger.reconcile(till.book, till.state(), unexplained=1, at=till.at)
+    for end, fvc in ((sale.ended_at, 0), (EVER, 2)):
+        found = await look(till, sale.ended_at - 1 if end == sale.ended_at else sale.ended_at + 1, end)
+        assert (found.fvc_start, found.fvc_end) == (0, fvc)
