@@ -218,3 +218,20 @@ def test_what_cannot_go_on_the_line_is_the_callers_mistake(frame) -> None:
     """A frame outside the protocol is refused before it is sent."""
     with pytest.raises(ValueError, match=r"SEQ|CMD|DATA|status"):
         encode(frame)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Request(0x20, 0x20, b"a" * MAX_REQUEST_DATA),
+        Request(0xFF, 0xFF, b"\t\n \xff"),
+        Reply(0x20, 0x20, b"a" * MAX_REPLY_DATA),
+        Reply(0xFF, 0xFF, b"", b"\x80" * 3 + b"\xff" * 3),
+    ],
+    ids=["longest request", "highest request", "longest reply", "highest reply"],
+)
+def test_what_just_fits_goes_on_the_line(frame: Request | Reply) -> None:
+    """To the last byte of data, and with the least and the highest of each."""
+    decoder = Decoder()
+    decoder.receive(encode(frame))
+    assert decoder.next_event() == frame
