@@ -49,7 +49,7 @@ HEADINGS: Final[dict[str, str]] = {
     "clientType": "Type de client",
     "customerIfu": "IFU du client",
     "customerName": "Client",
-    "reason": "Raison",
+    "reason": "Motif",
     "requestId": "Requête",
     "cash": "Mouvement de caisse",
     "nim": "NIM",
