@@ -292,6 +292,8 @@ async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) 
     assert (closure.first_seq, closure.last_seq, closure.unexplained) == (1, 2, 1)
     assert (closure.period_start, closure.period_end) == (first.ended_at, till.at)
     assert closure.counters == FiscalCounters(2, 2, 0)
+    state = await store.ledger.state(till.book)
+    assert (state.z_number, state.last_at, state.unexplained) == (1, closure.created_at, 0)
     aggregate = await store.ledger.aggregated(till.book)
     assert aggregate.running == aggregate.closed
     assert (aggregate.period_start, aggregate.fvc_start, aggregate.fvc_end) == (till.at, 0, 2)
@@ -303,6 +305,10 @@ async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) 
     assert await store.ledger.closures(till.book, start=0, end=till.at) == [closure]
     assert await store.journal.periods(till.book, [first, await till.sell()]) == [1, 0]
     assert await store.ledger.closure(till.book, 2) == empty
+    assert await store.ledger.closure_by_id(till.book, closure.report_id) == closure
+    for unknown in (store.ledger.closure(till.book, 3), store.ledger.closure_by_id(till.book, "nobody's")):
+        with pytest.raises(NotFound, match="there is no Z"):
+            await unknown
 
 
 async def test_the_tick_brings_in_what_has_ended(store: Store, till: Till) -> None:
