@@ -25,7 +25,7 @@ from bench.results import box, finish, quiet
 from bench.rows import commands, disk, lines, page, reports, sixteen, slow_box, throughput, upstream
 from bench.shop import floor
 from bench.shop.ledger import growing_beside, verified_beside
-from bench.shop.shops import folder
+from bench.shop.shops import folder, in_memory
 
 SIZES = (10_000, 31_000, 100_000, 365_000)
 """Certifications of the growing ledger; `make bench-large` goes on to 3.65 million."""
@@ -99,7 +99,9 @@ class Run:
         ledger = self._large
         sales = yield from daemon_rows(ledger, LARGE, verified=False)
         sales = yield from page.page(ledger, LARGE, sales)
-        yield from sixteen.sixteen(ledger, sales)
+        sales = yield from sixteen.sixteen(ledger, sales)
+        ledger = self._beside.enter_context(in_memory(ledger))
+        yield from page.without_disk(ledger, LARGE, sales)
         self._beside.enter_context(verified_beside(ledger))
 
     def _bytes(self) -> Iterator[Row]:

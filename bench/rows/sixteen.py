@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,13 +21,14 @@ SECONDS = 8.0
 ITEMS = 10
 
 
-def sixteen(ledger: Path, sales: Sequence[int]) -> Iterator[Row]:
-    """Every machine with tills enough to keep it busy; the journal of the first is the million; `sales` as `page` left them. Somebody else verifies it."""
+def sixteen(ledger: Path, sales: Sequence[int]) -> Generator[Row, None, list[int]]:
+    """Every machine with tills enough to keep it busy; the journal of the first is the million; `sales` as `page` left them,
+    in the end, how many of each machine the ledger holds. Somebody else goes on with it and verifies it."""
     with running(MACHINES, *PACED, ledger=ledger, known=sales, verified=False) as bench:
         alone = median(rates(bench, [number], ALONE_SECONDS, ITEMS)[number] for number in ALONE)
         with _reading(bench) as pages:
             together = rates(bench, range(MACHINES), SECONDS, ITEMS)
-        slowest = min(together.values())
+        slowest, sales = min(together.values()), bench.sales()
     shares = [rate / alone for rate in together.values()]
     yield Row(
         "19",
@@ -35,6 +36,7 @@ def sixteen(ledger: Path, sales: Sequence[int]) -> Iterator[Row]:
         f"slowest of {MACHINES}, median {median(shares):.3f}; {sum(together.values()):.0f}/s in all, {ITEMS} items, {pages[0]} pages read",
         {"alone_per_s": alone, "shares": shares, "pages": pages[0]},
     )
+    return sales
 
 
 @contextmanager

@@ -225,7 +225,7 @@ class Shop:
 
     def start_daemon(self, *, ready: bool = True) -> None:
         self.launch_daemon()
-        wait_for(self._ready if ready else self._live, "the daemon's start")
+        wait_for(self.is_ready if ready else self._live, "the daemon's start")
 
     def launch_daemon(self) -> None:
         """The process alone: it may not live until it is ready."""
@@ -358,7 +358,7 @@ class Shop:
             text += _section("[[machine]]", {"nim": machine.nim, "port": str(machine.link), **self._per_machine})
         self.config_file.write_text(text + self.more_config)
 
-    def _ready(self) -> bool:
+    def is_ready(self) -> bool:
         return self._answers("/health/ready")
 
     def _live(self) -> bool:

@@ -10,7 +10,7 @@ from bench.figures import Row, median, milliseconds, quantile, ratio, shown, tab
 from bench.goals import GOALS
 from bench.plots import Axis, Line, chart, decades
 from bench.results import box
-from bench.rows import slow_box
+from bench.rows import page, slow_box
 from bench.shop.shops import line_seconds
 from bench.shop.till import rate
 
@@ -49,6 +49,13 @@ def test_medians_not_best_values():
     assert ratio(times, [0.059] * 3) == pytest.approx(60 / 59)
     assert quantile(times, 0.95) == 0.500
     assert quantile(times, 0.5) == 0.060
+
+
+def test_what_delays_a_till_in_each_round_shows_and_what_does_so_once_does_not():
+    """Row 14c: one sale of eighty is slow in every round, and the whole of one round; the first is the page's, the second the host's."""
+    calm, hindered = [0.060] * 80, [0.200] * 80
+    assert page._usual_p99([calm, hindered, calm]) == 0.060
+    assert page._usual_p99([[*calm[1:], 0.070]] * 3) == 0.070
 
 
 def test_the_line_needs_ten_bits_a_byte():

@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bench.rows.reports import START, ranges
-from bench.shop import ledger
+from bench.shop import ledger, shops
 from bench.shop.ledger import DAY, Maker, summed
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Attempt, Outcome
@@ -123,6 +124,22 @@ def test_a_ledger_grows_on_in_a_process_beside(tmp_path):
         growing.result(60)
     found = verify(path)
     assert (found.records, found.problems) == (12, ())
+
+
+def test_a_ledger_in_memory_is_the_same_ledger(tmp_path, monkeypatch):
+    """With what stands beside it; it is gone in the end. Where there is no room for two of it, the ledger itself is used."""
+    path = made(tmp_path / "ledger.sqlite3")
+    (tmp_path / "ledger.sqlite3.high-water").write_text("{}")
+    monkeypatch.setattr(shops, "MEMORY", there := tmp_path / "memory")
+    there.mkdir()
+    with shops.in_memory(path) as copy:
+        assert copy.parent.parent == there
+        assert copy.read_bytes() == path.read_bytes()
+        assert copy.with_name("ledger.sqlite3.high-water").read_text() == "{}"
+    assert list(there.iterdir()) == []
+    monkeypatch.setattr(shops.shutil, "disk_usage", lambda _: SimpleNamespace(free=path.stat().st_size))
+    with shops.in_memory(path) as itself:
+        assert itself == path
 
 
 def test_written_out_elsewhere_invoices_come_in_their_order(tmp_path, monkeypatch):
