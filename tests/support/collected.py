@@ -20,29 +20,33 @@ from typing import Any
 import execnet
 import pytest
 from support import forks
+from support.nursery import HOUSES, TESTS, USUAL, Shared, start_shared
 
 WRAPPER = Path(__file__).with_name("forked_worker.py")
 
 
 class ForkedWorkers:
-    """Of the process that hands out the tests. What else its workers share is in `folder`, and ends with that process."""
+    """Of the process that hands out the tests. They share their nurseries too, and all of it ends with that process."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mcfd-forks-"))
+        self._shared = Shared(tempfile.mkdtemp(prefix="mcfd-forks-"), os.getpid())
 
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[execnet.XSpec]) -> None:
-        at = self.folder / "workers"
-        forks.started(at, command(os.getpid(), config.args))
+        at = Path(self._shared.folder, "workers")
+        forks.started(at, command(self._shared.run, config.args))
         for spec in specs:
             spec.python = shlex.join([sys.executable, "-IS", str(WRAPPER), str(at)])
+        if [Path(each).resolve() for each in config.args] == [TESTS]:  # another core is free, and both are needed soon
+            start_shared(USUAL, self._shared)
+            start_shared(HOUSES["mcfd-hq"], self._shared)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput["shared"] = (str(self.folder), os.getpid())
+        node.workerinput["shared"] = tuple(self._shared)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self._shared.folder)
 
 
 def command(run: int, tests: Sequence[str]) -> list[str]:

@@ -161,16 +161,19 @@ class SharedNursery(Nursery):
     """A fork of one that all workers of a run share: what it imports is imported once."""
 
     def __init__(self, house: tuple[str, ...], shared: Shared) -> None:
-        at = Path(shared.folder, house[0])
-        if not at.exists():
-            forks.started(at, (*self.command, "--shared-in", str(shared.run), *house), environment())
-        self._connection = forks.connected(at)
-        self._begin(self._connection.makefile("w"), self._connection.makefile("r"))
+        with forks.connected(start_shared(house, shared)) as connection:
+            self._begin(connection.makefile("w"), connection.makefile("r"))
 
     def close(self) -> None:
         self._orders.close()
         self._answers.close()
-        self._connection.close()
+
+
+def start_shared(house: tuple[str, ...], shared: Shared) -> Path:
+    at = Path(shared.folder, house[0])
+    if not at.exists():
+        forks.started(at, (*INSTALLED, "--shared-in", str(shared.run), *house), environment())
+    return at
 
 
 class Child:
