@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import NIM, START, opened
+from support.ledgers.ledger import NIM, START, opened, tamper
 
 from daemon.core.audit import Actor
 from daemon.core.errors import InvalidRequest, NotFound
@@ -171,3 +171,18 @@ async def test_each_change_of_a_person_is_told(tmp_path: Path) -> None:
         ("user.password_changed", "user awa", START + 1, "user:awa", {}),
         ("user.created", "user awa", START, "shell:root", {"role": "manager"}),
     ]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 5])
+async def test_a_long_audit_log_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    """Each follows from the one before it, wherever a piece ends; so does the first that does not."""
+    monkeypatch.setattr("daemon.store.tables.audit.BATCH", batch)
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        for label in "abcde":
+            await store.api_keys.create(NIM, "live", label, at=START, by=SHELL)
+        assert await store.audit.broken_entry() is None
+        tamper(path, "UPDATE audit SET at = at + 1 WHERE id = 4")
+        broken = await store.audit.broken_entry()
+        assert broken is not None
+        assert broken.id == 4

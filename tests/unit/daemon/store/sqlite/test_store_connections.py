@@ -15,6 +15,7 @@ import pytest
 from support.ledgers.ledger import opened
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+from daemon.core.keys import generate
 from daemon.store.sqlite import free_space
 from daemon.store.sqlite.connection import connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.free_space import FreeSpace
@@ -96,6 +97,16 @@ def test_a_text_that_can_be_no_key_is_not_looked_up() -> None:
     """Whoever tries texts at random does not get as far as the file."""
     nowhere: Any = None
     assert KeyRing(nowhere).find("mcfd_nothing") is None
+
+
+def test_a_key_in_a_file_that_cannot_be_read_is_not_an_unknown_one(tmp_path: Path) -> None:
+    """A damaged ledger says so; a mistake of ours stays one."""
+    (tmp_path / "rubbish").write_bytes(b"rubbish" * 1000)
+    key = generate("live")
+    with closing(sqlite3.connect(tmp_path / "rubbish")) as connection, pytest.raises(LedgerUnusable):
+        KeyRing(connection).find(key)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        KeyRing(connection).find(key)
 
 
 def look(path: Path, *, limit: int = 0, reserve: int = 0, connection: Any = None) -> FreeSpace:
