@@ -131,6 +131,8 @@ def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
         assert Rejoining(2, anything, anything).read(["15000", "00", "0", *unknown]) == [1_500_000, 0]
     assert Rejoining(2, anything, anything).read(["15000", "00", "0", "a", "b", "c", "d", "e"]) is None
     assert Rejoining(4, anything, anything).read(["1", "2"]) is None
+    assert Rejoining(1, anything, anything).read(["15", "7"]) == [1500]
+    assert Rejoining(2, anything, anything).read(["7", "05"]) is None
     assert Rejoining(1, anything, anything).read(["1", "234.5", "678"]) == [123_450]
     assert Rejoining(1, anything, anything).read(["1", "234", "567", "NEUF"]) == [123_456_700]
 
