@@ -9,7 +9,7 @@ from support.memory_shop import MemoryShop
 
 from daemon.core.errors import MachineOffline, StorageFull
 from daemon.store.ledger import Ledger
-from daemon.usecases.reports.inspect import cancel_pending, info
+from daemon.usecases.reports.inspect import CACHE_SECONDS, cancel_pending, info, read
 from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
@@ -28,16 +28,36 @@ async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_a
         assert shop.worker.server_link.state == "DIS"
 
 
+async def test_what_a_machine_said_within_the_last_second_is_not_asked_again(tmp_path: Path) -> None:
+    """Polling screens do not take the line from tills; what is older is, and whose it is only once."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        first = await read(shop.worker)
+        taxpayer = shop.worker.taxpayer
+        assert await read(shop.worker) is first
+        shop.worker.reading = msgspec.structs.replace(first, at=first.at - CACHE_SECONDS)
+        again = await read(shop.worker)
+        assert again.at > first.at
+        assert shop.worker.reading is again
+        assert shop.worker.taxpayer is taxpayer
+        assert taxpayer[0] == "MAISON FASO"
+
+
 async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
-    """Whoever wants an open invoice cancelled is told so at once, and nothing waits for the machine's return."""
+    """Whoever wants an open invoice cancelled, or to know of it, is told so at once, and nothing waits for the machine's return; what it said a
+    moment ago is not told either."""
     async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=3600.0)) as shop:
         await shop.connected()
+        await read(shop.worker)
         shop.session.unplug(asyncio.get_running_loop().time(), 3600)
         shop.port.pump()
         await shop.until(lambda: not shop.worker.connected, "the outage")
         with pytest.raises(MachineOffline):
             async with asyncio.timeout(60):
                 await cancel_pending(shop.worker, shop.call({}))
+        with pytest.raises(MachineOffline):
+            async with asyncio.timeout(60):
+                await info(shop.worker)
         assert not shop.worker.waiting
 
 
