@@ -18,6 +18,7 @@ from daemon.store.maintenance import health
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import migrations
 from daemon.store.sqlite.connection import open_to_read
+from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import Migration
 
 
@@ -43,6 +44,7 @@ async def test_a_ledger_is_made_where_there_is_none(tmp_path: Path) -> None:
     async with opened(path) as store:
         assert query(path, "PRAGMA user_version") == [(migrations.migrations()[-1].number,)]
         assert query(path, "PRAGMA application_id") == [(migrations.APPLICATION_ID,)]
+        assert query(path, "SELECT length(value) FROM meta WHERE name = 'ledger_id'") == [(36,)]
         pragmas = await store._open.writer.submit(
             lambda c: [c.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "synchronous", "foreign_keys")]
         )
@@ -192,9 +194,10 @@ async def test_a_command_does_not_migrate_under_a_running_daemon(path: Path, mon
         monkeypatch.setattr("daemon.store.store.migrations", lambda: NEWER)
         assert "in use" in await refusal(path, exclusive=False)
         assert query(path, "PRAGMA user_version") == [(len(NEWER) - 1,)]
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        migrations.migrate(connection, NEWER)
-    assert query(path, "PRAGMA user_version") == [(len(NEWER),)]
+    for _ in range(2):  # the lock is free again each time
+        async with opened(path, exclusive=False):
+            assert query(path, "PRAGMA user_version") == [(len(NEWER),)]
+        LedgerLock.acquire(path).release()
 
 
 async def test_a_damaged_page_is_noticed_at_the_start(path: Path) -> None:
