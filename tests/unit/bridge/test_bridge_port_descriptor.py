@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 
@@ -33,9 +34,8 @@ class Pair(DescriptorPort):
 
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
-    port = Pair()
-    yield port
-    port.close()
+    with contextlib.closing(Pair()) as port:
+        yield port
 
 
 @pytest.fixture
