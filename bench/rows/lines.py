@@ -115,7 +115,7 @@ def _one_by_one(
 ) -> tuple[list[float], list[float], float]:
     """Seconds of each certification, what the line needed for each, and the daemon's processor time of one."""
     sales = Sales(bench, requests, pause)
-    warm_up = min(WARM_UP, max(2, count // 5))
+    warm_up = min(WARM_UP, max(1, count // 5))
     for _ in range(warm_up):
         next(sales)
     busy = bench.busy()
