@@ -98,10 +98,9 @@ class Run:
         self._growing.result()
         ledger = self._large
         sales = yield from daemon_rows(ledger, LARGE, verified=False)
-        sales = yield from page.page(ledger, LARGE, sales)
         sales = yield from sixteen.sixteen(ledger, sales)
         ledger = self._beside.enter_context(in_memory(ledger))
-        yield from page.without_disk(ledger, LARGE, sales)
+        yield from page.page(ledger, LARGE, sales)
         self._beside.enter_context(verified_beside(ledger))
 
     def _bytes(self) -> Iterator[Row]:

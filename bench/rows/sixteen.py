@@ -22,7 +22,7 @@ ITEMS = 10
 
 
 def sixteen(ledger: Path, sales: Sequence[int]) -> Generator[Row, None, list[int]]:
-    """Every machine with tills enough to keep it busy; the journal of the first is the million; `sales` as `page` left them,
+    """Every machine with tills enough to keep it busy; the journal of the first is the million; `sales` as `daemon_rows` left them,
     in the end, how many of each machine the ledger holds. Somebody else goes on with it and verifies it."""
     with running(MACHINES, *PACED, ledger=ledger, known=sales, verified=False) as bench:
         alone = median(rates(bench, [number], ALONE_SECONDS, ITEMS)[number] for number in ALONE)
