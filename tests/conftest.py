@@ -93,8 +93,11 @@ class FailuresAtOnce:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", {})
-    keep_warm(Shared(*worker["shared"]) if worker else None)
-    if config.getoption("tx", None) and not worker:
+    keep_warm(Shared(*worker["shared"]) if "shared" in worker else None)
+    is_measured = config.pluginmanager.has_plugin(
+        "mutate.contexts"
+    )  # what is run at an import, too, so each worker imports for itself
+    if config.getoption("tx", None) and not worker and not is_measured:
         config.pluginmanager.register(ForkedWorkers())
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
