@@ -17,6 +17,7 @@ OWN = ("edge", "exchange", "headquarters", "pagekit")
 FILES = {
     "packaging/headquarters/mcfd-hq": "usr/bin/mcfd-hq",
     "packaging/box/compile_modules.py": "usr/share/mcfd-hq/compile_modules.py",
+    "packaging/box/mcfd.rtupdate": "usr/share/python3/runtime.d/mcfd-hq.rtupdate",
     "systemd/mcfd-hq.service": "usr/lib/systemd/system/mcfd-hq.service",
     "systemd/mcfd-hq.service.d/10-job.conf": "usr/lib/systemd/system/mcfd-hq.service.d/10-job.conf",
     "systemd/mcfd-hq.sysusers": "usr/lib/sysusers.d/mcfd-hq.conf",

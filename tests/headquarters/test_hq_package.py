@@ -141,10 +141,13 @@ def debian_with_postgresql(booted):
 
 def test_installed_beside_debians_postgresql(debian_with_postgresql):
     """As docs/headquarters.md says, in a Debian that boots: the package, a role and a database for the service's own user, the configuration,
-    the start. Its byte code is made at once, the hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
+    the start. Its byte code is made at once, and again when another Python comes; the hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
     tree, box = debian_with_postgresql, PaperBox()
     modules, compiled = (tree.run("find", LIB, "-name", kind).stdout.split() for kind in ("*.py", "*.pyc"))
     assert len(compiled) == len(modules) > 1000  # -B of the command: none is written later
+    tree.run("rm", "-r", f"{LIB}/headquarters/__pycache__")
+    tree.run("/usr/share/python3/runtime.d/mcfd-hq.rtupdate", "rtupdate", "python3.11", "python3")
+    assert sorted(tree.run("find", LIB, "-name", "*.pyc").stdout.split()) == sorted(compiled)
     # There is no configuration yet.
     assert tree.run("systemctl", "is-active", UNIT, check=False).stdout.strip() == "inactive"
     tree.run("runuser", "-u", "postgres", "--", "createuser", "mcfd-hq")

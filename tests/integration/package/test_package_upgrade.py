@@ -13,6 +13,8 @@ from support.box.shop import LEDGER, Shop, open_shop, until
 KEPT = "/usr/lib/mcfd.previous"
 BACKUPS = "/var/lib/mcfd/backups"
 COPY = f"{BACKUPS}/before-upgrade.sqlite3"
+WAS_ACTIVE = "/run/mcfd.was-active"
+MAY_SERVE = "/etc/may-serve"  # a box that has been off still may
 RUN = LIB / "daemon/cli/commands/box/run.py"
 
 
@@ -69,16 +71,26 @@ def hangs_and_is_judged_soon(root: Path) -> None:
     hangs_at_the_start(root)
 
 
+def serves_once_it_may(root: Path) -> None:
+    impatient(root / "DEBIAN/postinst")
+    own = (root / RUN).read_text()
+    first = "from __future__ import annotations\n"
+    assert first in own
+    barred = f"import os\nif not os.path.exists({MAY_SERVE!r}):\n    raise SystemExit('not yet')\n"
+    (root / RUN).write_text(own.replace(first, first + barred))
+
+
 def test_bad_versions_go_back_by_themselves(shop: Shop) -> None:
     """One's migration changes the past; the others take the ledger over, and then end at once or never serve. What each did is undone, dpkg is
     told no, and the version before it is selling again when dpkg is through, with everything that was sold, also after three such in a row and
-    when dpkg tries again; a later version installs as if nothing had been."""
+    when dpkg tries again; whether the daemon runs is looked at anew by what comes next, and a later version installs as if nothing had been."""
     good = shop.version()
     shop.sell()
     refused = shop.upgrade("9.2", damage, check=False)
     assert refused.returncode != 0
     assert "il a été remis comme avant" in refused.stdout + refused.stderr
     assert shop.version() == good
+    assert shop.box.run("test", "-e", WAS_ACTIVE, check=False).returncode == 1
     shop.sell()
     again = shop.box.run("dpkg", "--configure", "mcfd", check=False)
     assert again.returncode != 0
@@ -97,16 +109,20 @@ def test_bad_versions_go_back_by_themselves(shop: Shop) -> None:
 
 
 def test_a_daemon_that_did_not_run_is_not_waited_for(shop: Shop) -> None:
-    """Stopped by a person before the upgrade, it says nothing about the new version: the upgrade is through at once. What a person has
-    disabled stays so, and nothing else is."""
+    """Stopped by a person before the upgrade, it says nothing about the new version: one that does not serve yet, and would have gone back
+    if it had been waited for, stays. What a person has disabled stays so, and nothing else is."""
     box = shop.box
     box.run("systemctl", "stop", "mcfd.service")
     box.run("systemctl", "disable", "mcfd-verify.timer")
-    shop.upgrade("9.6")
+    shop.upgrade("9.6", serves_once_it_may)
     assert shop.version() == "9.6"
+    assert shop.unit("ActiveState") != "active"
     said = box.run("systemctl", "is-enabled", "mcfd-backup.timer", "mcfd-verify.timer", "mcfd.service", check=False)
     assert said.stdout.split() == ["enabled", "disabled", "enabled"]
     box.run("systemctl", "enable", "mcfd-verify.timer")
+    box.run("touch", MAY_SERVE)
+    box.run("systemctl", "reset-failed", "mcfd.service")
+    box.run("systemctl", "start", "mcfd.service")
     shop.sell()
     shop.assert_nothing_is_lost()
 
