@@ -40,6 +40,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 FAULTS: dict[type[Exception], tuple[int, Text]] = {
     Foreign: (403, Text("This request comes from another site.")),
+    refusals.PeriodClosed: (403, Text("This invoice is of a period that is closed; your role sees the open one.")),
     refusals.RoleNotAllowed: (403, Text("Your role does not permit this.")),
     refusals.TooManyRequests: (429, Text("Too many tries; wait a moment.")),
     refusals.WrongPassword: (401, Text("Wrong name or password.")),

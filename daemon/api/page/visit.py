@@ -231,6 +231,8 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
         "said": fault.told(Speaker(language_of(request, page.language))),
         "is_change": request.scope["method"] != "GET",
     }
+    if visit is None and isinstance(error, RoleNotAllowed) and not told["is_change"]:
+        visit = await enter(request, "look", unattended=True)  # every role may: with the menu of what else it may see
     if visit:
         return await shown(visit, "fault.html", status=fault.status, **told)
     return await html(request, page, "fault.html", status=fault.status, **told)

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.browser import PASSWORD, create_user, session_of
-from support.shop import PLAIN, Shop
+from support.shop import PLAIN, Shop, invoice
 
 from daemon.api.service import PAGE_ROUTES
 from daemon.core.roles import may
@@ -223,6 +223,22 @@ def test_everybody_may_change_their_own_password(client: httpx.Client, shop: Sho
     changed = client.post("/ui/account/password", data=typed, headers=here)
     assert (changed.status_code, client.cookies["mcfd_session"] != before) == (303, True)
     assert "Your password is changed." in client.get(changed.headers["location"], headers=here).text
+
+
+def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
+    """One of the open period is; one that was closed since says so, with the menu of what a seller may see, as every refusal has it."""
+    as_role("seller")
+    assert shop.certify(invoice("FV-CLOSED")).status_code == 200
+    newest = re.search(r"/ui/journal/(\d+)", client.get("/ui/journal").text)
+    assert newest
+    told = {"Accept-Language": "en"}
+    assert client.get(newest[0], headers=told).status_code == 200
+    assert shop.close_period().status_code == 201
+    refused = client.get(newest[0], headers=told)
+    assert (refused.status_code, "of a period that is closed" in refused.text) == (403, True)
+    for answer in (refused, client.get("/ui/closures", headers=told)):
+        assert 'aria-label="Menu"' in answer.text
+        assert 'href="/ui/journal' in answer.text
 
 
 @pytest.mark.parametrize(
