@@ -38,7 +38,7 @@ class Run:
 
     def __init__(self) -> None:
         self.plots: dict[str, str] = {}
-        self._x: reports.Curve = []
+        self._a: reports.Curve = []
         self._beside = ExitStack()
         self._large = Path()
         self._growing: Future[None] | None = None
@@ -49,25 +49,26 @@ class Run:
             "1 2 3 15 17 18d": lines.latency,
             "5": self._together,
             "7": throughput.throughput,
-            "8 10": self._period,
             "18a 18b 18c": slow_box.slow_box,
-            "16": commands.commands,
+            "4 4b 4c 4d 13": self._waiting,
             "9": self._ranges,
             "6b 12a": disk.crowded,
             "12 14 19": self._ledger,
-            "4 4b 4c 4d 6a 13": self._waiting,
-            "11": self._bytes,
+            "6a": disk.alone,
+            "11": disk.bytes_kept,
+            "8 10": self._period,
+            "16": commands.commands,
         }
 
     def close(self) -> None:
-        """What still runs beside the rows."""
+        """What still runs beside the last rows, which are counted or have room enough: who verifies the large ledger."""
         self._beside.close()
 
     def _waiting(self) -> Iterator[Row]:
-        """All of them wait for slow disks or lines most of the time: beside each other, and beside whoever verifies the large ledger, which only reads."""
+        """All of them wait for slow disks or lines most of the time: beside each other."""
         with ThreadPoolExecutor() as beside:
             slow = beside.map(lines.backlog, ("4", "4d"), (lines.SLOW_SYNC_MS, lines.SLOWEST_SYNC_MS))
-            others = [beside.submit(list, part()) for part in (lines.idle, disk.alone, upstream.upstream)]
+            others = [beside.submit(list, part()) for part in (lines.idle, upstream.upstream)]
             yield from slow
             for part in others:
                 yield from part.result()
@@ -79,15 +80,15 @@ class Run:
 
     def _period(self) -> Iterator[Row]:
         with folder() as path:
-            x, z, self._x = reports.growing_period(path / "period.sqlite3")
+            x, z, curve = reports.growing_period(path / "period.sqlite3")
+        if self._a:
+            self.plots["performance-reports"] = curves.report_latency(curve, self._a)
         yield from (x, z)
 
     def _ranges(self) -> list[Row]:
         """Afterwards the ledger grows on, beside rows that count and are not timed."""
         self._large = self._beside.enter_context(folder()) / "ledger.sqlite3"
-        rows, a, maker = reports.growing_ledger(self._large, SIZES, LARGE)
-        if self._x:
-            self.plots["performance-reports"] = curves.report_latency(self._x, a)
+        rows, self._a, maker = reports.growing_ledger(self._large, SIZES, LARGE)
         self._growing = self._beside.enter_context(growing_beside(maker, LARGE))
         return rows
 
@@ -102,11 +103,6 @@ class Run:
         ledger = self._beside.enter_context(in_memory(ledger))
         yield from page.page(ledger, LARGE, sales)
         self._beside.enter_context(verified_beside(ledger))
-
-    def _bytes(self) -> Iterator[Row]:
-        """They are counted, whatever else runs; in the end that is who verifies the large ledger."""
-        yield from disk.bytes_kept()
-        self.close()
 
 
 def main() -> int:
