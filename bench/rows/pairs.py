@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from bench.figures import Row, milliseconds, ratio
 
 WARM_UP = 6
-"""Of each, but no more than a quarter of what is measured."""
+"""Of each, but two, or no more than a quarter of what is measured."""
 
 
 def warm_ups(count: int) -> int:
-    return min(WARM_UP, count // 4)
+    return min(WARM_UP, max(2, count // 4))
 
 
 def compare(row: str, pair: Sequence[Iterator[float]], names: tuple[str, str], count: int) -> Row:
