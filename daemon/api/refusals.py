@@ -50,13 +50,6 @@ class RoleNotAllowed(Refusal):
         )
 
 
-class PeriodClosed(RoleNotAllowed):
-    """An entry that was before the last Z, for who may see the open period alone."""
-
-    def __init__(self, role: Role) -> None:
-        super().__init__(role, "report")
-
-
 class WrongPassword(Refusal):
     """Does not say whether there is such a name."""
 

@@ -21,6 +21,10 @@ class Foreign(Exception):
     """A change that a page of another site asked for."""
 
 
+class PeriodClosed(Exception):
+    """An entry that was before the last Z, for who may see the open period alone."""
+
+
 class BoxFailed(Exception):
     """A command of the box did not do what it was asked for; which one, and why as far as it is known."""
 
@@ -40,7 +44,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 FAULTS: dict[type[Exception], tuple[int, Text]] = {
     Foreign: (403, Text("This request comes from another site.")),
-    refusals.PeriodClosed: (403, Text("This invoice is of a period that is closed; your role sees the open one.")),
+    PeriodClosed: (403, Text("This invoice is of a period that is closed; your role sees the open one.")),
     refusals.RoleNotAllowed: (403, Text("Your role does not permit this.")),
     refusals.TooManyRequests: (429, Text("Too many tries; wait a moment.")),
     refusals.WrongPassword: (401, Text("Wrong name or password.")),

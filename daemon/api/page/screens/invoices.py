@@ -6,10 +6,10 @@ from typing import Any, Final, cast
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.days import day_of
+from daemon.api.page.faults import PeriodClosed
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, screen, shown
-from daemon.api.refusals import PeriodClosed
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -46,7 +46,7 @@ async def invoice_screen(visit: Visit) -> Reply:
     record = await _record(visit, int(visit.request.path_params["seq"]))
     (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
     if z_number and not visit.may("report"):
-        raise PeriodClosed(visit.session.role)
+        raise PeriodClosed
     given = receipt(record) if record.state == "certified" else None
     credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
     picture = await qr_picture(given.qr_content) if given else ""
