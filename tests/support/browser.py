@@ -107,6 +107,11 @@ def _hashed() -> str:
         return hash_password(PASSWORD)
 
 
+def create_in_passing(shop: Shop, name: str, role: Role) -> None:
+    """Somebody whose login costs next to nothing."""
+    _create(shop, {name: role}, _hashed())
+
+
 def session_of(shop: Shop, name: str) -> dict[str, str]:
     """The cookies of somebody who has logged in."""
     base = f"http://127.0.0.1:{shop.port}"
@@ -130,6 +135,11 @@ def usable(page: Page, *, with_colours: bool = True) -> None:
     assert not small, (page.url, small)
     found = Axe().run(page, options=AXE | {"rules": {"color-contrast": {"enabled": with_colours}}})
     assert found.violations_count == 0, (page.url, found.generate_report())
+    fits(page)
+
+
+def fits(page: Page) -> None:
+    """Nothing is wider than the screen; a wide table scrolls by itself."""
     element = page.evaluate_handle("document.documentElement")
     assert element.evaluate("e => e.scrollWidth - e.clientWidth") <= 0, page.url
 

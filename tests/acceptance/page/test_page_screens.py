@@ -16,6 +16,8 @@ from support.browser import (
     PATIENCE_MS,
     Person,
     View,
+    create_in_passing,
+    fits,
     session_of,
     usable,
 )
@@ -272,6 +274,26 @@ def test_every_screen_can_be_used_by_everybody(person: People, view: View) -> No
         usable(tech.go(path))
     lines = tech.page.locator("header li").evaluate_all("items => items.map(item => item.getBoundingClientRect().top)")
     assert lines == 5 * lines[:1]
+
+
+def test_the_longest_names_fit(person: People, shop: Shop) -> None:
+    """On a phone, a person's name and an invoice's number of as many letters as they may have, without a space, make no screen wider than it is; the head keeps its two
+    lines, and an article's name stands in its table, which scrolls."""
+    long = "wendpanga" * 30
+    create_in_passing(shop, long[:32], "technician")
+    article = {"name": long[:200], "taxGroup": "B", "unitPrice": 999_999_999, "quantity": 1}
+    customer = {"clientType": "PM", "name": long[:200], "ifu": "00012345A"}
+    paid = [{"method": "E", "amount": 999_999_999}]
+    answer = shop.certify(invoice(long[:40], items=[article], payments=paid, customer=customer, operatorName=long[:40]))
+    assert answer.status_code == 200, answer.text
+    reader = person(long[:32], FRENCH_PHONE)
+    for path in ("/ui/", "/ui/journal"):
+        fits(reader.go(path))
+    tops = reader.page.locator("header > *").evaluate_all("all => all.map(each => each.getBoundingClientRect().top)")
+    assert max(tops) - min(tops) < 2 * 44, tops
+    reader.follow(long[:40])
+    expect(reader.page.locator("h1")).to_have_text(long[:40])
+    fits(reader.page)
 
 
 @pytest.mark.parametrize("view", [FRENCH_PHONE, ENGLISH_DESKTOP], ids=["fr", "en"])
