@@ -13,6 +13,7 @@ from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases, until
 from support.processor import within
 from support.receivers.authority import Authority
 
+from daemon.api.http.server import HttpServer
 from edge import gate
 from edge.admission import ConnectionLimits
 from siege.key_updates import shaken
@@ -42,6 +43,16 @@ async def test_a_till_that_trusts_the_authority_is_served(serve: Serve, authorit
     writer.close()
     await writer.wait_closed()
     assert (await served.post(json=INVOICE)).status_code == 200
+
+
+async def test_a_server_that_ends_before_it_listens_is_told_at_the_start(
+    serve: Serve, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the certificate goes in the moment after it was looked at: `start` raises what ended the server."""
+    pem = Path(shutil.copy(authority.issue(), tmp_path / "box.pem"))
+    monkeypatch.setattr(HttpServer, "check_tls", lambda _: pem.unlink())
+    with pytest.raises(FileNotFoundError):
+        await serve(config={"tls_cert": pem, "tls_key": pem})
 
 
 async def test_a_renewed_certificate_is_shown_without_a_restart(

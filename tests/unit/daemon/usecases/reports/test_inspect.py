@@ -8,6 +8,7 @@ import pytest
 from support.memory_shop import MemoryShop
 
 from daemon.core.errors import MachineOffline, StorageFull
+from daemon.core.report.machine_info import TaxServer
 from daemon.store.ledger import Ledger
 from daemon.usecases.reports.inspect import CACHE_SECONDS, cancel_pending, info, read
 from daemon.usecases.worker.machine_worker import Limits
@@ -16,14 +17,18 @@ pytestmark = pytest.mark.quick_timers
 
 
 async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_all_the_same(tmp_path: Path) -> None:
-    """C2h cannot be read: counters and trade name are told, and the reason stands where the tax server's error does."""
+    """C2h cannot be read: counters and trade name are told, nothing is made up of the tax server, and the reason stands where its error does."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         shop.session.plan.add("nonsense@c2h#1")
         shown = await info(shop.worker)
         assert shown.merchant.commercial_name == "MAISON FASO"
-        assert (shown.tax_server.state, shown.tax_server.alert) == ("", False)
-        assert shown.tax_server.last_error
+        reason = shown.tax_server.last_error
+        assert reason
+        assert shown.tax_server == TaxServer("", 0, 0, "", reason, None, alert=False)
+        unknown = shop.worker.reading
+        assert unknown is not None
+        assert (unknown.link.acknowledged, unknown.link.held) == (0, 0)
         assert shop.worker.server_link is not None
         assert shop.worker.server_link.state == "DIS"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -168,8 +169,8 @@ async def test_what_a_number_stands_for_is_asked_for_once(ledger: Filled, monkey
 async def test_slices_are_bounded_by_records_and_by_items(
     ledger: Filled, pieces: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Oldest first; a slice holds no more than its share of either, or one record that is larger by itself; none is empty. No more than a batch
-    of records is in memory at once."""
+    """Oldest first; a slice holds no more than its share of either, or one record that is larger by itself; none is empty, and none ends before the
+    next record would be too much. No more than a batch of records is in memory at once."""
     batch, most, most_items = pieces
     dated: list[int] = []
     async with opened(ledger.path) as store:
@@ -187,6 +188,11 @@ async def test_slices_are_bounded_by_records_and_by_items(
         for part in slices:
             assert 0 < len(part) <= most
             assert len(part) == 1 or sum(len(record.invoice.items) for record, _ in part) <= most_items
+        first = 0
+        for part, after in itertools.pairwise(slices):
+            first += len(part)
+            items = sum(len(record.invoice.items) for record, _ in (*part, after[0]))
+            assert len(part) == most or items > most_items or first % batch == 0
         assert most > 1 or len(slices) == len(ledger.attempts)
         assert most < 16 or len(slices) == 1
 
