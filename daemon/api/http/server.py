@@ -72,6 +72,8 @@ class HttpServer:
         await asyncio.wait((self._task, listening), return_when=asyncio.FIRST_COMPLETED)
         if not listening.done():
             listening.cancel()
+            for each in self._sockets:
+                each.close()
             self._task.result()
 
     def _bind(self) -> list[socket.socket]:
