@@ -50,7 +50,8 @@ async def everything(worker: MachineWorker, asked: Search, before: int, stretch:
 async def test_amounts_and_customers_are_found_in_any_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int, entries: int
 ) -> None:
-    """Every entry of that amount, and of that customer, newest first, each once; no answer goes through more than its share of the entries."""
+    """Every entry of that amount, of that customer, and of both, newest first, each once; no answer goes through more than its share of the entries,
+    for a state neither."""
     monkeypatch.setattr(searching, "STRETCH", stretch)
     monkeypatch.setattr(searching, "SIFTED", 2 * stretch)
     monkeypatch.setattr(searching, "SLICE", stretch)
@@ -69,11 +70,15 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
         by_customer, _ = await everything(worker, Search(EVER, text="wend"), entries + 1, stretch)
         each = Search(msgspec.structs.replace(EVER, limit=1), type="FV")
         every_one, _ = await everything(worker, each, entries + 1, stretch)
-        none = [await everything(worker, Search(EVER, amount=at), entries + 1, stretch) for at in (0, 1)]
+        by_both, _ = await everything(worker, Search(EVER, text="wend", amount=AMOUNT), entries + 1, stretch)
+        refused = msgspec.structs.replace(EVER, state="refused")
+        nothing = (Search(EVER, amount=0), Search(EVER, amount=1), Search(refused))
+        none = [await everything(worker, asked, entries + 1, stretch) for asked in nothing]
     assert by_amount == wanted[::-1]
     assert sorted(by_customer) == sorted(wanted)
     assert by_customer == sorted(by_customer, reverse=True)
-    assert [numbers for numbers, _ in none] == [[], []]
+    assert by_both == by_customer
+    assert [numbers for numbers, _ in none] == [[], [], []]
     assert every_one == [f"N-{at:02d}" for at in reversed(range(entries))]
     assert answers >= max(len(wanted) // EVER.limit, entries // (2 * stretch))
 
