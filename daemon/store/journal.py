@@ -23,6 +23,10 @@ class Journal(LedgerAccess):
         """Newest first; go on with `before_seq` = the seq of the last one."""
         return await self._read(partial(journal.journal, book=book, page=page))
 
+    async def reach(self, book: Book, page: Page) -> tuple[int, int]:
+        """The seqs between which all ended entries lie that the page asks for: after the first, up to the second."""
+        return await self._read(partial(journal.reach, book=book, page=page))
+
     async def with_part(self, book: Book, page: Page, make_way: Callable[[], Awaitable[None]]) -> Sequence[Record]:
         """Newest first, with `page.part` in the number; `make_way` between two looks, and others read in between as well."""
         found, before = await self._read(partial(journal.newest_with_part, book=book, page=page))
@@ -39,7 +43,8 @@ class Journal(LedgerAccess):
         return [*found, *older]
 
     async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
-        """Of the next `page.limit` entries those whose customer has the text in it, and the `before_seq` to go on with, 0 at the end."""
+        """Of the next `page.limit` entries that the page asks for those whose customer has the text in it, and the `before_seq` to go on with, 0 at
+        the end."""
         return await self._read(partial(journal.of_customer, book=book, page=page, wanted=wanted))
 
     async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:

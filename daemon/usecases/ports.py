@@ -198,13 +198,17 @@ class Journal(Protocol):
         """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
         ...
 
+    async def reach(self, book: Book, page: Page) -> tuple[int, int]:
+        """The seqs between which all ended entries lie that the page asks for: after the first, up to the second."""
+        ...
+
     async def with_part(self, book: Book, page: Page, make_way: MakeWay) -> Sequence[Record]:
         """Newest first, those with `page.part` in the number; `make_way` is awaited between two looks at the ledger."""
         ...
 
     async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
-        """Of the next `page.limit` entries, newest first, those whose customer has the text in name, IFU or phone; and the
-        `before_seq` to go on with, 0 at the end."""
+        """Of the next `page.limit` entries that the page asks for, newest first, those whose customer has the text in name, IFU or phone; and
+        the `before_seq` to go on with, 0 at the end."""
         ...
 
     def iterate(self, book: Book, start: int, end: int) -> AsyncIterator[Record]:

@@ -66,15 +66,22 @@ def _asked(page: Page) -> tuple[object, ...]:
     return (state, state, page.type, page.type, page.amount, page.amount)
 
 
+def reach(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[int, int]:
+    """The seqs between which all ended entries lie that the page asks for: after the first, up to the second. There are none where both are
+    the same."""
+    after, last, _, _ = _between(connection, book, page)
+    (newest,) = connection.execute(_SQL["newest"], (book.id, last)).fetchone()
+    return after, max(after, newest)
+
+
 def newest_with_part(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[list[Record], int]:
     """A part that many numbers have is soon found on the way back from the newest one; and the seq that older ones, which are still to be
     looked for, are before: 0 where that is all."""
     if page.state in attempts.OPEN:
         return list(_open_ones(connection, book, page)), 0
-    after, last, start, end = _between(connection, book, page)
-    (newest,) = connection.execute(_SQL["newest"], (book.id, last)).fetchone()
+    after, newest = reach(connection, book, page)
     walked = max(after, newest - WALKED)
-    found = _newest_first(connection, book, page, (walked, last, start, end))
+    found = _newest_first(connection, book, page, (walked, newest, page.start, page.end))
     return found, 0 if len(found) == page.limit or walked == after else walked + 1
 
 
@@ -93,12 +100,9 @@ def with_part(connection: sqlite3.Connection, book: Book, page: Page, stretch: S
 
 
 def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
-    """Those of the next `page.limit` entries, newest first, whose customer has that text in name, IFU or phone, and the seq to go on
-    before: 0 at the end. An invoice is only read where the text may stand in it, a whole record only of what is found."""
-    after, upto = bracket(connection, book, page.start, page.end)
-    last = _LAST if upto is None else upto
-    last = min(last, page.before_seq - 1) if page.before_seq else last
-    values = (book.id, after, last, page.start, page.end, *_asked(page), page.limit)
+    """Of the next `page.limit` entries that the page asks for, newest first, those whose customer has that text in name, IFU or phone, and the
+    seq to go on before: 0 at the end. An invoice is only read where the text may stand in it, a whole record only of what is found."""
+    values = (book.id, *_between(connection, book, page), *_asked(page), page.limit)
     rows = connection.execute(_SQL["payloads"], values).fetchall()
     needle, folded = longest_plain(wanted), wanted.casefold()
     contents = ((seq, unpack(payload)) for seq, payload in rows)

@@ -4,7 +4,7 @@ millisecond or so, and rests between them while somebody is at the machine."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -21,6 +21,8 @@ BATCH = 64
 SLICE = 16
 SLICE_ITEMS = 128
 """Records, and items of theirs, worked on in one go of the loop."""
+STRETCH = 5_000
+"""Entries that the ledger goes through at a time where few of them may be what is asked for: others read in between."""
 REST = 0.01
 """Seconds left to the tills after each slice, while there are any."""
 
@@ -58,17 +60,35 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
 
 
 async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[Record]]:
-    left, before = page.limit, page.before_seq
-    at_once = _comes_at_once(page)
-    while left:
-        limit = left if at_once else min(left, BATCH)
-        records = await worker.journal.page(worker.book, msgspec.structs.replace(page, limit=limit, before_seq=before))
-        if records:
+    if _comes_at_once(page):
+        if records := await worker.journal.page(worker.book, page):
             yield records
-        if at_once or len(records) < limit:
+        return
+    left = page.limit
+    for number, piece in enumerate(await stretches(worker, page) if page.state else (page,)):
+        if number:
+            await make_way(worker)
+        before = piece.before_seq
+        while left:
+            limit = min(left, BATCH)
+            asked = msgspec.structs.replace(piece, limit=limit, before_seq=before)
+            if records := await worker.journal.page(worker.book, asked):
+                yield records
+            left -= len(records)
+            if len(records) < limit:
+                break
+            before = records[-1].seq
+        if not left:
             return
-        left -= limit
-        before = records[-1].seq
+
+
+async def stretches(worker: JournalSource, page: Page) -> Iterator[Page]:
+    """What `page` asks for of what has ended, newest first, in so many entries at a time; `make_way` belongs in between."""
+    after, newest = await worker.journal.reach(worker.book, page)
+    return (
+        msgspec.structs.replace(page, before_seq=upto + 1, after_seq=max(after, upto - STRETCH))
+        for upto in range(newest, after, -STRETCH)
+    )
 
 
 def _comes_at_once(page: Page) -> bool:

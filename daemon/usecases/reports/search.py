@@ -9,15 +9,14 @@ import msgspec
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import Page
-from daemon.usecases.reports.journal import Dated, dated, make_way
+from daemon.usecases.reports.journal import Dated, dated, make_way, stretches
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLICE = 200
 BUDGET = 20_000
 """Records whose customer is looked at for one answer; the next answer goes on."""
-STRETCH = 5_000
 SIFTED = 200_000
-"""Entries gone through for an amount, a type or a state: at a time, and for one answer."""
+"""Entries gone through for an amount, a type or a state, for one answer."""
 CODE_LENGTH = 24
 
 
@@ -70,34 +69,35 @@ def _is_sifting(page: Page) -> bool:
 
 async def _sifted(worker: MachineWorker, page: Page) -> Found:
     """Stretch by stretch on the way back: other screens read in between."""
-    newest = await worker.journal.page(worker.book, Page(page.start, page.end, before_seq=page.before_seq, limit=1))
-    before = newest[0].seq + 1 if newest else 1
-    ends = before - SIFTED
     found: list[Record] = []
-    while before > max(ends, 1):
-        stretch = msgspec.structs.replace(
-            page, before_seq=before, after_seq=max(0, before - 1 - STRETCH), limit=page.limit - len(found)
-        )
-        found += await worker.journal.page(worker.book, stretch)
+    looked = 0
+    for piece in await stretches(worker, page):
+        if looked >= SIFTED:
+            return Found(await dated(worker, found), piece.before_seq, complete=False)
+        asked = msgspec.structs.replace(piece, limit=page.limit - len(found))
+        found += await worker.journal.page(worker.book, asked)
         if len(found) == page.limit:
             return Found(await dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
-        before -= STRETCH
+        looked += piece.before_seq - 1 - piece.after_seq
         await make_way(worker)
-    return Found(await dated(worker, found), before if before > 1 else 0, complete=before <= 1)
+    return Found(await dated(worker, found), 0, complete=True)
 
 
 async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Found:
+    """Within a stretch slice by slice: an invoice has to be read for its customer."""
     found: list[Record] = []
-    looked, before = 0, page.before_seq
-    while looked < BUDGET and len(found) < page.limit:
-        piece = msgspec.structs.replace(page, before_seq=before, limit=SLICE)
-        records, before = await worker.journal.of_customer(worker.book, piece, asked.text)
-        found += records
-        looked += SLICE
-        if not before:
-            return Found(await dated(worker, found), 0, complete=True)
-        await make_way(worker)
-    return Found(await dated(worker, found), before, complete=False)
+    looked = 0
+    for piece in await stretches(worker, page):
+        before = piece.before_seq
+        while before > piece.after_seq + 1:
+            if looked >= BUDGET or len(found) >= page.limit:
+                return Found(await dated(worker, found), before, complete=False)
+            part = msgspec.structs.replace(piece, before_seq=before, limit=SLICE)
+            records, before = await worker.journal.of_customer(worker.book, part, asked.text)
+            found += records
+            looked += SLICE
+            await make_way(worker)
+    return Found(await dated(worker, found), 0, complete=True)
 
 
 async def _found(worker: MachineWorker, records: Sequence[Record], page: Page, *, complete: bool) -> Found:

@@ -212,6 +212,44 @@ async def test_a_page_makes_way_after_each_slice(ledger: Filled, monkeypatch: py
     assert ways == [worker] * ((page.count + 1) // 2)
 
 
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_a_rare_state_is_looked_for_in_stretches(
+    ledger: Filled, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """The ledger goes through no more than one at a time, and tills go first in between; what is found does not depend on them. No more is read
+    than the page needs."""
+    asked: list[Page] = []
+    ways: list[int] = []
+
+    async def make_way(_: MachineWorker) -> None:
+        ways.append(len(asked))
+
+    monkeypatch.setattr(journal, "STRETCH", 3)
+    monkeypatch.setattr(journal, "make_way", make_way)
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        await till.fail(invoice("X-2"))
+        worker = worker_of(till)
+        page_of = worker.journal.page
+
+        async def noted(book: Book, page: Page) -> Sequence[Record]:
+            asked.append(page)
+            return await page_of(book, page)
+
+        monkeypatch.setattr(worker.journal, "page", noted)
+        told = await read_page(worker, Page(0, EVER, state="refused", limit=limit))
+    entries = len(ledger.attempts) + 1
+    assert [entry.invoice_number for entry in told.certifications] == ["X-2", "X-1"][:limit]
+    assert max(page.before_seq - 1 - page.after_seq for page in asked) == 3
+    pieces = list(dict.fromkeys(page.after_seq for page in asked))
+    if limit == 1:
+        assert pieces == [entries - 3]
+    elif limit == 100:
+        assert pieces == [max(0, entries - 3 * at) for at in range(1, len(pieces) + 1)]
+        assert pieces[-1] == 0
+    assert len(ways) == len(pieces) - 1 + len(told.certifications)
+
+
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:
     source = {
         "csv": lambda: journal_files.as_csv(worker, page),

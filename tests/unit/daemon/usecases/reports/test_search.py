@@ -14,6 +14,7 @@ from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import Page
+from daemon.usecases.reports import journal
 from daemon.usecases.reports import search as searching
 from daemon.usecases.reports.journal import make_way
 from daemon.usecases.reports.search import Search, search
@@ -52,7 +53,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
 ) -> None:
     """Every entry of that amount, of that customer, and of both, newest first, each once; no answer goes through more than its share of the entries,
     for a state neither."""
-    monkeypatch.setattr(searching, "STRETCH", stretch)
+    monkeypatch.setattr(journal, "STRETCH", stretch)
     monkeypatch.setattr(searching, "SIFTED", 2 * stretch)
     monkeypatch.setattr(searching, "SLICE", stretch)
     monkeypatch.setattr(searching, "BUDGET", 2 * stretch)
@@ -104,7 +105,7 @@ async def test_a_search_makes_way_after_each_piece(
     async def nothing(*_: object) -> list[Record]:
         return []
 
-    monkeypatch.setattr(searching, "STRETCH", 1)
+    monkeypatch.setattr(journal, "STRETCH", 1)
     monkeypatch.setattr(searching, "SLICE", 1)
     monkeypatch.setattr(searching, "make_way", way)
     async with opened(tmp_path / "ledger.sqlite3") as store:
