@@ -37,6 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Page, str]]:
         ("", Page(*USUAL, limit=100)),
         ("limit=1", Page(*USUAL, limit=1)),
         ("limit=1000", Page(*USUAL, limit=1000)),
+        ("unknown=1&&limit=1", Page(*USUAL, limit=1)),
         ("cursor=1", Page(*USUAL, before_seq=1, limit=100)),
         ("cursor=999999999", Page(*USUAL, before_seq=999_999_999, limit=100)),
         *[
