@@ -54,10 +54,20 @@ def command(run: int, tests: Sequence[str]) -> list[str]:
     return [sys.executable, "-c", start, str(run), *tests]
 
 
+class CollectedAgain:
+    """pytest keeps the names that it has made for the values of a `parametrize` with `ids`, what is not ASCII in them escaped, and would escape the
+    backslash when a worker collects: nobody would find `[z\\xe9ro]` who asks for it by name."""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for mark in (mark for item in session.items for mark in item.iter_markers("parametrize")):
+            if mark._param_ids_from is not None:
+                object.__setattr__(mark._param_ids_from, "_param_ids_generated", None)
+
+
 def main() -> None:
     run, *tests = sys.argv[1:]
     path = [*sys.path]
-    pytest.main(["--collect-only", "-qq", "-n0", *tests])
+    pytest.main(["--collect-only", "-qq", "-n0", *tests], plugins=[CollectedAgain()])
     sys.path[:] = path
     gc.freeze()
     forks.serve(int(run), work)

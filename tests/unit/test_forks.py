@@ -65,5 +65,16 @@ def test_a_worker_has_the_tests_from_the_beginning(tmp_path: Path, run: subproce
     assert worker(at, last) == "worker\nended\n"
 
 
+def test_a_worker_calls_a_test_as_everybody_does(tmp_path: Path, run: subprocess.Popen[bytes]) -> None:
+    """Also one whose value is not ASCII, so that it runs when it is asked for by its name."""
+    file, at = tmp_path / "test_words.py", tmp_path / "at"
+    file.write_text(
+        "import pytest\n@pytest.mark.parametrize('word', ['z\xe9ro'], ids=str)\ndef test_it(word): pass\n", "utf-8"
+    )
+    forks.started(at, collected.command(run.pid, [str(file)]))
+    again = f"import pytest; pytest.main(['--collect-only', '-q', '--rootdir={tmp_path}', {str(file)!r}])"
+    assert worker(at, again).splitlines()[0] == "test_words.py::test_it[z\\xe9ro]"
+
+
 def test_where_nobody_forks_a_worker_is_the_python_that_was_asked_for(tmp_path: Path) -> None:
     assert worker(tmp_path / "nobody", "import sys; print('test_forks' in sys.modules)") == "False\n"
