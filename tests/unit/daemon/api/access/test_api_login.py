@@ -50,7 +50,8 @@ async def test_a_session_from_login_to_logout(tmp_path: Path) -> None:
 
 
 async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
-    """12 hours after its last request, whatever was written down of it so far. What a screen asks by itself is no use of it."""
+    """12 hours after its last request, whatever was written down of it so far. What a screen asks by itself is no use of it, nor is a stream that
+    is open, which ends with it."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         await store.people.create("awa", "manager", hash_password(PASSWORD), at=START)
         clock = Clock()
@@ -61,8 +62,11 @@ async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
         clock.now += IDLE_MS
         assert logins.who(token) is not None
         clock.now += IDLE_MS
+        cookie = [(b"cookie", session_cookie(token, tls=False)[1].partition(b";")[0])]
         assert logins.who(token, is_used=False) is not None
+        assert logins.is_open(cookie)
         clock.now += 1
+        assert not logins.is_open(cookie)
         assert logins.who(token) is None
 
 
