@@ -14,7 +14,7 @@ from daemon.core.call import NOBODY, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.attempt import NOT_SENT, Attempt, Mode, Outcome, Record
+from daemon.core.ledger.attempt import Attempt, Mode, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import Evidence
@@ -111,9 +111,8 @@ class Ledger(CashDrawer):
 
         await self._write(job)
 
-    async def failed_before(self, book: Book, number: str) -> list[Record]:
-        failed = self._snapshot(partial(attempts.failed_attempts, book=book, number=number))
-        return [record for record in failed if record.reason != NOT_SENT]
+    async def was_at_the_machine(self, book: Book, invoice: Invoice) -> bool:
+        return self._snapshot(partial(attempts.was_at_the_machine, book=book, invoice=invoice))
 
     async def unfinished(self, book: Book) -> list[Record]:
         return self._snapshot(partial(attempts.unfinished, book=book))

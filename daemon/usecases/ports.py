@@ -89,8 +89,8 @@ class Attempts(Protocol):
         """Whether a ledger at this place has worked with that book's machine for that taxpayer, this one or one that is gone (decision 30)."""
         ...
 
-    async def failed_before(self, book: Book, number: str) -> Sequence[Record]:
-        """Attempts of that number that were at the machine and ended refused or abandoned."""
+    async def was_at_the_machine(self, book: Book, invoice: Invoice) -> bool:
+        """Whether an attempt of that number, type and total got as far as the machine and ended refused or abandoned."""
         ...
 
     async def unfinished(self, book: Book) -> list[Record]:

@@ -154,15 +154,14 @@ def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterat
 
 
 def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
-    found = attempts.failed_attempts(connection, book, page.number)
+    found = attempts.failed_attempts(connection, book, page)
     holder = attempts.find_number(connection, book, page.number)
-    if holder is not None and holder.state == "certified":
+    if (
+        holder is not None
+        and holder.state == "certified"
+        and page.start <= holder.ended_at < page.end
+        and page.state in (None, holder.state)
+        and (not page.before_seq or holder.seq < page.before_seq)
+    ):
         found.append(holder)
-    found = [
-        record
-        for record in found
-        if page.start <= record.ended_at < page.end
-        and page.state in (None, record.state)
-        and (not page.before_seq or record.seq < page.before_seq)
-    ]
     return sorted(found, key=lambda record: -record.seq)[: page.limit]

@@ -186,8 +186,9 @@ async def _certified_before(job: Job, machine: FiscalMachine) -> tuple[Invoice, 
     except McfdError:
         return None  # the refusal stands
     last = state.last
-    earlier = await worker.ledger.failed_before(worker.book, invoice.number)
-    if last is None or not is_last(invoice, state) or not any(is_last(record, state) for record in earlier):
+    if last is None or not is_last(invoice, state):
+        return None
+    if not await worker.ledger.was_at_the_machine(worker.book, invoice):
         return None
     log.warning("certification.found", nim=worker.book.nim, mode=worker.book.mode, invoice_number=invoice.number)
     moved = strangers(invoice, worker.known, state.counters)

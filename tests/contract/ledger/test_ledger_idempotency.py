@@ -100,8 +100,18 @@ async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: T
 
 
 async def test_what_failed_before_is_what_was_sent(store: Store, till: Till) -> None:
-    """An attempt of that number that never got as far as the machine cannot have been certified by it."""
-    sent = await till.fail(invoice("F-1"))
-    await till.fail(invoice("F-1"), "abandoned", NOT_SENT)
-    await till.fail(invoice("F-2"))
-    assert await store.ledger.failed_before(till.book, "F-1") == [sent]
+    """An attempt of that number, type and total that never got as far as the machine cannot have been certified by it; nor can one of another
+    number, type or total."""
+
+    async def was(number: str, total: int = 1000, type_: str = "FV") -> bool:
+        return await store.ledger.was_at_the_machine(till.book, invoice(number, type_=type_, amounts=(("B", total),)))
+
+    for state in ("refused", "abandoned"):
+        await till.fail(invoice(f"F-{state}", amounts=(("B", 1000),)), state)
+        assert await was(f"F-{state}")
+        assert not await was(f"F-{state}", 999)
+        assert not await was(f"F-{state}", type_="EV")
+    await till.fail(invoice("F-2", amounts=(("B", 1000),)), "abandoned", NOT_SENT)
+    await till.certify(invoice("F-3", amounts=(("B", 1000),)))
+    await till.begin(invoice("F-4", amounts=(("B", 1000),)))
+    assert not any([await was(number) for number in ("F-2", "F-3", "F-4", "F-5")])

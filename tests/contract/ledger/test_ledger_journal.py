@@ -239,3 +239,28 @@ async def test_a_page_that_is_full_is_only_looked_for_what_is_newer(store: Store
     [found] = await store.journal.with_part(till.book, Page(0, ALWAYS, part="S-", limit=1), nobody)
     assert found.number == "S-20"
     assert (asked[0], asked[-1] > 0, asked) == (0, True, sorted(asked))
+
+
+async def test_pages_of_a_number_that_was_tried_again_and_again(store: Store, till: Till) -> None:
+    """Newest first, the certification in its place among the failures, each once, no page longer than asked for; of one state and of a range only
+    what is in them."""
+    failed = [await till.fail(invoice("F-1"), state) for state in ("refused", "abandoned", "refused")]
+    await till.fail(invoice("F-2"))
+    tried = [*failed, await till.certify(invoice("F-1"))][::-1]
+    for limit in (1, 2, 3, 10):
+        found: list[Record] = []
+        page = Page(0, ALWAYS, number="F-1", limit=limit)
+        while part := await store.journal.page(till.book, page):
+            assert len(part) <= limit
+            found += part
+            page = msgspec.structs.replace(page, before_seq=part[-1].seq)
+        assert found == tried
+    for more, expected in (
+        ({"state": "refused"}, [failed[2], failed[0]]),
+        ({"state": "certified"}, tried[:1]),
+        ({"start": failed[1].ended_at}, tried[:3]),
+        ({"end": failed[1].ended_at}, tried[3:]),
+        ({"end": tried[0].ended_at}, tried[1:]),
+    ):
+        asked = msgspec.structs.replace(Page(0, ALWAYS, number="F-1"), **more)
+        assert await store.journal.page(till.book, asked) == expected, more

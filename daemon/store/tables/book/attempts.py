@@ -7,6 +7,7 @@ A disputed attempt has not ended: it holds its number, and gets its place when a
 from __future__ import annotations
 
 import sqlite3
+import sys
 from typing import Literal
 
 import msgspec
@@ -14,11 +15,12 @@ import msgspec
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger import chain
-from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Outcome, Record
+from daemon.core.ledger.attempt import NOT_SENT, Attempt, DuplicateInvoice, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.nim import named_machine, original_fvc
+from daemon.core.report.journal import Page
 from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
@@ -200,9 +202,17 @@ def find_number(
     return record_of(row)
 
 
-def failed_attempts(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:
-    """Those of that number that ended refused or abandoned."""
-    return [record_of(row) for row in connection.execute(_SQL["failed"], (book.id, number))]
+def failed_attempts(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
+    """Those of the page's number that ended refused or abandoned, newest first."""
+    state = page.state or ""
+    values = (book.id, page.number, page.before_seq or sys.maxsize, page.start, page.end, state, state, page.limit)
+    return [record_of(row) for row in connection.execute(_SQL["failed"], values)]
+
+
+def was_at_the_machine(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
+    """Whether an attempt of that number, type and total got as far as the machine and ended refused or abandoned."""
+    values = (book.id, invoice.number, invoice.type, invoice.total_ttc, NOT_SENT)
+    return bool(connection.execute(_SQL["was_at_the_machine"], values).fetchone()[0])
 
 
 def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "begun") -> list[Record]:

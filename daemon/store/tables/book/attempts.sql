@@ -24,7 +24,16 @@ SELECT {columns} FROM certification
 WHERE book_id = ? AND number = ? AND state IN ('begun', 'certified', 'disputed');
 
 -- name: failed
-SELECT {columns} FROM certification WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned');
+-- However often a till has tried the same again.
+SELECT {columns} FROM certification
+WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND seq < ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
+ORDER BY seq DESC LIMIT ?;
+
+-- name: was_at_the_machine
+SELECT EXISTS (
+    SELECT 1 FROM certification
+    WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ? AND reason <> ?
+);
 
 -- name: unfinished
 SELECT {columns} FROM certification WHERE book_id = ? AND seq IS NULL AND state = ? ORDER BY id;
