@@ -52,6 +52,9 @@ HOUSES: dict[str, tuple[str, ...]] = {
         "headquarters",
         "alembic.command",
         *(f"sqlalchemy.dialects.{name}" for name in ("sqlite", "postgresql.psycopg")),
+        *(
+            f"psycopg.types.{name}" for name in ("array", "json", "hstore", "multirange")
+        ),  # the dialect leaves them for later
     ),
     "receiver": ("support.receivers.receiver",),
 }
