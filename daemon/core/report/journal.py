@@ -41,6 +41,15 @@ class Page(msgspec.Struct, frozen=True):
     amount: int | None = None
     part: str = ""
 
+    def fits(self, record: Record) -> bool:
+        """Whether it is of that time (of its intent, while it has not ended), state, type and amount."""
+        return (
+            self.start <= (record.ended_at or record.begun_at) < self.end
+            and self.state in (None, record.state)
+            and self.type in ("", record.type)
+            and self.amount in (None, record.total_ttc)
+        )
+
 
 # Kept as arrays in the ledger, shown by the names of their fields. (A docstring here would be in the OpenAPI document.)
 class RequestCustomer(Customer, frozen=True, array_like=False, rename="camel", omit_defaults=True):

@@ -49,7 +49,7 @@ def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Reco
 
 
 def _newest_first(connection: sqlite3.Connection, book: Book, page: Page, between: Between) -> list[Record]:
-    values = (book.id, *between, *_asked(page), page.part, page.part, page.limit)
+    values = (book.id, *between, *attempts.wanted(page), page.part, page.part, page.limit)
     return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
 
 
@@ -59,11 +59,6 @@ def _between(connection: sqlite3.Connection, book: Book, page: Page) -> Between:
     if page.before_seq:
         last = min(last, page.before_seq - 1)
     return max(after, page.after_seq), last, page.start, page.end
-
-
-def _asked(page: Page) -> tuple[object, ...]:
-    state = page.state or ""
-    return (state, state, page.type, page.type, page.amount, page.amount)
 
 
 def reach(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[int, int]:
@@ -95,14 +90,14 @@ def stretches(connection: sqlite3.Connection, book: Book) -> list[Stretch]:
 def with_part(connection: sqlite3.Connection, book: Book, page: Page, stretch: Stretch) -> list[Record]:
     """Of the numbers in that stretch, by their indexes; newest first."""
     numbers = (book.id, *stretch, page.part)
-    values = (*numbers, *numbers, *_between(connection, book, page), *_asked(page), page.limit)
+    values = (*numbers, *numbers, *_between(connection, book, page), *attempts.wanted(page), page.limit)
     return [record_of(row) for row in connection.execute(_SQL["with_part"], values)]
 
 
 def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
     """Of the next `page.limit` entries that the page asks for, newest first, those whose customer has that text in name, IFU or phone, and the
     seq to go on before: 0 at the end. An invoice is only read where the text may stand in it, a whole record only of what is found."""
-    values = (book.id, *_between(connection, book, page), *_asked(page), page.limit)
+    values = (book.id, *_between(connection, book, page), *attempts.wanted(page), page.limit)
     rows = connection.execute(_SQL["payloads"], values).fetchall()
     needle, folded = longest_plain(wanted), wanted.casefold()
     contents = ((seq, unpack(payload)) for seq, payload in rows)
@@ -148,20 +143,13 @@ def credited(connection: sqlite3.Connection, book: Book, epoch: int, fvc: int) -
 def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:
     state: attempts.OpenState = "begun" if page.state == "begun" else "disputed"
     for record in reversed(attempts.unfinished(connection, book, state)):
-        fits = page.number in ("", record.number) and page.part in record.number
-        if fits and page.start <= record.begun_at < page.end:
+        if page.number in ("", record.number) and page.part in record.number and page.fits(record):
             yield record
 
 
 def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
     found = attempts.failed_attempts(connection, book, page)
     holder = attempts.find_number(connection, book, page.number)
-    if (
-        holder is not None
-        and holder.state == "certified"
-        and page.start <= holder.ended_at < page.end
-        and page.state in (None, holder.state)
-        and (not page.before_seq or holder.seq < page.before_seq)
-    ):
-        found.append(holder)
+    if holder is not None and holder.state == "certified" and page.fits(holder):
+        found += [holder] if holder.seq < (page.before_seq or _LAST) else []
     return sorted(found, key=lambda record: -record.seq)[: page.limit]

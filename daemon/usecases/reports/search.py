@@ -18,6 +18,8 @@ BUDGET = 20_000
 SIFTED = 200_000
 """Entries gone through for an amount, a type or a state, for one answer."""
 CODE_LENGTH = 24
+UNFINISHED = ("begun", "disputed")
+"""States of which there are few, all found at once."""
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -41,7 +43,7 @@ class Found(msgspec.Struct, frozen=True):
 async def search(worker: MachineWorker, asked: Search) -> Found:
     """Numbers and codes by their index first; customers by reading on, in slices that let tills go first."""
     page = msgspec.structs.replace(asked.page, type=asked.type, amount=asked.amount, part=asked.text)
-    if asked.text and (exact := await _exact(worker, asked)):
+    if asked.text and (exact := await _exact(worker, asked.text, msgspec.structs.replace(page, part="", before_seq=0))):
         return await _found(worker, exact, page, complete=True)
     if not asked.text and _is_sifting(page):
         return await _sifted(worker, page)
@@ -49,22 +51,24 @@ async def search(worker: MachineWorker, asked: Search) -> Found:
         return await _found(worker, await worker.journal.page(worker.book, page), page, complete=True)
     if records := await worker.journal.with_part(worker.book, page, partial(make_way, worker)):
         return await _found(worker, records, page, complete=True)
-    return await _of_customer(worker, asked, msgspec.structs.replace(page, part=""))
+    page = msgspec.structs.replace(page, part="")
+    if page.state in UNFINISHED:
+        open_ones = await worker.journal.page(worker.book, page)
+        named = [record for record in open_ones if record.invoice.customer.is_named(asked.text.casefold())]
+        return await _found(worker, named, page, complete=True)
+    return await _of_customer(worker, asked, page)
 
 
-async def _exact(worker: MachineWorker, asked: Search) -> list[Record]:
-    code = asked.text.replace("-", "").replace(" ", "").upper()
+async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
+    code = text.replace("-", "").replace(" ", "").upper()
     if len(code) == CODE_LENGTH and (record := await worker.journal.by_code(worker.book, code)):
-        return [record] if asked.page.start <= record.ended_at < asked.page.end else []
-    page = msgspec.structs.replace(asked.page, number=asked.text, before_seq=0)
-    return list(await worker.journal.page(worker.book, page))
+        return [record] if page.fits(record) else []
+    return list(await worker.journal.page(worker.book, msgspec.structs.replace(page, number=text)))
 
 
 def _is_sifting(page: Page) -> bool:
     """Whether most entries may have to be gone through for a few; what has not ended is little, and found at once."""
-    return page.state not in ("begun", "disputed") and (
-        page.amount is not None or bool(page.type) or page.state is not None
-    )
+    return page.state not in UNFINISHED and (page.amount is not None or bool(page.type) or page.state is not None)
 
 
 async def _sifted(worker: MachineWorker, page: Page) -> Found:

@@ -204,9 +204,15 @@ def find_number(
 
 def failed_attempts(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
     """Those of the page's number that ended refused or abandoned, newest first."""
-    state = page.state or ""
-    values = (book.id, page.number, page.before_seq or sys.maxsize, page.start, page.end, state, state, page.limit)
+    before = page.before_seq or sys.maxsize
+    values = (book.id, page.number, before, page.start, page.end, *wanted(page), page.limit)
     return [record_of(row) for row in connection.execute(_SQL["failed"], values)]
+
+
+def wanted(page: Page) -> tuple[object, ...]:
+    """State, type and amount, each twice: once to ask whether it matters."""
+    state = page.state or ""
+    return (state, state, page.type, page.type, page.amount, page.amount)
 
 
 def was_at_the_machine(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:

@@ -27,6 +27,7 @@ WHERE book_id = ? AND number = ? AND state IN ('begun', 'certified', 'disputed')
 -- However often a till has tried the same again.
 SELECT {columns} FROM certification
 WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND seq < ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
+    AND (? = '' OR type = ?) AND (? IS NULL OR total_ttc = ?)
 ORDER BY seq DESC LIMIT ?;
 
 -- name: was_at_the_machine
