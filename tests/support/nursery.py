@@ -49,12 +49,12 @@ PROGRAMS = {
 }
 HOUSES: dict[str, tuple[str, ...]] = {
     "mcfd-hq": (
-        "headquarters",
-        "alembic.command",
-        *(f"sqlalchemy.dialects.{name}" for name in ("sqlite", "postgresql.psycopg")),
         *(
-            f"psycopg.types.{name}" for name in ("array", "json", "hstore", "multirange")
-        ),  # the dialect leaves them for later
+            "headquarters",
+            "alembic.command",
+            "psycopg.types.hstore",
+        ),  # psycopg: the dialect leaves its driver for later
+        *(f"sqlalchemy.dialects.{name}" for name in ("sqlite", "postgresql.psycopg")),
     ),
     "receiver": ("support.receivers.receiver",),
 }
