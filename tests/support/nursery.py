@@ -49,11 +49,7 @@ PROGRAMS = {
 }
 HOUSES: dict[str, tuple[str, ...]] = {
     "mcfd-hq": (
-        *(
-            "headquarters",
-            "alembic.command",
-            "psycopg.types.hstore",
-        ),  # psycopg: the dialect leaves its driver for later
+        *("headquarters", "alembic.command", "psycopg.types.hstore"),  # the dialect leaves psycopg for later
         *(f"sqlalchemy.dialects.{name}" for name in ("sqlite", "postgresql.psycopg")),
     ),
     "receiver": ("support.receivers.receiver",),
