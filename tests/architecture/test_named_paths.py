@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 TREE = Path(__file__).parents[2]
-TOP = [path.name for path in sorted(TREE.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+MADE = {"build", "dist"}
+TOP = [
+    path.name
+    for path in sorted(TREE.iterdir())
+    if path.is_dir() and not path.name.startswith(".") and path.name not in MADE
+]
 DOCUMENTS = [path for path in sorted([*TREE.glob("*.md"), *TREE.glob("docs/*.md")]) if path.name != "CHANGELOG.md"]
 """The changelog tells of what was, too."""
 NAMED = re.compile(rf"`((?:{'|'.join(TOP)})/[\w./*-]+)`")

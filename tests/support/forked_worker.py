@@ -21,7 +21,10 @@ def forked(at: str) -> int:
 
 if worker := forked(sys.argv[1]):
     looks = select.poll()
-    looks.register(os.pidfd_open(worker), select.POLLIN)
-    looks.poll()
+    try:
+        looks.register(os.pidfd_open(worker), select.POLLIN)
+        looks.poll()
+    except ProcessLookupError:  # it has ended, and nobody else waits for it
+        pass
 else:
     os.execv(sys.executable, [sys.executable, *sys.argv[2:]])  # noqa: S606  with its arguments as they are
