@@ -24,7 +24,7 @@ from daemon.core.report.cash import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page
 from daemon.core.roles import may
 from daemon.language import Text
-from daemon.usecases.reports import journal, journal_files
+from daemon.usecases.reports import journal, journal_files, report
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 DEFAULT_LIMIT: Final = 100
@@ -89,8 +89,7 @@ async def certifications(request: ApiRequest) -> Reply:
     if not may(role, "report"):
         if form != "json":
             raise RoleNotAllowed(role, "report")
-        since = worker.aggregate.period_start if worker.aggregate else 0
-        page = msgspec.structs.replace(page, start=max(page.start, since))
+        page = msgspec.structs.replace(page, start=max(page.start, await report.period_start(worker)))
     lines = _lines(form, query.get("dialect", ""), deps_of(request).timezone)
     if form == "json":
         return encoded(await journal.read_page(worker, page, language_of(request.scope)))

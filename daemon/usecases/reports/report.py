@@ -20,6 +20,11 @@ async def _aggregate(worker: MachineWorker) -> Aggregate:
     return worker.aggregate
 
 
+async def period_start(worker: MachineWorker) -> int:
+    """Since when (ms) the period is open, which is all that a seller may look back on; 0 in a book without a Z and certifications."""
+    return (await _aggregate(worker)).period_start
+
+
 async def x_report(worker: MachineWorker) -> fiscal_reports.XReport:
     """The open period as the last tick left it."""
     aggregate = await _aggregate(worker)

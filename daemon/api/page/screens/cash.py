@@ -56,7 +56,7 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
     first, last = _range(visit)
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
     if not visit.may("report"):
-        start = max(start, visit.worker.aggregate.period_start if visit.worker.aggregate else 0)
+        start = max(start, await report.period_start(visit.worker))
     after = visit.query.get("after", "")
     known = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
     found = await cash_moves(visit.worker, start, max(start, end), known, PER_PAGE)

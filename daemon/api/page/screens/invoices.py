@@ -15,7 +15,7 @@ from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.report.journal import Page, told_reason
 from daemon.core.report.receipt import receipt
-from daemon.usecases.reports import journal
+from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.search import Search, search
 
 PER_PAGE: Final = 50
@@ -25,7 +25,7 @@ STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 @screen("/ui/journal", "look")
 async def journal_screen(visit: Visit) -> Reply:
-    asked = _asked(visit)
+    asked = await _asked(visit)
     found = await search(visit.worker, asked)
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
     more = visit.link("/ui/journal", **{**_kept(visit), "before": found.next}) if found.next else ""
@@ -70,11 +70,11 @@ async def _record(visit: Visit, seq: int) -> Record:
     return found[0]
 
 
-def _asked(visit: Visit) -> Search:
+async def _asked(visit: Visit) -> Search:
     query = visit.query
     start, end = _range(visit)
     if not visit.may("report"):
-        start = max(start, visit.worker.aggregate.period_start if visit.worker.aggregate else 0)
+        start = max(start, await report.period_start(visit.worker))
     state, before = query.get("state", ""), query.get("before", "")
     return Search(
         text=query.get("q", "")[:64],

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from support.api import NIM, NOW, ROLE_KEYS, Served
 
 from daemon.api.routes import journal
 from daemon.core.clock import zone
-from daemon.core.ledger.book import Aggregate
+from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.report.journal import JournalPage, Page
 from daemon.usecases.reports import journal_files
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
 
 DAY = 86_400_000
+Opened = Callable[..., None]
 USUAL = (NOW + 1 - 31 * DAY, NOW + 1)
 EVER = (0, 1 << 53)
 
@@ -29,6 +32,24 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Page, str]]:
 
     monkeypatch.setattr("daemon.usecases.reports.journal.read_page", read_page)
     return pages
+
+
+@pytest.fixture
+def opened(workers: MachineWorkers) -> Opened:
+    """Has the period be open since then (ms), which the daemon knows already or finds in the ledger."""
+
+    def set_up(since: int, *, is_known: bool = True) -> None:
+        worker = workers.get(NIM, "live")
+        assert worker is not None
+        totals = Aggregate(0, 0, {}, {}, since, 0, 0)
+
+        async def aggregated(_: Book) -> Aggregate:
+            return totals
+
+        worker.aggregate = totals if is_known else None
+        worker.ledger = cast("Any", SimpleNamespace(aggregated=aggregated))
+
+    return set_up
 
 
 @pytest.mark.parametrize(
@@ -106,8 +127,11 @@ async def test_json_is_given_where_no_file_is_asked_for_first(
         {"accept": "image/png, application/jsonl, application/json"},
     ],
 )
-async def test_a_seller_has_no_files(served: Served, asked: list[tuple[Page, str]], how: dict[str, Any]) -> None:
+async def test_a_seller_has_no_files(
+    served: Served, opened: Opened, asked: list[tuple[Page, str]], how: dict[str, Any]
+) -> None:
     """However they are asked for; `format` goes before `Accept`."""
+    opened(0)
     headers = {"accept": how.get("accept", "application/json")}
     answer = await served.get(f"certifications?{how.get('query', '')}", key=ROLE_KEYS["seller"], headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (403, "ROLE_NOT_ALLOWED")
@@ -115,14 +139,14 @@ async def test_a_seller_has_no_files(served: Served, asked: list[tuple[Page, str
     assert (json.status_code, len(asked)) == (200, 1)
 
 
-@pytest.mark.parametrize(("since", "start"), [(None, USUAL[0]), (USUAL[0] - 1, USUAL[0]), (NOW - DAY, NOW - DAY)])
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("times", [(USUAL[0] - 1, USUAL[0]), (NOW - DAY, NOW - DAY)])
 async def test_a_seller_sees_the_open_period(
-    served: Served, workers: MachineWorkers, asked: list[tuple[Page, str]], since: int | None, start: int
+    served: Served, opened: Opened, asked: list[tuple[Page, str]], times: tuple[int, int], is_known: bool
 ) -> None:
-    """Nothing of before it; who may see reports sees all that the range has."""
-    worker = workers.get(NIM, "live")
-    assert worker is not None
-    worker.aggregate = None if since is None else Aggregate(0, 0, {}, {}, since, 0, 0)
+    """Nothing of before it, also where the daemon has not read the totals yet; who may see reports sees all that the range has."""
+    since, start = times
+    opened(since, is_known=is_known)
     for role in ("seller", "reader"):
         await served.get("certifications", key=ROLE_KEYS[role])
     assert [page.start for page, _ in asked] == [start, USUAL[0]]
