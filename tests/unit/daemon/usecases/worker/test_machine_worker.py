@@ -13,8 +13,10 @@ import pytest
 from support.ledgers.ledger import START, Till, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.errors import LineLost, MachineAttention, MachineOffline
+from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageFull
+from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.phases import Phase
+from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
 
 Told = list[tuple[str, str]]
@@ -180,6 +182,30 @@ async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
     worker._tick = None
     worker.schedule_tick(tick)
     assert worker._tick is None
+
+
+async def test_totals_that_could_not_be_stored_are_tried_again(
+    worker: MachineWorker, till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the disk takes them, also when nothing is sold any more: X shows the sale then."""
+    refusals = iter(range(2))
+    aggregate = till.store.ledger.aggregate
+
+    async def refused_twice(book: Book) -> Aggregate:
+        if next(refusals, None) is not None:
+            raise StorageFull("no room")
+        return await aggregate(book)
+
+    monkeypatch.setattr(till.store.ledger, "aggregate", refused_twice)
+    worker.limits = worker.limits._replace(aggregation_delay=0.0)
+    await till.sell()
+    await tick(worker)
+    assert worker.aggregate is None
+    async with asyncio.timeout(60):
+        while worker.aggregate is None:  # noqa: ASYNC110  done by a timer of the loop
+            await asyncio.sleep(0.001)
+    assert (worker.aggregate.seq, next(refusals, None)) == (1, None)
+    await worker.close(60)
 
 
 async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
