@@ -117,6 +117,45 @@ async def test_what_was_not_delivered_dies_with_the_connection(server):
         assert b"38h" not in received
 
 
+class StuckDevice:
+    """pyserial's client of a device server that takes no more bytes for a while. `written` is what it took."""
+
+    in_waiting = 0
+
+    def __init__(self):
+        self.written = []
+        self.is_at_it, self.goes_on, self._closed = threading.Event(), threading.Event(), threading.Event()
+
+    def write(self, data):
+        self.is_at_it.set()
+        assert self.goes_on.wait(60)
+        self.written.append(data)
+
+    def read(self, _):
+        assert self._closed.wait(60)
+        return b""
+
+    def close(self):
+        self._closed.set()
+
+
+async def test_what_waits_for_a_device_server_dies_with_the_link():
+    """A 38h that was written while the bytes before it were still on their way, and the link given up: it is never sent."""
+    device = StuckDevice()
+    threads = set(threading.enumerate())
+    line = Rfc2217Port(device, "rfc2217://box:2217")
+    Ears(line)
+    line.write(b"an item")
+    assert await asyncio.to_thread(device.is_at_it.wait, 60)
+    line.write(b"the 38h")
+    line.close()
+    device.goes_on.set()
+    for thread in set(threading.enumerate()) - threads:
+        if "rfc2217" in thread.name:
+            await asyncio.to_thread(thread.join, 60)
+    assert device.written == [b"an item"]
+
+
 async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
     """A connection that was taken over, politely or not, is a port that vanished; told once."""
     reads, read = [], os.read
