@@ -163,7 +163,7 @@ class NatsReceiver:
                     # An inbox of its own, which the servers let nobody else listen at (config/nats/users.conf).
                     inbox_prefix=f"_INBOX.{credentials.public}" if credentials else "_INBOX",
                     allow_reconnect=False,
-                    max_reconnect_attempts=1,  # each server is tried twice
+                    max_reconnect_attempts=1,  # a server that refuses the connection is tried twice
                     reconnect_time_wait=0,
                     connect_timeout=SERVER_TIMEOUT,
                     ping_interval=PING_INTERVAL,
