@@ -57,6 +57,23 @@ async def test_only_a_few_prepare_ahead():
         entry.leave()
 
 
+async def test_who_is_far_back_waits_to_prepare():
+    """Until it has moved up, or its patience is over; it may come back in as many seconds as the queue says."""
+    queue = MachineQueue(ahead=1)
+    queue.patience_hint = 7
+    first, second = queue.join(), queue.join()
+    await first.wait_near(_soon())
+    with pytest.raises(MachineBusy) as busy:
+        await second.wait_near(asyncio.get_running_loop().time() + 0.01)
+    assert busy.value.retry_after == 7
+    near = asyncio.ensure_future(second.wait_near(_soon()))
+    await asyncio.sleep(0)
+    assert not near.done()
+    first.leave()
+    await near
+    second.leave()
+
+
 async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
     """At the stop the one at the machine keeps its turn; those who wait get MachineBusy, and so does whoever comes."""
     queue = MachineQueue()
@@ -65,8 +82,9 @@ async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
     await holder.wait_turn(_soon())
     with pytest.raises(MachineBusy, match="stopping"):
         await waiter.wait_turn(_soon())
-    with pytest.raises(MachineBusy, match="stopping"):
-        queue.join()
+    for comes in (queue.join, queue.join_first):
+        with pytest.raises(MachineBusy, match="stopping"):
+            comes()
     waiter.leave()
     holder.leave()
     await queue.drained()
