@@ -4,6 +4,7 @@ millisecond or so, and rests between them while somebody is at the machine."""
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Protocol
 
@@ -134,7 +135,8 @@ async def read_in_slices(worker: JournalSource, page: Page) -> AsyncGenerator[Se
 
 async def _all(worker: JournalSource, page: Page) -> AsyncIterator[Record]:
     if _comes_at_once(page):
-        for record in reversed(await worker.journal.page(worker.book, page)):
+        everything = msgspec.structs.replace(page, limit=sys.maxsize)
+        for record in reversed(await worker.journal.page(worker.book, everything)):
             yield record
         return
     async for record in worker.journal.iterate(worker.book, page.start, page.end):

@@ -166,6 +166,19 @@ async def test_what_a_number_stands_for_is_asked_for_once(ledger: Filled, monkey
     assert (len(told.certifications), len(asked)) == (3, 1)
 
 
+async def test_a_file_of_a_number_has_all_that_was_tried_under_it(
+    ledger: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a page is; oldest first."""
+    monkeypatch.setattr(journal, "BATCH", 2)
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        tried = [await till.fail(invoice("R-1")) for _ in range(5)]
+        tried.append(await till.certify(invoice("R-1")))
+        slices = [part async for part in read_in_slices(worker_of(till), Page(0, EVER, number="R-1", limit=3))]
+    assert [record for part in slices for record, _ in part] == tried
+
+
 async def test_slices_are_bounded_by_records_and_by_items(
     ledger: Filled, pieces: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
