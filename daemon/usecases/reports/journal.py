@@ -139,9 +139,14 @@ async def _all(worker: JournalSource, page: Page) -> AsyncIterator[Record]:
         for record in reversed(await worker.journal.page(worker.book, everything)):
             yield record
         return
+    passed_over = 0
     async for record in worker.journal.iterate(worker.book, page.start, page.end):
         if page.state in (None, record.state):
             yield record
+            continue
+        passed_over += 1
+        if passed_over % BATCH == 0:
+            await make_way(worker)
 
 
 async def dated(worker: JournalSource, records: Sequence[Record]) -> list[Dated]:

@@ -179,6 +179,22 @@ async def test_a_file_of_a_number_has_all_that_was_tried_under_it(
     assert [record for part in slices for record, _ in part] == tried
 
 
+async def test_a_file_of_a_rare_state_makes_way_too(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that are passed over are read as well: tills go first after each batch of them."""
+    ways: list[MachineWorker] = []
+
+    async def make_way(worker: MachineWorker) -> None:
+        ways.append(worker)
+
+    monkeypatch.setattr(journal, "BATCH", 2)
+    monkeypatch.setattr(journal, "make_way", make_way)
+    async with opened(ledger.path) as store:
+        worker = worker_of(await Till.of(store))
+        slices = [part async for part in read_in_slices(worker, Page(0, EVER, state="refused"))]
+    assert [record.number for part in slices for record, _ in part] == ["X-1"]
+    assert ways == [worker] * ((len(ledger.attempts) - 1) // 2)
+
+
 async def test_slices_are_bounded_by_records_and_by_items(
     ledger: Filled, pieces: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
