@@ -93,7 +93,8 @@ class _People:
 
     def __init__(self, *heard: Iterable[tuple[Event, bytes]]) -> None:
         texts = {text for frames in heard for event, _ in frames for text in _personal(event)}
-        words = sorted({word for text in texts for word in _spellings(text)}, key=len, reverse=True)
+        # What is sought in either case is sought once.
+        words = sorted({word.lower() for text in texts for word in _spellings(text)}, key=len, reverse=True)
         self._words = re.compile(b"|".join(map(re.escape, words)), re.IGNORECASE) if words else None
 
     def mask(self, stream: bytes) -> bytes:
