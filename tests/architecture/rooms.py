@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -45,9 +45,21 @@ def room_of(module: str, rooms: Mapping[str, object]) -> str | None:
     )
 
 
+def statements(text: str) -> Iterator[ast.AST]:
+    """An import is one, however deep it stands; in expressions, most of what a module is, there is none."""
+    left: list[ast.AST] = [ast.parse(text)]
+    while left:
+        node = left.pop()
+        yield node
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            inner = getattr(node, part, ())
+            if isinstance(inner, list):  # of `a if b else c` it is an expression
+                left += inner
+
+
 def imported(file: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in statements(file.read_text()):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -93,13 +105,13 @@ def height(room: str, to: Arrows) -> int:
 
 def picture() -> str:
     """The rooms from the top, where everything is put together, to those that stand on nothing; inner rooms under theirs."""
-    to = arrows()
+    to, rooms = arrows(), folders()
     lines = []
     for room in sorted(to, key=lambda name: (-height(name, to), name)):
         lines.append(f"{room + '/':{WIDTH}}{purpose(room)}".rstrip())
         if stands_on := direct(room, to):
             lines.append(f"{'':{WIDTH}}▶ {', '.join(stands_on)}")
-        inner = [name for name in folders() if outer(name) == room and name != room]
+        inner = [name for name in rooms if outer(name) == room and name != room]
         lines += [f"   {name.removeprefix(room + '/') + '/':{WIDTH - 3}}{purpose(name)}".rstrip() for name in inner]
     return "\n".join(lines)
 
