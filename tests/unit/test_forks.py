@@ -68,6 +68,8 @@ def test_a_worker_has_the_tests_from_the_beginning(tmp_path: Path, run: subproce
 def test_a_worker_calls_a_test_as_everybody_does(tmp_path: Path, run: subprocess.Popen[bytes]) -> None:
     """Also one whose value is not ASCII, so that it runs when it is asked for by its name."""
     file, at = tmp_path / "test_words.py", tmp_path / "at"
+    # As ours: these two take a second to load.
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:schemathesis -p no:faker\n")
     file.write_text(
         "import pytest\n@pytest.mark.parametrize('word', ['z\xe9ro'], ids=str)\ndef test_it(word): pass\n", "utf-8"
     )

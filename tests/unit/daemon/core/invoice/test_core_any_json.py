@@ -38,6 +38,13 @@ def maybe(strategy):
     return st.sampled_from([strategy] * 29 + [SCALARS]).flatmap(lambda chosen: chosen)
 
 
+# Made once: to make and check a strategy takes longer than to draw from it.
+MODE = st.sampled_from(["TTC", "HT"])
+TYPE = maybe(st.sampled_from(["FV", "FT", "EV", "ET"]))
+OFTEN = st.integers(0, 29).map(lambda n: n < 29)
+OPTIONAL = st.fixed_dictionaries({}, optional={"psvbGroup": st.sampled_from("ABCD"), "customer": maybe(st.none())})
+PRICES, COUNTS, SPECIFIC = st.integers(1, 500), st.integers(1, 40), st.integers(1, 20)
+"""Of items with a specific tax; prices and rates in fifties."""
 GROUP = st.sampled_from("ABCDEFGHIJKLMNOP")
 PRICE = number(1, 5000, 2)
 QUANTITY = number(1, 50, 3) | st.integers(1, 5000)
@@ -63,7 +70,7 @@ ITEM = PRICED.flatmap(
 def taxed_items(draw):
     """Items whose specific tax holds by construction, unless the amount is not whole."""
     group = draw(GROUP)
-    price, quantity, rate = draw(st.integers(1, 500)) * 50, draw(st.integers(1, 40)), draw(st.integers(1, 20)) * 50
+    price, quantity, rate = draw(PRICES) * 50, draw(COUNTS), draw(SPECIFIC) * 50
     amount = Fraction(price * quantity) + Fraction(rate * quantity * (10_000 + RATES[group]), 10_000)
     whole = int(amount) if amount == int(amount) else Decimal(amount.numerator) / Decimal(amount.denominator)
     return {
@@ -85,20 +92,21 @@ def asked(one, mode):
     return product if mode == "TTC" else (product * (10_000 + RATES[one["taxGroup"]]) + 5_000) // 10_000
 
 
+ITEMS = st.lists(ITEM | taxed_items(), min_size=1, max_size=6)
+
+
 @st.composite
 def requests(draw):
     """Bodies that are mostly right, with payments that mostly come to what the till would add up."""
-    mode = draw(st.sampled_from(["TTC", "HT"]))
-    items = draw(st.lists(ITEM | taxed_items(), min_size=1, max_size=6))
+    mode, items = draw(MODE), draw(ITEMS)
     total = sum(asked(one, mode) for one in items)
-    optional = {"psvbGroup": st.sampled_from("ABCD"), "customer": maybe(st.none())}
     return {
         "invoiceNumber": "FV-1",
-        "invoiceType": draw(maybe(st.sampled_from(["FV", "FT", "EV", "ET"]))),
+        "invoiceType": draw(TYPE),
         "priceMode": mode,
         "items": items,
-        "payments": [{"method": "E", "amount": draw(maybe(st.just(total)))}],
-        **draw(st.fixed_dictionaries({}, optional=optional)),
+        "payments": [{"method": "E", "amount": total if draw(OFTEN) else draw(SCALARS)}],
+        **draw(OPTIONAL),
     }
 
 
