@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -160,12 +160,14 @@ def no_leaks() -> Iterator[None]:
 
 
 @pytest.fixture
-async def no_leaked_tasks() -> AsyncIterator[None]:
-    before = asyncio.all_tasks()
+def no_leaked_tasks(_function_scoped_runner: asyncio.Runner) -> Iterator[None]:
+    """Around the loop of the test, which stands still here: a fixture that is a coroutine would have to be run on it, twice for each test."""
+    loop = _function_scoped_runner.get_loop()
+    before = asyncio.all_tasks(loop)
     yield
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (left := asyncio.all_tasks() - before - {asyncio.current_task()}) and time.monotonic() < deadline:
-        await asyncio.wait(left, timeout=0.05)
+    while (left := asyncio.all_tasks(loop) - before) and time.monotonic() < deadline:
+        loop.run_until_complete(asyncio.wait(left, timeout=0.05))
     assert not left, f"tasks left running: {left}"
 
 
