@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from daemon.api.http.answers import Reply
@@ -28,6 +29,7 @@ async def journal_screen(visit: Visit) -> Reply:
     asked = await _asked(visit)
     found = await search(visit.worker, asked)
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
+    is_all = not found.next and not asked.page.before_seq
     more = visit.link("/ui/journal", **{**_kept(visit), "before": found.next}) if found.next else ""
     return await shown(
         visit,
@@ -35,6 +37,7 @@ async def journal_screen(visit: Visit) -> Reply:
         rows=rows,
         more=more,
         complete=found.complete,
+        total=_certified([record for record, _ in found.records]) if is_all and any(_kept(visit).values()) else None,
         states=STATES,
         types=SALES + CREDITS,
         asked=visit.query,
@@ -68,6 +71,12 @@ async def _record(visit: Visit, seq: int) -> Record:
     if not found or found[0].seq != seq:
         raise NotFound("there is no such entry")
     return found[0]
+
+
+def _certified(records: Sequence[Record]) -> int | None:
+    """Whole XOF, less credit notes; None where nothing is certified."""
+    certified = [record for record in records if record.state == "certified"]
+    return sum(-each.total_ttc if each.type in CREDITS else each.total_ttc for each in certified) if certified else None
 
 
 async def _asked(visit: Visit) -> Search:

@@ -1,0 +1,49 @@
+"""What the journal says of what was found, asked for without a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from support.browser import session_of
+from support.shop import NIM, PLAIN, Shop, invoice
+
+BAKERY = {"clientType": "PM", "name": "Boulangerie Wend Panga", "ifu": "00012345A"}
+
+
+@pytest.fixture
+def reader(shop: Shop) -> Iterator[httpx.Client]:
+    base = f"http://127.0.0.1:{shop.port}"
+    told = {"Accept-Language": "en"}
+    with httpx.Client(
+        base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "reader"), headers=told
+    ) as reader:
+        yield reader
+
+
+def told(reader: httpx.Client, **asked: str) -> str:
+    """The line that says what was found."""
+    answer = reader.get("/ui/journal", params=asked)
+    found = re.search(r'id="told" role="status">([^<]*)<', answer.text)
+    assert found
+    return re.sub(r"\s", " ", found[1])
+
+
+def test_what_was_found_is_summed_up(reader: httpx.Client, shop: Shop) -> None:
+    """What is certified of it, less its credit notes; nothing without a question, where nothing is certified, and where more comes on another page."""
+    sales = [
+        shop.certify(invoice(f"B-{number}", price, customer=BAKERY)).json() for number, price in ((1, 700), (2, 1300))
+    ]
+    credit = {"invoiceType": "FA", "customer": BAKERY, "creditNoteRef": f"{NIM}-{sales[0]['fvc']}"}
+    credited = shop.certify(invoice("B-3", 700, **credit), path="credit-note")
+    assert credited.status_code == 200, credited.text
+    assert told(reader, q="boulangerie") == "3 invoices shown · certified, net of credit notes: 1 300 F CFA"
+    assert told(reader, q="B-2") == "1 invoice shown · certified, net of credit notes: 1 300 F CFA"
+    assert told(reader, q="boulangerie", type="FA") == "1 invoice shown · certified, net of credit notes: -700 F CFA"
+    assert told(reader) == "7 invoices shown"
+    assert told(reader, state="refused") == "Nothing found."
+    for number in range(50):
+        assert shop.certify(invoice(f"M-{number}")).status_code == 200
+    assert told(reader, q="M-") == "50 invoices shown"
