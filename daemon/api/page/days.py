@@ -30,7 +30,8 @@ def month_of(asked: str, today: date) -> str:
 
 
 def day_of(text: str) -> date | None:
+    """YYYY-MM-DD of this century, as a month is; none for anything else."""
     try:
-        return date.fromisoformat(text) if text else None
+        return date.fromisoformat(text) if is_month(text[:7]) else None
     except ValueError:
         return None

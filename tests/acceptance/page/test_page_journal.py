@@ -47,3 +47,14 @@ def test_what_was_found_is_summed_up(reader: httpx.Client, shop: Shop) -> None:
     for number in range(50):
         assert shop.certify(invoice(f"M-{number}")).status_code == 200
     assert told(reader, q="M-") == "50 invoices shown"
+
+
+@pytest.mark.parametrize(
+    "day", ["9999-12-31", "0001-01-01", "1999-12-31", "2100-01-01", "2026-02-30", "20260101", "yesterday"]
+)
+@pytest.mark.parametrize("path", ["/ui/journal", "/ui/cash", "/ui/a"])
+def test_a_day_that_no_box_has_is_none(reader: httpx.Client, path: str, day: str) -> None:
+    """Typed as one end of a range or both, it is as if that were empty."""
+    for asked in ({"from": day}, {"to": day}, {"from": day, "to": day}):
+        assert reader.get(path, params=asked).status_code == 200
+    assert reader.get(path, params={"from": "2000-01-01", "to": "2099-12-31"}).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from importlib.resources import files
@@ -239,6 +240,31 @@ def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_r
     for answer in (refused, client.get("/ui/closures", headers=told)):
         assert 'aria-label="Menu"' in answer.text
         assert 'href="/ui/journal' in answer.text
+
+
+def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
+    """A day that is over, and what is no day of this century, are told and make no key; without a day it has no end."""
+    as_role("technician")
+    told = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
+
+    def ends() -> list[object]:
+        return [key["expires_at"] for key in json.loads(shop.mcfd("keys", "list", "--json", check=True).stdout)]
+
+    before = ends()
+    for until, said in (
+        ("2001-01-01", "is over already"),
+        ("9999-12-31", "has to be a date"),
+        ("soon", "has to be a date"),
+    ):
+        refused = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=told)
+        assert (refused.status_code, f"Until: {said}" in refused.text) == (422, True), until
+    assert ends() == before
+    for until in ("2099-12-31", ""):
+        made = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=told)
+        assert made.status_code == 200, made.text
+    found = ends()[len(before) :]
+    assert [bool(end) for end in found] == [True, False]
+    assert str(found[0]).startswith(("2099-12-31", "2100-01-01"))
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,8 @@ async def create_key(visit: Visit) -> Reply:
     if role not in ROLES:
         raise InvalidRequest([FieldError("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))])
     until = day_of(visit.form.get("until", ""))
+    if visit.form.get("until") and not until:
+        raise InvalidRequest([FieldError("until", visit.say("has to be a date"))])
     expires_at = visit.day_bounds(until)[1] if until else 0
     if until and expires_at <= visit.deps.clock():
         raise InvalidRequest([FieldError("until", visit.say("is over already"))])
