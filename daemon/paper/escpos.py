@@ -5,6 +5,7 @@ Written from the makers' tables (Epson, "ESC/POS command reference"); `tests/sup
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Final, Literal
 
 from daemon.paper.elements import Document, Logo, QrCode
@@ -95,6 +96,7 @@ def encoded(text: str, code_page: CodePage) -> bytes:
     return bytes(out)
 
 
+@lru_cache(maxsize=1024)
 def _character(char: str, code_page: CodePage) -> bytes:
     if ord(char) < ord(" ") or "\x7f" <= char <= "\x9f":
         return b" "
