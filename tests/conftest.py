@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
 from support.collected import ForkedWorkers
@@ -32,6 +33,9 @@ sys.dont_write_bytecode = False
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# A traceback that is drawn in frames takes half a second. Set where it stands: to configure would be seen by what asks whether a daemon has.
+structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
 
 PATIENCE_SECONDS = 15.0
 ASYNC_TEST_SECONDS = 240
