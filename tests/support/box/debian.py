@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.box import cgroups
 from support.box.kept import keep
 from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, output, quietly
 from support.tools import cannot, need
@@ -109,6 +110,7 @@ class Debian:
     """The layer that holds what was written to it; none where it is a copy."""
     _nspawn: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _init: int = 0
+    _groups: list[Path] = field(default_factory=list, repr=False)
 
     def run(self, *command: str | Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
         """`command` as root in the box: beside its own systemd if it is booted, in a plain chroot if not."""
@@ -158,9 +160,10 @@ class Debian:
 
     def boot(self) -> None:
         """With its own systemd, process numbers and network: nothing of it is reached from outside."""
+        self._groups = cgroups.own(self.tree.parent.name)
         self._nspawn = subprocess.Popen(
             # A run that is killed takes its box with it: on SIGTERM, systemd-nspawn switches the box off.
-            ["setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--register=no",
+            [*cgroups.inside(self._groups), "setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--register=no",
              "--keep-unit", "--private-network", "--console=pipe", "--boot", f"--directory={self.tree}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -195,6 +198,7 @@ class Debian:
             self._nspawn.kill()
             self._nspawn.wait()
         self._nspawn, self._init = None, 0
+        cgroups.remove(self._groups)
 
 
 def enter_network(namespace: int) -> None:
