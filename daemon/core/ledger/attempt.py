@@ -19,6 +19,9 @@ Mode = Literal["live", "test"]
 # abandoned  it is known that the machine did not certify it (line lost before 38h, crash, or never sent)
 # disputed   it cannot be known; an operator settles it
 AttemptState = Literal["begun", "certified", "refused", "abandoned", "disputed"]
+OpenState = Literal["begun", "disputed"]
+OPEN: tuple[OpenState, ...] = ("begun", "disputed")
+"""States of an attempt that has not ended: there are few, and they have no place in the order yet."""
 
 NOT_SENT = str(Text("not sent"))
 

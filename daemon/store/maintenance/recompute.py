@@ -11,14 +11,14 @@ import msgspec
 
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger import chain
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
 from daemon.language import Counted, Text
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book.attempts import OPEN, tally_of
+from daemon.store.tables.book.attempts import tally_of
 from daemon.store.tables.book.book_start import read_start
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import COLUMNS, closure_of

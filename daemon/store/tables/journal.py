@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import OPEN, OpenState, Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
@@ -41,7 +41,7 @@ Stretch = tuple[str, str]
 
 def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
     """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""
-    if page.state in attempts.OPEN:
+    if page.state in OPEN:
         return list(_open_ones(connection, book, page))
     if page.number:
         return _of_number(connection, book, page)
@@ -72,7 +72,7 @@ def reach(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[int, 
 def newest_with_part(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[list[Record], int]:
     """A part that many numbers have is soon found on the way back from the newest one; and the seq that older ones, which are still to be
     looked for, are before: 0 where that is all."""
-    if page.state in attempts.OPEN:
+    if page.state in OPEN:
         return list(_open_ones(connection, book, page)), 0
     after, newest = reach(connection, book, page)
     walked = max(after, newest - WALKED)
@@ -141,7 +141,7 @@ def credited(connection: sqlite3.Connection, book: Book, epoch: int, fvc: int) -
 
 
 def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:
-    state: attempts.OpenState = "begun" if page.state == "begun" else "disputed"
+    state: OpenState = "begun" if page.state == "begun" else "disputed"
     for record in reversed(attempts.unfinished(connection, book, state)):
         if page.number in ("", record.number) and page.part in record.number and page.fits(record):
             yield record
@@ -150,6 +150,7 @@ def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterat
 def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
     found = attempts.failed_attempts(connection, book, page)
     holder = attempts.find_number(connection, book, page.number)
-    if holder is not None and holder.state == "certified" and page.fits(holder):
-        found += [holder] if holder.seq < (page.before_seq or _LAST) else []
+    is_older = holder is not None and holder.seq < (page.before_seq or _LAST)
+    if holder is not None and is_older and holder.state == "certified" and page.fits(holder):
+        found.append(holder)
     return sorted(found, key=lambda record: -record.seq)[: page.limit]

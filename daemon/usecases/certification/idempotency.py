@@ -10,7 +10,7 @@ import msgspec
 
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.language import Text
 from daemon.usecases.worker.machine_worker import InFlight, MachineWorker
@@ -82,7 +82,7 @@ async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
     deadline = loop.time() + worker.limits.doubt_patience
     while True:
         record = await worker.ledger.record(worker.book, attempt_id)
-        if record.state not in ("begun", "disputed"):
+        if record.state not in OPEN:
             return record
         if worker.attention or record.state == "disputed":
             raise MachineAttention(worker.attention or record.reason)

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from daemon.core.errors import NotFound
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import JournalEntry, JournalPage, JournalRecord, Page, journal_entry, journal_record
 from daemon.language import Language, Text
@@ -95,7 +95,7 @@ async def stretches(worker: JournalSource, page: Page) -> Iterator[Page]:
 def _comes_at_once(page: Page) -> bool:
     """What a number stands for and what has not ended is little, and the ledger reads all of it for any part; and what has not ended has no
     place in the order yet to go on from."""
-    return bool(page.number) or page.state in ("begun", "disputed")
+    return bool(page.number) or page.state in OPEN
 
 
 async def find(worker: MachineWorker, code: str) -> Record:

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.report.journal import Page
 from daemon.usecases.reports.journal import Dated, dated, make_way, stretches
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -18,8 +18,6 @@ BUDGET = 20_000
 SIFTED = 200_000
 """Entries gone through for an amount, a type or a state, for one answer."""
 CODE_LENGTH = 24
-UNFINISHED = ("begun", "disputed")
-"""States of which there are few, all found at once."""
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -42,21 +40,21 @@ class Found(msgspec.Struct, frozen=True):
 
 async def search(worker: MachineWorker, asked: Search) -> Found:
     """Numbers and codes by their index first; customers by reading on, in slices that let tills go first."""
-    page = msgspec.structs.replace(asked.page, type=asked.type, amount=asked.amount, part=asked.text)
-    if asked.text and (exact := await _exact(worker, asked.text, msgspec.structs.replace(page, part="", before_seq=0))):
-        return await _found(worker, exact, page, complete=True)
+    page = msgspec.structs.replace(asked.page, type=asked.type, amount=asked.amount)
     if not asked.text and _is_sifting(page):
         return await _sifted(worker, page)
     if not asked.text:
-        return await _found(worker, await worker.journal.page(worker.book, page), page, complete=True)
-    if records := await worker.journal.with_part(worker.book, page, partial(make_way, worker)):
-        return await _found(worker, records, page, complete=True)
-    page = msgspec.structs.replace(page, part="")
-    if page.state in UNFINISHED:
+        return await _found(worker, await worker.journal.page(worker.book, page), page)
+    if exact := await _exact(worker, asked.text, msgspec.structs.replace(page, before_seq=0)):
+        return await _found(worker, exact, page)
+    with_part = msgspec.structs.replace(page, part=asked.text)
+    if records := await worker.journal.with_part(worker.book, with_part, partial(make_way, worker)):
+        return await _found(worker, records, page)
+    if page.state in OPEN:
         open_ones = await worker.journal.page(worker.book, page)
         named = [record for record in open_ones if record.invoice.customer.is_named(asked.text.casefold())]
-        return await _found(worker, named, page, complete=True)
-    return await _of_customer(worker, asked, page)
+        return await _found(worker, named, page)
+    return await _of_customer(worker, asked.text, page)
 
 
 async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
@@ -68,7 +66,7 @@ async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
 
 def _is_sifting(page: Page) -> bool:
     """Whether most entries may have to be gone through for a few; what has not ended is little, and found at once."""
-    return page.state not in UNFINISHED and (page.amount is not None or bool(page.type) or page.state is not None)
+    return page.state not in OPEN and (page.amount is not None or bool(page.type) or page.state is not None)
 
 
 async def _sifted(worker: MachineWorker, page: Page) -> Found:
@@ -87,7 +85,7 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
     return Found(await dated(worker, found), 0, complete=True)
 
 
-async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Found:
+async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
     """Within a stretch slice by slice: an invoice has to be read for its customer."""
     found: list[Record] = []
     looked = 0
@@ -97,13 +95,13 @@ async def _of_customer(worker: MachineWorker, asked: Search, page: Page) -> Foun
             if looked >= BUDGET or len(found) >= page.limit:
                 return Found(await dated(worker, found), before, complete=False)
             part = msgspec.structs.replace(piece, before_seq=before, limit=SLICE)
-            records, before = await worker.journal.of_customer(worker.book, part, asked.text)
+            records, before = await worker.journal.of_customer(worker.book, part, text)
             found += records
             looked += SLICE
             await make_way(worker)
     return Found(await dated(worker, found), 0, complete=True)
 
 
-async def _found(worker: MachineWorker, records: Sequence[Record], page: Page, *, complete: bool) -> Found:
+async def _found(worker: MachineWorker, records: Sequence[Record], page: Page) -> Found:
     more = len(records) == page.limit and records[-1].seq > 1
-    return Found(await dated(worker, records), records[-1].seq if more else 0, complete=complete)
+    return Found(await dated(worker, records), records[-1].seq if more else 0, complete=True)

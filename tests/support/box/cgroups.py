@@ -18,7 +18,7 @@ def own(name: str) -> list[Path]:
         if mount is not None:
             group = mount / path.lstrip("/") / name
             with contextlib.suppress(OSError):
-                group.mkdir()
+                group.mkdir(exist_ok=True)  # a box that was off boots again
                 made.append(group)
     return made
 
@@ -43,8 +43,6 @@ def _mounted(kind: str) -> Path | None:
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         where, _, what = line.partition(" - ")
         system, _, options = what.split(" ", 2)
-        if (system == "cgroup2" and not kind) or (
-            system == "cgroup" and kind and kind in options.split(" ")[-1].split(",")
-        ):
+        if (system == "cgroup" and kind in options.split(",")) if kind else system == "cgroup2":
             return Path(where.split()[4])
     return None

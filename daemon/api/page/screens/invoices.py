@@ -14,6 +14,7 @@ from daemon.api.page.visit import Visit, screen, shown
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
+from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, told_reason
 from daemon.core.report.receipt import receipt
 from daemon.usecases.reports import journal, report
@@ -29,15 +30,16 @@ async def journal_screen(visit: Visit) -> Reply:
     asked = await _asked(visit)
     found = await search(visit.worker, asked)
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
-    is_all = not found.next and not asked.page.before_seq
-    more = visit.link("/ui/journal", **{**_kept(visit), "before": found.next}) if found.next else ""
+    kept = _kept(visit)
+    is_summed_up = any(kept.values()) and not found.next and not asked.page.before_seq
+    more = visit.link("/ui/journal", **{**kept, "before": found.next}) if found.next else ""
     return await shown(
         visit,
         "journal.html",
         rows=rows,
         more=more,
         complete=found.complete,
-        total=_certified([record for record, _ in found.records]) if is_all and any(_kept(visit).values()) else None,
+        total=_certified([record for record, _ in found.records]) if is_summed_up else None,
         states=STATES,
         types=SALES + CREDITS,
         asked=visit.query,
@@ -76,7 +78,7 @@ async def _record(visit: Visit, seq: int) -> Record:
 def _certified(records: Sequence[Record]) -> int | None:
     """Whole XOF, less credit notes; None where nothing is certified."""
     certified = [record for record in records if record.state == "certified"]
-    return sum(-each.total_ttc if each.type in CREDITS else each.total_ttc for each in certified) if certified else None
+    return sum(report.net_total(contribution(each)) for each in certified) if certified else None
 
 
 async def _asked(visit: Visit) -> Search:

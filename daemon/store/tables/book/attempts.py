@@ -15,7 +15,7 @@ import msgspec
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger import chain
-from daemon.core.ledger.attempt import NOT_SENT, Attempt, DuplicateInvoice, Outcome, Record
+from daemon.core.ledger.attempt import NOT_SENT, OPEN, Attempt, DuplicateInvoice, OpenState, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import went_down
@@ -30,9 +30,7 @@ from daemon.store.tables.book.epochs import Activation, begin_epoch, epoch_of, p
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 _NOT_UNDER_WAY = "there is no attempt {} under way"
 
-OpenState = Literal["begun", "disputed"]
 FailedState = Literal["refused", "abandoned"]
-OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
 
 

@@ -33,7 +33,7 @@ ORDER BY seq DESC LIMIT ?;
 -- name: was_at_the_machine
 SELECT EXISTS (
     SELECT 1 FROM certification
-    WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ? AND reason <> ?
+    WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ? AND reason IS NOT ?
 );
 
 -- name: unfinished
