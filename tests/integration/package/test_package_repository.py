@@ -127,7 +127,9 @@ def test_a_tampered_index_is_refused(shop: Shop, stick: Path, online: str) -> No
 
 
 def assert_refused(shop: Shop, reason: str, known: tuple[str, str]) -> None:
-    """`known` is what was offered and in use before."""
+    """`known` is what was offered and in use before. HTTP tells what changed by the second: the list in the box is made one of yesterday, or
+    what was spoiled within the second would not be fetched."""
+    shop.box.run("sh", "-c", "touch --no-create --date=yesterday /var/lib/apt/lists/127.0.0.1*")
     done = shop.box.run("apt-get", "update", "--error-on=any", check=False)
     assert done.returncode != 0
     said = (done.stdout + done.stderr).lower()
