@@ -19,16 +19,18 @@ CLOCK_STEP = 50_000
 
 
 class Recorder:
-    """`on_event(urgent)` is told of the first event that nobody has taken, and, urgently, of the beginning of an incident."""
+    """`on_event(urgent)` is told of the first event that nobody has taken, and, urgently, of the beginning of an incident. `clock`
+    counts nanoseconds and never goes back."""
 
-    def __init__(self, on_event: Callable[[bool], None]) -> None:
+    def __init__(self, on_event: Callable[[bool], None], clock: Callable[[], int] = time.monotonic_ns) -> None:
         self.incident = ""
         """The one that was told last, whether or not it is over."""
         self._on_event = on_event
         self._events: deque[tuple[int, Kind, bytes]] = deque(maxlen=MOST_EVENTS)
         self._lost = 0
         self._incident_began = self._incident_until = 0
-        self._epoch = _epoch()
+        self._clock = clock
+        self._epoch = _epoch(clock)
 
     def sent(self, data: bytes) -> None:
         self._add(SENT, data)
@@ -42,7 +44,7 @@ class Recorder:
 
     def odd(self, why: str) -> str:
         """The same, of something that is worth a file of its own: its name. What follows within a minute belongs to it."""
-        now = time.monotonic_ns()
+        now = self._clock()
         if now >= self._incident_until or now - self._incident_began > LONGEST_INCIDENT:
             self.incident = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             self._incident_began = now
@@ -54,16 +56,16 @@ class Recorder:
     @property
     def under_way(self) -> str:
         """The incident whose minute is not over."""
-        return self.incident if time.monotonic_ns() < self._incident_until else ""
+        return self.incident if self._clock() < self._incident_until else ""
 
     def take(self) -> list[Event]:
         """What nobody has taken yet; from then on it is the caller's."""
         taken = list(self._events)
         self._events.clear()
         lost, self._lost = self._lost, 0
-        step = abs(_epoch() - self._epoch)
-        if step > CLOCK_STEP:
-            self._epoch = _epoch()
+        epoch = _epoch(self._clock)
+        if abs(epoch - self._epoch) > CLOCK_STEP:
+            self._epoch = epoch
         events = [Event(self._epoch + at // 1000, kind, data) for at, kind, data in taken]
         if lost and events:
             events.insert(0, Event(events[0].at, NOTE, f"{lost} events before this were not kept".encode()))
@@ -75,7 +77,7 @@ class Recorder:
             self._on_event(False)
         elif len(events) == MOST_EVENTS:
             self._lost += 1
-        events.append((time.monotonic_ns(), kind, data))
+        events.append((self._clock(), kind, data))
 
 
 class LinkRecord:
@@ -115,6 +117,6 @@ class LinkRecord:
             self._recorder.note(f"{LINK_ENDS}: {why}")
 
 
-def _epoch() -> int:
-    """When the monotonic clock was 0, in microseconds since 1970."""
-    return (time.time_ns() - time.monotonic_ns()) // 1000
+def _epoch(clock: Callable[[], int]) -> int:
+    """When that clock was 0, in microseconds since 1970."""
+    return (time.time_ns() - clock()) // 1000

@@ -86,11 +86,10 @@ def test_a_file_that_is_no_recording_is_told() -> None:
         assert "the first line of a recording begins with" in " ".join(problem.what for problem in problems)
 
 
-def test_what_goes_on_and_on_is_more_than_one_incident(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_on_and_on_is_more_than_one_incident() -> None:
     """What follows within a minute belongs to it, for ten minutes; after a quiet minute, or beyond those ten, another one begins."""
     now = 5 * LONGEST_INCIDENT
-    monkeypatch.setattr("bridge.recording.recorder.time.monotonic_ns", lambda: now)
-    notes = Recorder(lambda _: None)
+    notes = Recorder(lambda _: None, lambda: now)
 
     def odd(after: int) -> bool:
         nonlocal now
@@ -112,9 +111,8 @@ def test_times_follow_a_clock_that_was_set_and_not_one_that_drifts(
 ) -> None:
     """So that what lies between two events is what has passed."""
     began = now = 10**15
-    monkeypatch.setattr("bridge.recording.recorder._epoch", lambda: now)
-    monkeypatch.setattr("bridge.recording.recorder.time.monotonic_ns", lambda: 7000)
-    notes = recorder()
+    monkeypatch.setattr("bridge.recording.recorder._epoch", lambda _: now)
+    notes = Recorder(lambda _: None, lambda: 7000)
     now += step
     notes.sent(b"x")
     assert [event.at for event in notes.take()] == [(now if is_followed else began) + 7]
@@ -216,11 +214,10 @@ def test_an_event_has_the_time_of_the_box() -> None:
     assert abs(event.at / 1e6 - time.time()) < 600
 
 
-def test_nobody_takes_them_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_takes_them_and_the_oldest_go() -> None:
     """A disk that stalls costs memory for a while, and not for ever; what was lost is told once, before what is left."""
     ticks = itertools.count(10**9, 10**6)
-    monkeypatch.setattr("bridge.recording.recorder.time.monotonic_ns", lambda: next(ticks))
-    notes = recorder()
+    notes = Recorder(lambda _: None, lambda: next(ticks))
     for number in range(MOST_EVENTS + 5):
         notes.sent(b"%d" % number)
     events = notes.take()
