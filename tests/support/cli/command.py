@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from support.nursery import First, warm
+from support.ports import free_port
 from support.shop import COMMAND_SECONDS, run_program
 
 NIM = "EL02000015-1"
@@ -24,17 +26,19 @@ port = "machine-{NIM}"
 
 
 class Command:
-    """`run` on the configuration in `folder`; English unless told otherwise, and no variables of the developer's."""
+    """`run` on the configuration in `folder`; English unless told otherwise, and no variables of the developer's. Where the configuration
+    names no port, there is one of its own: on the usual one another test's box may answer, which has a machine of the same NIM."""
 
     def __init__(self, folder: Path, config: str = CONFIG) -> None:
         self.folder = folder
         self.config = folder / "mcfd.toml"
         self.ledger = folder / "mcfd.sqlite3"
         self.config.write_text(config)
+        self._port = {} if re.search(r"^port = \d", config, re.MULTILINE) else {"MCFD_SERVER_PORT": str(free_port())}
 
     def environ(self, **more: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
-        return {**kept, "LC_ALL": "en_US.UTF-8", "MCFD_CONFIG": str(self.config), **more}
+        return {**kept, **self._port, "LC_ALL": "en_US.UTF-8", "MCFD_CONFIG": str(self.config), **more}
 
     def run(
         self,

@@ -232,7 +232,10 @@ def asked(folder: Path, uses: Iterable[tuple[str, ...]], *arguments: str) -> lis
         [sys.executable, "-c", WALK, *arguments],
         input="".join(json.dumps(use) + "\n" for use in uses),
         capture_output=True, text=True, timeout=120, check=False, cwd=folder,
-        env={**kept, "LC_ALL": "fr_FR.UTF-8", "MCFD_CONFIG": str(folder / "mcfd.toml"), "COLUMNS": "100"},
+        env={
+            **kept, "LC_ALL": "fr_FR.UTF-8", "COLUMNS": "100",
+            "MCFD_CONFIG": str(folder / "mcfd.toml"), "MCFD_SERVER_PORT": "1",
+        },
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [(use, text) for use, text in json.loads(done.stdout)]
