@@ -149,7 +149,8 @@ class _Places(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        if not any("Protocol" in ast.unparse(base) for base in node.bases):
+        """Not what only says how others are called; one of asyncio's protocols, or uvicorn's, is no such."""
+        if not any(re.fullmatch(r"Protocol(\[.*\])?", ast.unparse(base)) for base in node.bases):
             for each in node.body:
                 self.visit(each)
 

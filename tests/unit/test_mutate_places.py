@@ -27,8 +27,10 @@ def drawn(text: str) -> list[str]:
         ("HOUR = 60 * 60\n", []),
         ("x = f(not a)\n", ["not left out"]),
         ("def f(a: int = 3) -> None:\n    del a\n", []),
+        ("class A(Protocol[T]):\n    def f(self):\n        g()\n", []),
+        ("class A(HttpToolsProtocol):\n    def f(self):\n        g()\n", ["left out: g()"]),
     ],
 )
 def test_what_is_drawn(text: str, what: list[str]) -> None:
-    """A guard of nothing but a log line, how a class or a signature is made, two moments of a clock: not; what they stand beside: yes."""
+    """A guard of nothing but a log line, how a class or a signature is made, what others are to offer, two moments of a clock: not; what they stand beside: yes."""
     assert drawn(text) == what

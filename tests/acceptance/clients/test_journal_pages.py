@@ -269,6 +269,7 @@ def test_sales_by_article(shop: Shop, receipts: list[dict[str, Any]]) -> None:
         "amount_returned": 1500,
         "amount": 1500,
     }
+    shop.x_with(2)
     report = shop.get("reports/articles").json()
     x = shop.get("reports/x", **{"from": report["from"], "to": report["to"]}).json()
     assert sum(article["amount"] for article in report["articles"]) == x["total_ttc"] == 28000

@@ -164,7 +164,9 @@ def test_a_aggregates_a_range_and_lists_its_closures(shop: Shop) -> None:
 
 def test_the_default_range_of_a_is_the_last_31_days(shop: Shop) -> None:
     """Without `from` and `to`, everything of this module is in it, and the range it names is 31 days long."""
+    shop.closed()
     certified(shop.certify(invoice(fresh())))
+    shop.x_with(1)
     report = shop.get("reports/a").json()
     start, end = (datetime.fromisoformat(report[name]) for name in ("from", "to"))
     assert end - start == timedelta(days=31)

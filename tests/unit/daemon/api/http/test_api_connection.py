@@ -11,7 +11,7 @@ from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
 from support.processor import within
 from support.wire import BODY, BRIEF, LAST, REQUEST, WHOLE, connections, problem, statuses
 
-from daemon.api.http.connection import Connection
+from daemon.api.http.connection import THROWN_AWAY, Connection
 from edge.admission import ConnectionLimits
 from edge.listening import bind
 
@@ -216,6 +216,43 @@ async def test_a_till_that_asks_before_sending(served: Served, usecases: UseCase
         async with asyncio.timeout(30):
             assert (await reader.readline()).startswith(b"HTTP/1.1 401")
     assert len(usecases.calls) == 1
+
+
+@pytest.mark.parametrize(("first", "room"), [(b"", 5000), (WHOLE, THROWN_AWAY)], ids=["a stranger", "a till"])
+async def test_who_goes_on_sending_after_the_end_is_cut(serve: Serve, first: bytes, room: int) -> None:
+    """What comes behind a request that ended the connection is thrown away, so that its answer is seen, up to what such a peer may have; no
+    deadline is waited for then."""
+    served = await serve(limits=ConnectionLimits(unknown_bytes=5000, linger_seconds=3600, idle_seconds=3600))
+    await served.client.aclose()
+    known = served.server._server.server_state.connections
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(first + b"GET / HTTP/1.1\r\n\r\n")
+        async with asyncio.timeout(30):
+            assert statuses(await reader.read()) == ([200, 400] if first else [400])
+        (connection,) = known
+        writer.write(b"x" * room)
+        await until(lambda: connection._thrown_away == room)
+        assert connection in known
+        writer.write(b"x")
+        await until(lambda: not known)
+
+
+async def test_a_request_that_waits_its_turn_holds_up_no_stop(serve: Serve) -> None:
+    """It has begun nothing: its connection is cut, and it is not begun when its turn comes."""
+    served = await serve(limits=ConnectionLimits(requests=(0.3, 1.0)))
+    await served.client.aclose()
+    known = served.server._server.server_state.connections
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(LIVE * 3)
+        async with asyncio.timeout(30):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        (connection,) = known
+        await until(lambda: connection._held_back)
+        turn = connection._held_back
+        with within(2):
+            await served.server.stop()
+        assert not known
+        assert turn.cancelled()
 
 
 async def test_who_does_not_read_the_answer_is_cut(serve: Serve) -> None:
