@@ -35,11 +35,15 @@ class LineEvents:
     async def connected(self, machine: FiscalMachine, state: MachineState) -> None:
         """At the head of the queue: whoever was at the machine has left it, and nobody comes in between."""
         worker = self._worker
-        with worker.queue.join_first() as entry:
-            await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
-            await recover(worker, machine, state)
-            await self._check_server(machine)
-            worker.opened(machine)
+        worker.returning = True
+        try:
+            with worker.queue.join_first() as entry:
+                await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
+                await recover(worker, machine, state)
+                await self._check_server(machine)
+                worker.opened(machine)
+        finally:
+            worker.returning = False
 
     async def heartbeat(self) -> None:
         """A look at an idle machine (a busy one is looked at by its work), and at whether an operator has settled."""

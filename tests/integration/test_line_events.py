@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.memory_shop import MemoryShop
 
 from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import LineLost
+from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.machine.state import FiscalCounters
+from daemon.store.ledger import Ledger
 from daemon.usecases import line_events
 from daemon.usecases.line_events import ALERT_EVERY
 from daemon.usecases.worker.machine_worker import Limits
+
+LAST = 6
+"""38h, of the frames of a sale of one item."""
 
 pytestmark = pytest.mark.quick_timers
 
@@ -133,6 +140,47 @@ async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
         await look
         assert shop.session.frames_in > frames
         assert not shop.worker.attention
+
+
+@pytest.mark.parametrize("is_lost_again", [False, True])
+@pytest.mark.parametrize("step", ["unfinished", "reconcile"])
+async def test_who_comes_while_a_machine_tells_what_became_of_an_invoice_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, is_lost_again: bool
+) -> None:
+    """The till whose invoice it was may have its answer before the machine is free, and sends its next one: no error, nor is a Z, and a retry
+    waits for the outcome; also when the machine is lost once more before it is free."""
+    asked: list[asyncio.Future[None]] = []
+    real = getattr(Ledger, step)
+
+    async def held(*arguments: Any, **named: Any) -> Any:
+        asked.append(asyncio.get_running_loop().create_future())
+        await asked[-1]
+        return await real(*arguments, **named)
+
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        first = asyncio.ensure_future(shop.certify("A"))
+        await shop.held_at(LAST, "after")
+        monkeypatch.setattr(Ledger, step, held)
+        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.resume()
+        await shop.until(lambda: len(asked) == 1, "the machine is asked")
+        tills = [
+            asyncio.ensure_future(work) for work in (shop.certify("A"), shop.certify("B"), shop.close_period("Z-1"))
+        ]
+        is_settled = step == "reconcile"
+        await shop.until(lambda: shop.worker.waiting == 3, "sale and Z in the line, behind who asks")
+        if is_lost_again:
+            asked[0].set_exception(LineLost("once more"))
+            await shop.until(lambda: len(asked) == 2, "the machine is asked again")
+        assert [till.done() for till in tills] == [is_settled, False, False]
+        asked[-1].set_result(None)
+        assert (await first).value.number == "A"
+        with pytest.raises(DuplicateInvoice):
+            await tills[0]
+        assert (await tills[1]).value.number == "B"
+        assert (await tills[2]).value.certs_count == 2
+        assert [each.number for each in shop.on_machine] == ["A", "B"]
 
 
 async def test_a_busy_machine_is_not_looked_at(tmp_path: Path) -> None:

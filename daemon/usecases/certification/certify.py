@@ -42,7 +42,7 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
     live = worker.attempts.intend(invoice.number)
     try:
         await _refuse_duplicate(worker, invoice)
-        worker.ready()
+        worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
         entry = worker.queue.join()
     except BaseException:
@@ -55,7 +55,7 @@ async def _number_free(worker: MachineWorker, number: str, deadline: float) -> N
     """Another attempt of the same number decides first whether this one is a duplicate (decision 5)."""
     while live := worker.attempts.find(number):
         if live.phase is Phase.IN_DOUBT:
-            worker.ready()  # it is the machine, or an operator, that this one would wait for
+            worker.check_turn()  # it is the machine, or an operator, that this one would wait for
         timeout = deadline - asyncio.get_running_loop().time()
         if timeout <= 0 or worker.closing:
             raise MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))

@@ -23,7 +23,7 @@ async def close_period(worker: MachineWorker, call: Call) -> Answered[Closure]:
     """The closure; its `body` is the answer. Needs the machine (decision 15): without it, nothing is closed."""
 
     async def run() -> Closure:
-        worker.ready()
+        worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
         return await worker.see_through(_close(worker, call), "close period")
 

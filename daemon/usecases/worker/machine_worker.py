@@ -107,6 +107,8 @@ class MachineWorker:
     offline_reason: str = Text("the machine has not answered yet")
     offline_since: int | None = None
     """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
+    returning: bool = False
+    """It answers again, and is asked what became of unfinished attempts before anybody may have it."""
     habits_told: bool = False
     """Whether the log has how this machine's VAT differs from ours."""
     longest_close: dict[bool, float] = field(default_factory=dict)
@@ -210,6 +212,13 @@ class MachineWorker:
                 )
             )
         return self.machine
+
+    def check_turn(self) -> None:
+        """MachineAttention or MachineOffline where a turn would be waited for in vain. A till whose invoice was in doubt may have its answer
+        before a returning machine is free, and sends its next one: that one waits."""
+        if self.returning and not self.obstacle:
+            return
+        self.ready()
 
     async def turn(self, entry: QueueEntry, deadline: float) -> FiscalMachine:
         """The machine once it is there and it is this entry's turn, until `deadline` (loop time); MachineAttention, MachineOffline or MachineBusy

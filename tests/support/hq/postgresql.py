@@ -11,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -100,8 +101,11 @@ class Cluster:
     def cpu_seconds(self, of_process: Callable[[int], float]) -> float:
         """Of all its processes that are there, each by `of_process`."""
         pid = self._process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return of_process(pid) + sum(of_process(int(child)) for child in children)
+        seconds = of_process(pid)
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
+                seconds += of_process(int(child))
+        return seconds
 
     def kill(self) -> None:
         """As a power cut: no checkpoint, no goodbye to anybody."""

@@ -104,12 +104,23 @@ async def test_a_head_may_be_as_large_as_its_limit(serve: Serve) -> None:
 
 
 async def test_however_the_bytes_come(served: Served, usecases: UseCases) -> None:
-    """One at a time: a body with a length, a chunked one with trailers, which are nobody's headers, and what follows them."""
+    """All at once or a few at a time, also where they end in the middle of a head's end or of a chunk's size: a body with a length, a chunked one
+    with trailers, which are nobody's headers, and what follows them."""
     trailer = b"Idempotency-Key: a\r\nIdempotency-Key: b\r\n"
     raw = WHOLE + REQUEST + CHUNKED + CHUNK + b"0\r\n" + trailer + b"\r\n" + LAST
-    assert statuses(await served.send(*(bytes([each]) for each in raw))) == [200, 200, 200]
-    assert len(usecases.calls) == 3
     assert statuses(await served.send(raw)) == [200, 200, 200]
+    await served.client.aclose()
+    for size in range(1, 8):
+        async with connections(served, 1) as [(reader, _)]:
+            await until(lambda: served.server._server._connections())
+            connection = the_connection(served)
+            for at in range(0, len(raw), size):
+                connection.data_received(raw[at : at + size])
+                await asyncio.sleep(0)
+            async with asyncio.timeout(30):
+                assert statuses(await reader.read()) == [200, 200, 200]
+        await until(lambda: not served.server._server._connections())
+    assert len(usecases.calls) == 3 + 3 * 7
 
 
 @pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
