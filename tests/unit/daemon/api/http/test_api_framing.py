@@ -112,7 +112,7 @@ async def test_however_the_bytes_come(served: Served, usecases: UseCases) -> Non
     await served.client.aclose()
     for size in range(1, 8):
         async with connections(served, 1) as [(reader, _)]:
-            await until(lambda: served.server._server._connections())
+            await until(served.server._server._connections)
             connection = the_connection(served)
             for at in range(0, len(raw), size):
                 connection.data_received(raw[at : at + size])
