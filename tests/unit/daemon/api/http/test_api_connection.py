@@ -6,6 +6,7 @@ import time
 
 import httpx
 import pytest
+from httptools import HttpParserCallbackError
 from structlog.testing import capture_logs
 from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
 from support.processor import within
@@ -202,6 +203,20 @@ async def test_requests_in_a_row_on_one_connection(served: Served, usecases: Use
     assert len(usecases.calls) == 4
 
 
+async def test_an_old_till_is_not_told_to_go_on(served: Served, usecases: UseCases) -> None:
+    """HTTP/1.0 knows no 100 (RFC 9110, 10.1.1): the wish is read over."""
+    await served.client.aclose()
+    head = REQUEST.replace(b"HTTP/1.1", b"HTTP/1.0") + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(head)
+        known = served.server._server.server_state.connections
+        await until(lambda: [each for each in known if each._wanted])
+        writer.write(BODY)
+        async with asyncio.timeout(30):
+            assert statuses(await reader.read()) == [200]
+    assert len(usecases.calls) == 1
+
+
 async def test_a_till_that_asks_before_sending(served: Served, usecases: UseCases) -> None:
     """`Expect: 100-continue`: it is told to go on when its key is good, and refused without its body when not."""
     async with connections(served, 1) as [(reader, writer)]:
@@ -238,7 +253,7 @@ async def test_who_goes_on_sending_after_the_end_is_cut(serve: Serve, first: byt
 
 
 async def test_a_request_that_waits_its_turn_holds_up_no_stop(serve: Serve) -> None:
-    """It has begun nothing: its connection is cut, and it is not begun when its turn comes."""
+    """What comes behind it is not read. It has begun nothing: its connection is cut, and it is not begun when its turn comes."""
     served = await serve(limits=ConnectionLimits(requests=(0.3, 1.0)))
     await served.client.aclose()
     known = served.server._server.server_state.connections
@@ -249,10 +264,48 @@ async def test_a_request_that_waits_its_turn_holds_up_no_stop(serve: Serve) -> N
         (connection,) = known
         await until(lambda: connection._held_back)
         turn = connection._held_back
+        assert connection.flow.read_paused
         with within(2):
             await served.server.stop()
         assert not known
         assert turn.cancelled()
+
+
+@pytest.mark.parametrize("more", [b"", LIVE], ids=["nothing", "another request"])
+async def test_no_more_is_kept_of_who_waits_than_who_has_no_key_may_have(serve: Serve, more: bytes) -> None:
+    """The rest is not read; what was read of it is gone, and then the answer says that the connection ends. What has room goes on."""
+    served = await serve(limits=ConnectionLimits(requests=(20.0, 1.0), unknown_bytes=5000))
+    await served.client.aclose()
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(LIVE * 2)
+        async with asyncio.timeout(30):
+            for _ in range(2):
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+        (connection,) = served.server._server.server_state.connections
+        stranger = REQUEST.replace(LIVE_KEY.encode(), b"x")
+        connection.data_received(stranger + b"Content-Length: 5000\r\n\r\n" + b"x" * 5000 + more)
+        assert connection._held_back
+        assert connection.flow.read_paused
+        assert len(connection._buffer) - connection._at == 5000
+        async with asyncio.timeout(30):
+            told = await reader.readuntil(b"\r\n\r\n")
+            assert told.startswith(b"HTTP/1.1 401")
+            assert (b"connection: close" in told.lower()) is bool(more)
+            if not more:
+                connection.data_received(LIVE)
+                assert b"HTTP/1.1 200" in await reader.readuntil(b"HTTP/1.1 200")
+
+
+async def test_a_defect_of_ours_is_not_called_a_bad_request(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised to the loop, which tells it and ends the connection: nobody looks for a fault at the till."""
+    await served.client.aclose()
+    monkeypatch.setattr("daemon.api.http.connection.check_line", lambda *_: 1 // 0)
+    async with connections(served, 1) as [_]:
+        await until(served.server._server._connections)
+        (connection,) = served.server._server.server_state.connections
+        with pytest.raises(HttpParserCallbackError):
+            connection.data_received(LIVE)
 
 
 async def test_who_does_not_read_the_answer_is_cut(serve: Serve) -> None:
