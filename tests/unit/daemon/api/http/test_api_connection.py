@@ -197,9 +197,13 @@ async def test_a_spoiled_chunked_body_is_refused(served: Served, usecases: UseCa
 
 
 async def test_requests_in_a_row_on_one_connection(served: Served, usecases: UseCases) -> None:
-    """Sent at once (pipelined), each gets its answer, in order."""
-    raw = await served.send(WHOLE * 3 + LAST)
-    assert raw.count(b"HTTP/1.1 200") == 4
+    """Sent at once (pipelined), each gets its answer, in order; and so does what comes after these answers."""
+    async with connections(served, 1) as [(reader, writer)], asyncio.timeout(30):
+        for sent, answers in ((LIVE * 3, 3), (WHOLE * 3, 3), (LIVE, 1), (LAST, 1)):
+            writer.write(sent)
+            for _ in range(answers):
+                await reader.readuntil(b"HTTP/1.1 200")
+        await reader.read()
     assert len(usecases.calls) == 4
 
 
