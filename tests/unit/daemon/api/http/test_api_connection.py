@@ -12,8 +12,8 @@ from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
 from support.processor import within
 from support.wire import BODY, BRIEF, LAST, REQUEST, WHOLE, connections, problem, statuses
 
-from daemon.api.http.connection import THROWN_AWAY, Connection
-from edge.admission import ConnectionLimits
+from daemon.api.http.connection import THROWN_AWAY, Connection, Phase
+from edge.admission import ConnectionLimits, Standing
 from edge.listening import bind
 
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -32,6 +32,35 @@ async def drip(served: Served, head: bytes, drops: bytes, pause: float) -> tuple
             await asyncio.wait([answer], timeout=pause)
         async with asyncio.timeout(30):
             return await answer, time.monotonic() - began
+
+
+async def test_each_phase_has_its_deadline(serve: Serve) -> None:
+    """Counted from its beginning; of a body and of an answer also from when the peer last did something; while the machine works there is none."""
+    limits = ConnectionLimits(
+        idle_seconds=7, unknown_idle_seconds=5, header_seconds=3, body_seconds=30, stall_seconds=10, write_seconds=20, linger_seconds=2
+    )  # fmt: skip
+    served = await serve(limits=limits)
+    await served.client.aclose()
+    async with connections(served, 1) as [_]:
+        await until(served.server._server._connections)
+        (connection,) = served.server._server.server_state.connections
+        for phase, received, drained, seconds in (
+            (Phase.IDLE, 0, 0, 5),
+            (Phase.HEADERS, 2, 0, 3),
+            (Phase.BODY, 0, 0, 10),
+            (Phase.BODY, 4, 0, 14),
+            (Phase.BODY, 25, 0, 30),
+            (Phase.WORKING, 0, 0, float("inf")),
+            (Phase.WRITING, 0, -1, 20),
+            (Phase.WRITING, 0, 6, 26),
+            (Phase.CLOSING, 1, 1, 2),
+        ):
+            connection._phase, connection._since = phase, 100.0
+            connection._received_at, connection._drained_at = 100.0 + received, 100.0 + drained
+            assert connection._deadline() == 100.0 + seconds, phase
+        connection.slot.standing = Standing.LIVE
+        connection._phase = Phase.IDLE
+        assert connection._deadline() == 107.0
 
 
 async def test_headers_that_never_end_meet_their_deadline(serve: Serve, usecases: UseCases) -> None:
@@ -321,6 +350,28 @@ async def test_who_does_not_read_the_answer_is_cut(serve: Serve) -> None:
         assert (await served.post(json=INVOICE)).status_code == 200
         await served.client.aclose()
         await until(lambda: not served.server._server.server_state.connections)
+
+
+async def test_who_is_late_to_read_gets_all_of_it(served: Served) -> None:
+    """More than the kernel takes at once: it goes on as it is read, and so does what was asked for behind it."""
+    await served.client.aclose()
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(b"GET /schema/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 9 + LAST)
+        known = served.server._server.server_state.connections
+        await until(lambda: [each for each in known if each.flow.write_paused])
+        async with asyncio.timeout(30):
+            assert statuses(await reader.read()) == [200] * 10
+
+
+async def test_who_does_not_go_after_the_end_is_cut(serve: Serve) -> None:
+    """Soon, however long a connection may idle: its request was no HTTP, and it has been told."""
+    served = await serve(limits=ConnectionLimits(linger_seconds=0.2))
+    await served.client.aclose()
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        async with asyncio.timeout(30):
+            assert statuses(await reader.read()) == [400]
+            await until(lambda: not served.server._server.server_state.connections)
 
 
 async def test_at_the_stop_answers_get_out_and_nothing_new_comes_in(serve: Serve, usecases: UseCases) -> None:

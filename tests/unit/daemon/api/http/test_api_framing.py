@@ -150,8 +150,10 @@ async def test_a_body_that_was_not_asked_for_is_no_request(served: Served, useca
                 assert b"connection: close" in told
                 writer.write(body + BYE)
                 assert statuses(await reader.read()) == []
-    at_once = STRANGER + CHUNKED + CHUNK + b"0\r\n\r\n" + BYE
-    assert statuses(await served.send(at_once)) == [401]
+    for at_once in (CHUNKED + CHUNK + b"0\r\n\r\n" + BYE, b"Content-Length: 10\r\n\r\n1234567"):
+        raw = await served.send(STRANGER + at_once)
+        assert statuses(raw) == [401]
+        assert b"connection: close" in raw
     assert usecases.calls == []
 
 
