@@ -225,6 +225,21 @@ async def test_a_spoiled_chunked_body_is_refused(served: Served, usecases: UseCa
     assert usecases.calls == []
 
 
+async def test_a_body_that_is_spoiled_half_way_is_waited_for_by_nobody(serve: Serve, usecases: UseCases) -> None:
+    """Who had asked for it is told at once that it does not come: nothing of the request is left, however long its connection is."""
+    served = await serve(limits=ConnectionLimits(linger_seconds=3600))
+    await served.client.aclose()
+    at_work = served.server._server.server_state.tasks
+    async with connections(served, 1) as [(reader, writer)]:
+        writer.write(REQUEST + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        await until(lambda: at_work)
+        writer.write(b"zz\r\n")
+        async with asyncio.timeout(30):
+            assert problem(await reader.read())["code"] == "BAD_REQUEST"
+            await until(lambda: not at_work)
+    assert usecases.calls == []
+
+
 async def test_requests_in_a_row_on_one_connection(served: Served, usecases: UseCases) -> None:
     """Sent at once (pipelined), each gets its answer, in order; and so does what comes after these answers."""
     async with connections(served, 1) as [(reader, writer)], asyncio.timeout(30):
