@@ -144,19 +144,19 @@ class Lane:
         came to its end before."""
         body, key = self.next_invoice()
         self.die_at(first, lambda: self.shop.certify(body, key=key))
-        reached = self.die_at(point, self.shop.launch_daemon)
+        reached = self.die_at(point)
         if reached:
             self.start()
         self.certified_once(body, key)
         return reached
 
-    def die_at(self, point: Point, work: Callable[[], Any]) -> bool:
-        """Does `work` until the daemon is dead at that point; False when that was not reached and the daemon lives."""
+    def die_at(self, point: Point, work: Callable[[], Any] | None = None) -> bool:
+        """Does `work` until the daemon is dead at that point, without any its start; False when that was not reached and the daemon lives."""
         if isinstance(point, AtCommit):
             return self._die_at_commit(point, work)
         order = self.machine.order
         order("pause-at", next=point.frame, when=point.when, direction=point.direction)
-        with self.doing(work):
+        with self.doing(self._begun(work)):
             wait_for(self.machine.held, f"{point}")
             self.stage = order("snapshot", log=False)["stage"]
             self.shop.kill_daemon()
@@ -166,9 +166,16 @@ class Lane:
             order("resume")
         return True
 
-    def _die_at_commit(self, point: AtCommit, work: Callable[[], Any]) -> bool:
+    def _begun(self, work: Callable[[], Any] | None) -> Callable[[], Any]:
+        """What goes on beside the wait. The start does not: which process is to die is known before it can be there."""
+        if work is not None:
+            return work
+        self.shop.launch_daemon()
+        return lambda: None
+
+    def _die_at_commit(self, point: AtCommit, work: Callable[[], Any] | None) -> bool:
         self._crash.write_text(json.dumps(point._asdict()))
-        with self.doing(work) as working:
+        with self.doing(self._begun(work)) as working:
             wait_for(lambda: self._is_dead() or (not working.is_alive() and self._is_idle()), f"{point}", INSISTENCE)
         reached = not self.shop.is_running
         self._crash.unlink(missing_ok=True)
