@@ -49,10 +49,13 @@ async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
 
 
 async def totals_by_hour(worker: MachineWorker, start: int, hours: int, known: dict[tuple[int, int], int]) -> list[int]:
-    """The net total of each of so many hours from `start` (ms). Hours that are over are remembered in `known`, by book and time."""
+    """The net total of each of so many hours from `start` (ms). Hours that are over, and of which a tick had brought in everything, are
+    remembered in `known`, by book and time."""
     now = worker.now()
+    end = start + hours * HOUR
+    unsure = {(record.ended_at - start) // HOUR for record in await _not_yet(worker, start, end)}
     found = []
-    for at in range(start, start + hours * HOUR, HOUR):
+    for number, at in enumerate(range(start, end, HOUR)):
         key = (worker.book.id, at)
         if at > now:
             found.append(0)
@@ -60,13 +63,12 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, known: d
             found.append(known[key])
         else:
             found.append(net_total(await worker.ledger.tally_between(worker.book, at, at + HOUR)))
-            if at + 2 * HOUR < now:
+            if at + 2 * HOUR < now and number not in unsure:
                 known[key] = found[-1]
     while len(known) > KEPT_HOURS:
         del known[next(iter(known))]
-    if pending := await _not_yet(worker, start, start + hours * HOUR):
-        for record in pending:
-            found[(record.ended_at - start) // HOUR] += net_total(contribution(record))
+    for record in await _not_yet(worker, start, end):
+        found[(record.ended_at - start) // HOUR] += net_total(contribution(record))
     return found
 
 
