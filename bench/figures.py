@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -40,9 +41,8 @@ def median(values: Iterable[float]) -> float:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Nearest rank."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    """Nearest rank: the least of `values` that so many of them do not exceed; of a hundred, the p99 is the 99th."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def ratio(ours: Sequence[float], baseline: Sequence[float]) -> float:

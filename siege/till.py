@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import math
 import ssl
 import time
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ class Seen:
     def quantile(self, share: float) -> float:
         """The time within which that share was answered, errors counted as the whole patience."""
         times = sorted([*self.times, *(PATIENCE for _ in self.errors)])
-        return times[min(len(times) - 1, int(share * len(times)))] if times else float("nan")
+        return times[max(0, math.ceil(share * len(times)) - 1)] if times else float("nan")
 
 
 class Till:

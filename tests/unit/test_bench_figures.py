@@ -51,11 +51,22 @@ def test_medians_not_best_values():
     assert quantile(times, 0.5) == 0.060
 
 
+def test_a_quantile_is_a_nearest_rank():
+    """Of a hundred values the p99 is the 99th and not the worst, of ten the p90 is the ninth; of fewer than that it is the worst, and of one that one."""
+    hundred = [float(number) for number in range(1, 101)]
+    assert quantile(hundred[::-1], 0.99) == 99
+    assert quantile(hundred, 0.5) == 50
+    assert quantile(hundred[:10], 0.9) == 9
+    assert quantile(hundred[:80], 0.99) == 80
+    assert quantile([7.0], 0.99) == 7
+    assert quantile([7.0], 0) == 7
+
+
 def test_what_delays_a_till_in_each_round_shows_and_what_does_so_once_does_not():
-    """Row 14c: one sale of eighty is slow in every round, and the whole of one round; the first is the page's, the second the host's."""
-    calm, hindered = [0.060] * 80, [0.200] * 80
+    """Row 14c: two sales of a hundred are slow in every round, and the whole of one round; the first is the page's, the second the host's."""
+    calm, hindered = [0.060] * 100, [0.200] * 100
     assert page._usual_p99([calm, hindered, calm]) == 0.060
-    assert page._usual_p99([[*calm[1:], 0.070]] * 3) == 0.070
+    assert page._usual_p99([[*calm[2:], 0.070, 0.070]] * 3) == 0.070
 
 
 def test_the_line_needs_ten_bits_a_byte():
