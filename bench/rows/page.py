@@ -18,6 +18,7 @@ from support.browser import PASSWORD, create_user
 from bench import ROOT
 from bench.figures import Row, median, milliseconds, quantile
 from bench.shop.invoices import bodies
+from bench.shop.processor import ahead_of_all
 from bench.shop.shops import MEMORY, PACED, Bench, running
 from bench.shop.till import Till
 
@@ -81,6 +82,7 @@ def _clicked(bench: Bench, client: httpx.Client, on: str) -> Row:
         with ThreadPoolExecutor(MACHINES) as beside:
             return [took for times in beside.map(sold, *zip(*tills, strict=True)) for took in times]
 
+    order = ahead_of_all(machine.pid for machine in bench.machines)
     sales()  # warm-up
     calm: list[list[float]] = []
     clicked: list[list[float]] = []
@@ -100,7 +102,7 @@ def _clicked(bench: Bench, client: httpx.Client, on: str) -> Row:
     less, more = sorted(_usual_p99(calm[at::2]) for at in (0, 1))
     note = (
         f"{milliseconds(slow)} / {milliseconds(quiet)}, p99 of {len(calm[0])}, median of {ROUNDS} rounds each; calm against calm {more / less:.3f};"
-        f" of all of them {_of_all(clicked) / _of_all(calm):.3f}; {people.seen} screens seen, {on}"
+        f" of all of them {_of_all(clicked) / _of_all(calm):.3f}; {people.seen} screens seen, {order}, {on}"
     )
     beside = {"calm_s": calm, "clicked_s": clicked, "calm": more / less, "screens": people.seen}
     return Row("14c", slow / quiet, note, beside)

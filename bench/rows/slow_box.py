@@ -19,6 +19,7 @@ from pathlib import Path
 from bench import ROOT
 from bench.figures import Row, median
 from bench.rows.lines import sold, wear_in
+from bench.shop.processor import AHEAD, AS_USUAL
 from bench.shop.shops import PACED, Bench, running
 
 SIZES = (("18a", 1, 50), ("18b", 10, 20), ("18c", 100, 3))
@@ -30,9 +31,6 @@ STEADY = 0.7
 LOOP = 100_000
 TRIES = 11
 """Less than a second of both: the kernel takes 5 % of each second from those that run ahead of all."""
-AHEAD = (os.SCHED_FIFO, os.sched_param(1))
-"""Of what else runs on the core: that is not to be measured."""
-AS_USUAL = (os.SCHED_OTHER, os.sched_param(0))
 
 
 def slow_box() -> Iterator[Row]:
@@ -74,7 +72,7 @@ def _slowed(bench: Bench, cores: list[int]) -> Iterator[float]:
                 raise OSError("no right to run ahead of others")
             for task in [*threads, *machines, 0]:
                 os.sched_setaffinity(task, {slow} if task in threads else mine)
-            for thread in threads:
+            for thread in threads:  # what else runs on the core is not to be measured
                 os.sched_setscheduler(thread, *AHEAD)
             yield _regulated(brake, partial(_loop, slow, mine))
         finally:

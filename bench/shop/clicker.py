@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import cycle
+
+from bench.shop.processor import behind_all
 
 A_CLICK = 1.0
 """Seconds; a person reads in between."""
@@ -30,7 +31,7 @@ SCREENS = (
 
 async def main(port: int, cookie: str, people: int) -> None:
     # Their browsers are other devices: here they get what mcfd, the machines and the tills leave of its cores.
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    behind_all()
     persons = [cycle(SCREENS[at:] + SCREENS[:at]) for at in range(people)]
     while await asyncio.to_thread(sys.stdin.readline):
         seen: Counter[bool] = Counter()

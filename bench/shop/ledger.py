@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bench.shop.invoices import invoice
+from bench.shop.processor import behind_all
 from daemon.core.events import CLOSURE
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
@@ -277,11 +278,6 @@ def make(
     maker.pause()
 
 
-def _behind_all() -> None:
-    """This process only runs where nobody else wants to. One that is merely nice is let end its slice of some milliseconds: an invoice beside it took 15 ms more."""
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-
-
 @contextmanager
 def growing_beside(maker: Maker, count: int) -> Iterator[Future[None]]:
     """A ledger that grows to `count` in a process beside whatever is done meanwhile, which goes ahead; `maker` is paused."""
@@ -294,7 +290,7 @@ _maker_there: list[Maker] = []
 
 
 def _begin_to_grow(maker: Maker) -> None:
-    _behind_all()
+    behind_all()
     _maker_there[:] = [maker]
 
 
@@ -308,7 +304,7 @@ def _grow(count: int) -> None:
 @contextmanager
 def verified_beside(path: Path) -> Iterator[None]:
     """`mcfd verify` of that ledger, in a process beside whatever is done meanwhile, which goes ahead."""
-    with elsewhere(1, _behind_all) as pool:
+    with elsewhere(1, behind_all) as pool:
         found = pool.submit(verify, path)
         yield
         if problems := found.result().problems:
