@@ -25,7 +25,7 @@ from bench.shop.till import Till
 PEOPLE = 8
 MACHINES = 2
 """Each with a till, both at once: so many sales in half the time."""
-ROUNDS = 5
+ROUNDS = 4
 CERTIFICATIONS = 50
 """Of one item at each machine, in each round, calm and with people: three seconds each. A round has a hundred sales, or its p99 is its slowest one."""
 VIEWS = 15
