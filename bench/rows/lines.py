@@ -15,8 +15,8 @@ from bench.shop.till import Crowd, Till, rate
 COMPANY = (("1", "15a", 1, 80), ("2", "15b", 10, 28), ("3", "15c", 100, 4))
 """Row beside the line, row beside a shop that does not record, items, how many."""
 UNRECORDED = {"recording_mb": 0}
-WALK_IN = (("17a", 1, 100), ("17b", 10, 30), ("17c", 100, 3))
-PAUSED = ("17d", 1, 20)
+WALK_IN = (("17a", 1, 80), ("17b", 10, 24), ("17c", 100, 3))
+PAUSED = ("17d", 1, 16)
 PAUSE = 0.4
 """Seconds between two invoices, as tills really sell: meanwhile the processor forgets us."""
 WARM_UP = 8
@@ -170,7 +170,7 @@ def _beside_the_line(delay: float, count: int) -> float:
     return median(times) - median(lines)
 
 
-def together(seconds: float = 5.0, alone_seconds: float = 1.5) -> tuple[Row, list[tuple[int, float]]]:
+def together(seconds: float = 4.0, alone_seconds: float = 1.2) -> tuple[Row, list[tuple[int, float]]]:
     """Row 5, and the throughput of 1, 2, 4 and 8 machines for the plot. Invoices of one item, the hardest for us."""
     with running(TOGETHER, *PACED) as bench:
         alone = median(rates(bench, [number], alone_seconds)[number] for number in ALONE)

@@ -22,7 +22,7 @@ from bench.rows.lines import sold, wear_in
 from bench.shop.processor import AHEAD, AS_USUAL
 from bench.shop.shops import PACED, Bench, running
 
-SIZES = (("18a", 1, 50), ("18b", 10, 20), ("18c", 100, 3))
+SIZES = (("18a", 1, 40), ("18b", 10, 15), ("18c", 100, 3))
 TIMES, TOLERATED = 4.0, 0.2
 """A loop takes so many times as long, more or less."""
 GUESSES = 24

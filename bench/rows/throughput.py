@@ -21,7 +21,7 @@ from bench.shop.till import Crowd, Endpoint, rate
 SERIES = iter(range(1, 10**6))
 MACHINES = 8
 ROUNDS = 3
-SECONDS = 1.5
+SECONDS = 1.2
 CROWD = 64
 
 

@@ -26,7 +26,7 @@ from bench.shop.shops import PACED, folder, line_seconds, nim
 from bench.shop.wire import tapped
 from bridge.frame import Decoder, Reply
 
-SIZES = (("0a", 1, 60), ("0b", 10, 15), ("0c", 100, 3))
+SIZES = (("0a", 1, 48), ("0b", 10, 12), ("0c", 100, 3))
 WARM_UP = 8
 
 Exchange = tuple[float, float]
