@@ -76,11 +76,17 @@ def value_word(name: str, value: str, say: Speaker) -> str:
 def details(found: Mapping[str, str], say: Speaker, money: Callable[[int], str] = str) -> str:
     """`money` writes whole francs."""
     told = (
-        (DETAILS.get(name, name.upper()), money(int(value)) if name in AMOUNTS else value_word(name, value, say))
+        (_called(name, say), money(int(value)) if name in AMOUNTS else value_word(name, value, say))
         for name, value in found.items()
         if value
     )
     return " · ".join(say(NAMED(name=name, found=value)) for name, value in told)
+
+
+def _called(name: str, say: Speaker) -> str:
+    """Some of these words also stand within a sentence."""
+    word = say(DETAILS[name]) if name in DETAILS else name.upper()
+    return word[:1].upper() + word[1:]
 
 
 def who(actor: str, labels: Mapping[str, str], say: Speaker) -> str:

@@ -48,10 +48,10 @@ def test_what_was_done_has_words() -> None:
 
 
 def test_the_facts_beside_it() -> None:
-    """In words where they are ours, as they are where they are a name, a number or of another version; what is empty is left out."""
+    """In words where they are ours, each with its capital, as they are where they are a name, a number or of another version; what is empty is left out."""
     found = {"nim": "EL02000015", "mode": "test", "label": "role", "role": "manager", "reason": "", "paint": "red"}
     told = details(found, Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
-    assert told == "NIM : EL02000015 · mode : essai · Caisse : role · Rôle : gérant · PAINT : red"
+    assert told == "NIM : EL02000015 · Mode : essai · Caisse : role · Rôle : gérant · PAINT : red"
     moved = details({"amount": "20000", "kind": "withdrawal"}, Speaker("en"), lambda francs: f"{francs:,} F")
     assert moved == "Amount: 20,000 F · Movement: taken out"
 
