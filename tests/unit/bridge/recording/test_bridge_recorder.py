@@ -51,6 +51,13 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     assert found.problems[2].what == "a line has a time, one of > < #, and what moved"
 
 
+def test_a_line_may_end_with_its_sign() -> None:
+    """Nothing moved, and nothing is said: an editor takes off the space at the end."""
+    found = read(header({}) + "5 >\n6 <\n7 #\n")
+    assert found.events == (Event(5, SENT, b""), Event(6, RECEIVED, b""), Event(7, NOTE, b""))
+    assert found.problems == ()
+
+
 @pytest.mark.parametrize("at", ["x", "", "-5", "+5", "5.0", "1_0", "²"])
 def test_a_time_is_digits_alone(at: str) -> None:
     """Microseconds since 1970; what else stands there is shown, whatever Python would make of it."""

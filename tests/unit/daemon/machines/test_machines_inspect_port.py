@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.line.states import chatty_line, silent_line
+from support.line.states import chatty_line, held_by_another_program, silent_line
 from support.line.terminal import Terminal
 from support.processor import within
 
@@ -89,6 +89,13 @@ async def test_nobody_and_somebody_else(tmp_path: Path) -> None:
     found = await look(tmp_path / "missing")
     assert isinstance(found, Silence)
     assert (found.why, found.busy) == ("missing", False)
+
+
+async def test_a_port_that_another_program_has_open_is_left_alone(tmp_path: Path) -> None:
+    """It is named, with its number, and not a byte is sent in between."""
+    with silent_line(tmp_path / "line") as line, held_by_another_program(line) as pid:
+        found = await look(line, timers=QUICK)
+    assert found == Silence(f"{line}: it is used by sleep ({pid})", "busy")
 
 
 async def test_a_device_server_that_hangs_up_is_busy() -> None:
