@@ -61,11 +61,12 @@ BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
 SPOKEN: dict[str, dict[str, ModuleType]] = {}
 """Of each language, the modules of mcfd's command line: what they say, they say in that of their environment, when they are imported."""
 First = tuple[str, str, dict[str, Any]]
-INSTALLED: tuple[str, ...] = (sys.executable, "-m", "support.nursery")
+INSTALLED: tuple[str, ...] = (sys.executable, "-P", "-m", "support.nursery")
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(TESTS)}
+    """Wherever it is started: a test may stand in a folder of its own."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent)))}
 
 
 class Nursery:
