@@ -83,13 +83,14 @@ class ScriptedPort:
         for part in parts:
             delay, data = part if isinstance(part, tuple) else (0.0, part)
             after += delay
-            self._loop.call_later(after, self._deliver, data)
+            self._loop.call_later(after, self.deliver, data)
 
     def vanish(self, text: str = "unplugged") -> None:
         if not self.is_closed:
             self._on_lost(OSError(text))
 
-    def _deliver(self, data: bytes) -> None:
+    def deliver(self, data: bytes) -> None:
+        """Now, not in a later turn of the loop."""
         if not self.is_closed:
             self._on_bytes(data)
 

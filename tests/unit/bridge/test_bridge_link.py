@@ -298,6 +298,21 @@ async def test_a_vanished_port_ends_the_command_and_the_link() -> None:
     assert port.is_closed
 
 
+async def test_a_port_that_vanishes_right_behind_an_answer_takes_nothing_of_it_back() -> None:
+    """Both in the same turn of the loop, before whoever asked goes on: the answer is theirs, and the next one hears of the end."""
+    port = ScriptedPort()
+    link = link_over(port, PATIENT)
+    asked = asyncio.create_task(link.exchange(0xC1))
+    while not port.requests:
+        await asyncio.sleep(0)
+    port.deliver(reply(port.requests[0][0], 0xC1))
+    port.vanish()
+    assert (await asked).cmd == 0xC1
+    why = await link.ended()
+    assert isinstance(why, PortVanished)
+    assert not why.sent
+
+
 async def test_a_port_that_vanishes_while_nothing_is_asked_is_noticed() -> None:
     """`ended` tells it, and may be given up and asked again."""
     port = ScriptedPort()

@@ -100,6 +100,20 @@ async def test_deadlines_hold_under_tls_too(serve: Serve, authority: Authority) 
     await writer.wait_closed()
 
 
+async def test_who_spoke_no_http_is_told_and_hung_up_on(serve: Serve, authority: Authority) -> None:
+    """At once: TLS has no half of a connection that could stay open for what the peer still sends."""
+    pem = authority.issue()
+    served = await serve(limits=ConnectionLimits(linger_seconds=600), config={"tls_cert": pem, "tls_key": pem})
+    context = ssl.create_default_context(cafile=authority.path)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=context)
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    with within(3):
+        async with asyncio.timeout(60):
+            assert b"400" in (await reader.read()).splitlines()[0]
+    writer.close()
+    await writer.wait_closed()
+
+
 def asking(served: Served, authority: Authority, path: str) -> ssl.SSLSocket:
     """A connection with one question, whose end is an error unless it is said (close_notify)."""
     context = ssl.create_default_context(cafile=authority.path)
