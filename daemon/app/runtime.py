@@ -127,7 +127,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
         on_event=runtime.publish,
         till_waits=runtime.tills_first.till_waits,
     )
-    worker.take_state(await runtime.store.ledger.state(book))
+    await worker.begin()
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
     runtime.workers.append(worker)
     return worker

@@ -183,6 +183,43 @@ async def test_who_comes_while_a_machine_tells_what_became_of_an_invoice_waits(
         assert [each.number for each in shop.on_machine] == ["A", "B"]
 
 
+async def test_a_till_that_asks_again_after_a_start_hides_nothing_from_who_asks_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon that sent 38h is gone, and the till sends its invoice again, without a key, while the machine is asked what became of it: it waits
+    for that, and the attempt before it is the one that is judged, and found certified."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        await shop.connected()
+        gone = asyncio.ensure_future(shop.certify("A"))
+        await shop.held_at(LAST, "after")
+        session = shop.session
+        session.unplug(asyncio.get_running_loop().time(), 0.02)
+        shop.resume()
+    gone.cancel()
+    asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    is_asked = asyncio.Event()
+    real = Ledger.state
+
+    async def held(*arguments: Any, **named: Any) -> Any:
+        if shop.worker.returning:
+            is_asked.set()
+            await asked
+        return await real(*arguments, **named)
+
+    shop = MemoryShop(tmp_path / "ledger", on=session, heartbeat=3600.0)
+    monkeypatch.setattr(Ledger, "state", held)
+    async with shop:
+        await is_asked.wait()
+        tills = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
+        await shop.until(lambda: shop.worker.waiting == 2, "the other invoice in the line, behind who asks")
+        asked.set_result(None)
+        with pytest.raises(DuplicateInvoice):
+            await tills[0]
+        assert (await tills[1]).value.number == "B"
+        assert not shop.worker.attention
+        assert [each.number for each in shop.on_machine] == ["A", "B"]
+
+
 async def test_a_busy_machine_is_not_looked_at(tmp_path: Path) -> None:
     """Its work looks at it: the look does not wait for its turn, of which nobody would know the end."""
     limits = Limits(patience=24 * 3600.0)

@@ -65,6 +65,13 @@ MISTAKES = (
         "if record\n",
     ),
     Mistake(
+        1190,
+        "a till that asks again after a start hides its attempt from recover",
+        WORKER,
+        "        for record in await self.ledger.unfinished(self.book):\n            self.attempts.doubt(record)\n",
+        "",
+    ),
+    Mistake(
         28,
         "any time is credible (fault 3)",
         "daemon.core.credible_time",

@@ -121,7 +121,7 @@ class MemoryShop:
             self.limits,
             configured_nim=self.nim,
         )
-        self.worker.take_state(await self.store.ledger.state(book))
+        await self.worker.begin()
         settings = LineSettings(self.nim, self._open_port, self.timers, self.habits, self.retry, self.heartbeat)
         self.keeper = LineEvents(self.worker)
         self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")

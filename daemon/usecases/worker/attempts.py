@@ -53,7 +53,7 @@ class Attempts:
     def is_ours(self, record: Record) -> bool:
         """Whether this process brings it to its end; `recover` leaves it alone, also while its intent is being committed."""
         live = self._live.get(record.number)
-        return live is not None and TABLE[live.phase].ours
+        return live is not None and TABLE[live.phase].ours and live.id in (0, record.id)
 
     @property
     def ending(self) -> bool:

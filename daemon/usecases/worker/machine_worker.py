@@ -161,6 +161,12 @@ class MachineWorker:
     def drift_seconds(self) -> float | None:
         return self.time.drift
 
+    async def begin(self) -> None:
+        """What the ledger knows, before anybody comes: what is begun there is in doubt from now on, and whoever has its number waits for its end."""
+        self.take_state(await self.ledger.state(self.book))
+        for record in await self.ledger.unfinished(self.book):
+            self.attempts.doubt(record)
+
     def take_state(self, state: BookState) -> None:
         """What the ledger knows becomes what the worker knows."""
         is_news = state.attention != self.attention
