@@ -20,6 +20,7 @@ REQUEST = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nAuthorizat
 BODY = json.dumps(INVOICE).encode()
 WHOLE = REQUEST + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
 
+LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LAST = WHOLE.replace(b"Host", b"Connection: close\r\nHost")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
