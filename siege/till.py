@@ -5,11 +5,11 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import math
 import ssl
 import time
 from dataclasses import dataclass, field
 
+from bench.figures import quantile
 from siege.target import Target
 
 EVERY = 1.0
@@ -26,8 +26,8 @@ class Seen:
 
     def quantile(self, share: float) -> float:
         """The time within which that share was answered, errors counted as the whole patience."""
-        times = sorted([*self.times, *(PATIENCE for _ in self.errors)])
-        return times[max(0, math.ceil(share * len(times)) - 1)] if times else float("nan")
+        times = [*self.times, *(PATIENCE for _ in self.errors)]
+        return quantile(times, share) if times else float("nan")
 
 
 class Till:

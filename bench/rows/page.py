@@ -18,7 +18,7 @@ from support.browser import PASSWORD, create_user
 from bench import ROOT
 from bench.figures import Row, median, milliseconds, quantile
 from bench.shop.invoices import bodies
-from bench.shop.processor import ahead_of_all
+from bench.shop.processor import machines_first
 from bench.shop.shops import MEMORY, PACED, Bench, running
 from bench.shop.till import Till
 
@@ -82,7 +82,7 @@ def _clicked(bench: Bench, client: httpx.Client, on: str) -> Row:
         with ThreadPoolExecutor(MACHINES) as beside:
             return [took for times in beside.map(sold, *zip(*tills, strict=True)) for took in times]
 
-    order = ahead_of_all(machine.pid for machine in bench.machines)
+    order = machines_first(machine.pid for machine in bench.machines)
     sales()  # warm-up
     calm: list[list[float]] = []
     clicked: list[list[float]] = []

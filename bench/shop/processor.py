@@ -16,11 +16,12 @@ def behind_all() -> None:
     os.sched_setscheduler(0, *_BEHIND)
 
 
-def ahead_of_all(processes: Iterable[int]) -> str:
-    """They wait for nobody, as a machine does not wait for the box's processor; what a note says of it. Without that right they share like all others."""
+def machines_first(machines: Iterable[int]) -> str:
+    """These processes wait for nobody, as a machine does not wait for the box's processor; what a note says of it. Without that right they share like all
+    others."""
     try:
-        for process in processes:
-            for task in Path(f"/proc/{process}/task").iterdir():
+        for machine in machines:
+            for task in Path(f"/proc/{machine}/task").iterdir():
                 os.sched_setscheduler(int(task.name), *AHEAD)
     except PermissionError:
         return "machines share the cores"
