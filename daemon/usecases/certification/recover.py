@@ -172,7 +172,7 @@ async def _take_taxpayer(worker: MachineWorker, state: MachineState) -> None:
         nim = present_nim(state.nim, worker.configured_nim, book.nim)
         log.warning("machine.other_taxpayer", nim=nim, mode=book.mode, before=worker.ifu, now=state.ifu)
         worker.change_book(await worker.ledger.book_of_taxpayer(book, nim, state.ifu))
-        worker.take_state(await worker.ledger.state(worker.book))
+        await worker.begin()
 
 
 async def _ask_about_activation(worker: MachineWorker, state: MachineState) -> None:

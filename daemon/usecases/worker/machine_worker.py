@@ -162,7 +162,8 @@ class MachineWorker:
         return self.time.drift
 
     async def begin(self) -> None:
-        """What the ledger knows, before anybody comes: what is begun there is in doubt from now on, and whoever has its number waits for its end."""
+        """What the ledger knows of a book, before anybody works in it: what is begun there is in doubt from now on, and whoever has its number waits for its
+        end."""
         self.take_state(await self.ledger.state(self.book))
         for record in await self.ledger.unfinished(self.book):
             self.attempts.doubt(record)
