@@ -20,8 +20,8 @@ LETTERS = [letter for letter in bytes(range(256)).decode("cp850") if unicodedata
 """Found here: hypothesis would try all of Unicode for it."""
 NAMES = st.lists(st.text(LETTERS, min_size=5, max_size=12), min_size=1, max_size=3).map(" ".join)
 IFUS = st.from_regex(r"[1-9]{8}[A-Z]", fullmatch=True)
-NAME_RUN, IFU_RUN = 4, 7
-"""So many bytes in a row of a name, or of an IFU, are too many."""
+NAME_RUN, NUMBER_RUN = 4, 7
+"""So many bytes in a row of a name, or of a number, are too many. Four digits may be a frame's checksum or a command's."""
 
 
 def told(data: bytes, secret: str) -> bool:
@@ -31,7 +31,7 @@ def told(data: bytes, secret: str) -> bool:
             raw = secret.encode(page)
         except UnicodeEncodeError:
             continue
-        size = IFU_RUN if secret[:8].isdigit() else NAME_RUN
+        size = NUMBER_RUN if any(map(str.isdigit, secret)) else NAME_RUN
         runs = (raw[at : at + size] for at in range(len(raw) - size + 1))
         if any(run in data for run in runs if run.strip(b"x")):
             return True
