@@ -73,6 +73,8 @@ def test_an_upgrade_from_a_stick_that_is_pulled_out_in_the_middle(shop: Shop, st
     failed = shop.box.run(*APT, *cut, "upgrade", check=False)
     assert failed.returncode != 0
     assert "unexpected end of file" in failed.stdout + failed.stderr
+    assert not shop.box.path("/usr/lib/mcfd.previous").exists()
+    assert shop.box.path("/usr/lib/mcfd/daemon/__pycache__/__init__.cpython-313.pyc").exists()
     shop.assert_it_sells(before)
     shop.box.path(inside).write_bytes(package.read_bytes())
     shop.box.run(*APT, "upgrade")
