@@ -66,11 +66,6 @@ def hangs_at_the_start(root: Path) -> None:
     (root / RUN).write_text("import time\ntime.sleep(3600)\n")
 
 
-def hangs_and_is_judged_soon(root: Path) -> None:
-    impatient(root / "DEBIAN/postinst")
-    hangs_at_the_start(root)
-
-
 def serves_once_it_may(root: Path) -> None:
     impatient(root / "DEBIAN/postinst")
     own = (root / RUN).read_text()
@@ -80,10 +75,9 @@ def serves_once_it_may(root: Path) -> None:
     (root / RUN).write_text(own.replace(first, first + barred))
 
 
-def test_bad_versions_go_back_by_themselves(shop: Shop) -> None:
-    """One's migration changes the past; the others take the ledger over, and then end at once or never serve. What each did is undone, dpkg is
-    told no, and the version before it is selling again when dpkg is through, with everything that was sold, also after three such in a row and
-    when dpkg tries again; whether the daemon runs is looked at anew by what comes next, and a later version installs as if nothing had been."""
+def test_a_bad_migration_goes_back_by_itself(shop: Shop) -> None:
+    """It changes the past. What it did is undone, dpkg is told no, and the version before it is selling again when dpkg is through, with
+    everything that was sold, also when dpkg tries again; whether the daemon runs is looked at anew by what comes next."""
     good = shop.version()
     shop.sell()
     refused = shop.upgrade("9.2", damage, check=False)
@@ -95,17 +89,6 @@ def test_bad_versions_go_back_by_themselves(shop: Shop) -> None:
     again = shop.box.run("dpkg", "--configure", "mcfd", check=False)
     assert again.returncode != 0
     shop.assert_it_sells(good)
-    for number, change in (("9.3", breaks_at_the_start), ("9.4", hangs_and_is_judged_soon)):
-        shop.sell()
-        refused = shop.upgrade(number, change, check=False, LANG="en_GB.UTF-8")
-        assert refused.returncode != 0
-        assert "was not ready within a minute; the ledger was put back as it was" in refused.stdout + refused.stderr
-        shop.assert_it_sells(good)
-    shop.upgrade("9.5")
-    assert shop.version() == "9.5"
-    assert not shop.box.path(KEPT).exists()
-    shop.sell()
-    shop.assert_nothing_is_lost()
 
 
 def test_a_daemon_that_did_not_run_is_not_waited_for(shop: Shop) -> None:
@@ -142,17 +125,19 @@ def test_a_power_cut_while_a_bad_version_is_judged(shop: Shop) -> None:
     impatient(shop.box.path("/var/lib/dpkg/info/mcfd.postinst"))
     shop.box.boot()
     assert shop.version() in {"9.6.1", good}
-    until(lambda: shop.version() == good and shop.unit("ActiveState") == "active")
+    until(lambda: shop.unit("ActiveState") == "active" and shop.version() == good)
     assert shop.box.path(f"{KEPT}/rolled-back").exists()
     shop.plug_in()
     shop.sell()
     shop.assert_nothing_is_lost()
 
 
-def test_links_of_the_daemons_user_lead_nowhere(shop: Shop) -> None:
-    """The daemon's user plants links where the scripts of an upgrade and of its way back will write as root: nothing outside the
-    ledger's folder changes its owner, its mode or a byte, and nothing of root's can be read there afterwards."""
+def test_a_version_that_does_not_start_goes_back_and_links_lead_nowhere(shop: Shop) -> None:
+    """It takes the ledger over, and ends at once: the ledger is put back, dpkg is told no, and the version before it sells; the next one installs
+    as if nothing had been. Meanwhile the daemon's user has planted links where the scripts of an upgrade and of its way back will write as root:
+    nothing outside the ledger's folder changes its owner, its mode or a byte, and nothing of root's can be read there afterwards."""
     box = shop.box
+    shop.sell()
     box.run("sh", "-c", "mkdir -p /root/own && echo secret > /root/own/file && chmod 600 /root/own/file")
     targets = ["/root/own", "/root/own/file", "/etc/shadow", "/etc/passwd", "/etc/mcfd/mcfd.toml"]
     look = 'for f; do stat -c "%n %U %G %a %s %Y" "$f"; done; find /root/own; cat /root/own/file; sha256sum /etc/shadow /etc/passwd'
@@ -168,12 +153,14 @@ def test_links_of_the_daemons_user_lead_nowhere(shop: Shop) -> None:
     )
     box.run("runuser", "-u", "mcfd", "--", "sh", "-c", f"rm -f {COPY} && {plant}")
     good = shop.version()
-    assert shop.upgrade("9.7", breaks_at_the_start, check=False).returncode != 0
+    refused = shop.upgrade("9.7", breaks_at_the_start, check=False, LANG="en_GB.UTF-8")
+    assert refused.returncode != 0
+    assert "was not ready within a minute; the ledger was put back as it was" in refused.stdout + refused.stderr
     assert box.run("sh", "-c", look, "look", *targets).stdout == before
-    assert shop.version() == good
+    shop.assert_it_sells(good)
     shop.upgrade("9.8")
     assert box.run("sh", "-c", look, "look", *targets).stdout == before
     found = box.run("grep", "-rsl", "root:", "/var/lib/mcfd", check=False).stdout
     assert found == ""
-    shop.sell()
-    shop.assert_nothing_is_lost()
+    assert not box.path(KEPT).exists()
+    shop.assert_it_sells("9.8")

@@ -35,7 +35,7 @@ def keep(name: str, where: Path = KEPT) -> Iterator[tuple[Path, Path | None]]:
 def scratch() -> Path:
     """One for all processes of a run of the tests; the last to end removes it."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
-    path = Path(tempfile.gettempdir()) / f"mcfd-package-{run}"
+    path = Path(tempfile.gettempdir()) / f"mcfd-package-{run[:12]}"
     path.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(path / "users", os.O_CREAT | os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_SH)

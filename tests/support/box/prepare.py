@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from support.box.debian import fetched_upgrade, need_debian, postgresql
+from support.box.debian import need_debian, postgresql, prepared_upgrade
 from support.box.package import ARCHITECTURES, built, built_headquarters, built_twice, own_arch, told_by_lintian
 from support.box.trees import BOOKWORM, SID, TRIXIE, base
 
@@ -25,7 +25,7 @@ def main() -> int:
         "package": built,
         BOOKWORM: lambda: base(BOOKWORM),
         "headquarters": built_headquarters,
-        "upgrade": lambda: fetched_upgrade(TRIXIE),
+        "upgrade": lambda: prepared_upgrade(TRIXIE),
         **{f"package for {arch}": lambda arch=arch: built(arch) for arch in ARCHITECTURES if arch != own_arch()},  # type: ignore[misc]
         "package, again": lambda: built_twice(own_arch()),
         "lintian": lambda: told_by_lintian(built()),

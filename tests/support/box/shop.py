@@ -82,6 +82,7 @@ def open_shop() -> Iterator[Shop]:
     if not layer.exists():
         with new_shop() as shop:
             yield shop
+            shop.box.run("mcfd", "verify")
         return
     with debian(TRIXIE, layer) as box:
         box.boot()
@@ -90,6 +91,7 @@ def open_shop() -> Iterator[Shop]:
         # The daemon started with the box, before the machine was there.
         until(lambda: shop.call("GET", "/info"), lambda found: found[0] == 200)
         yield shop
+        shop.box.run("mcfd", "verify")
 
 
 def _open_once(target: Path) -> None:
@@ -159,11 +161,11 @@ class Shop:
         self.assert_nothing_is_lost()
 
     def assert_nothing_is_lost(self) -> None:
-        """Every sale is in the ledger: it is answered as a duplicate, with the certification it had. The ledger verifies."""
+        """Every sale is in the ledger: it is answered as a duplicate, with the certification it had. That the ledger verifies is seen when its
+        tests are over."""
         for number in self.sold:
             status, answer = self.certify(number)
             assert (status, answer["code"]) == (409, "DUPLICATE_INVOICE"), number
-        self.box.run("mcfd", "verify")
 
     def open(self) -> None:
         """The package goes in, the machine is plugged in, `mcfd setup` finds it, and the daemon runs."""
