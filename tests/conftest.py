@@ -22,6 +22,7 @@ import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
 from support.collected import ForkedWorkers
+from support.memory import RunInMemory
 from support.nursery import Shared, keep_warm
 from support.steady_loop import SteadyLoop
 
@@ -53,6 +54,16 @@ LONGEST = (
 """Files that take minutes or mostly wait, when the whole suite runs: first, so that no worker is left alone with one at the end. Then two that
 compute for long, beside `acceptance/box`, which waits."""
 WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
+IN_MEMORY = RunInMemory()
+IN_MEMORY.begin()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """What lies in a test's folder has a name that fits into a socket's address, which `pytest-of-somebody/pytest-7` is too long for."""
+    config.add_cleanup(IN_MEMORY.end)
+    if IN_MEMORY.folder is not None and config.option.basetemp is None:
+        config.option.basetemp = str(IN_MEMORY.folder / "tests")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -107,6 +118,10 @@ def pytest_configure(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(terminal))
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    IN_MEMORY.is_kept = exitstatus != 0
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from pathlib import Path
 
 PLACE, ENOUGH = Path("/dev/shm"), 1 << 30  # noqa: S108  each takes a folder of its own in it
+ENOUGH_FOR_ALL = 6 << 30
+PREFIX = "mcfd-"
 
 
-def memory() -> Path | None:
+def memory(enough: int = ENOUGH) -> Path | None:
     """Where folders lie in memory, if this machine has enough of it; for `dir` of tempfile."""
-    return PLACE if PLACE.is_dir() and shutil.disk_usage(PLACE).free > ENOUGH else None
+    return PLACE if PLACE.is_dir() and shutil.disk_usage(PLACE).free > enough and _available() > enough else None
+
+
+def _available() -> int:
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return next(int(kib) * 1024 for name, kib, *_ in lines if name == "MemAvailable:")
+
+
+class RunInMemory:
+    """All temporary folders of a run of the tests, of the processes that it starts too; a disk with TMPDIR=/tmp. After a failure they stay until
+    the next run."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self.is_kept = True
+
+    def begin(self) -> None:
+        """Not where somebody has said where: a caller, or the run that this process is part of."""
+        place = memory(ENOUGH_FOR_ALL)
+        if place is None or "TMPDIR" in os.environ:
+            return
+        for left in place.glob(f"{PREFIX}*"):
+            owner = left.name.removeprefix(PREFIX)
+            if owner.isdigit() and not Path("/proc", owner).exists():
+                shutil.rmtree(left, ignore_errors=True)
+        self.folder = place / f"{PREFIX}{os.getpid()}"
+        self.folder.mkdir(mode=0o711)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(self.folder)
+
+    def end(self) -> None:
+        if self.folder is not None:
+            os.environ.pop("TMPDIR")
+            tempfile.tempdir = None
+            if not self.is_kept:
+                shutil.rmtree(self.folder, ignore_errors=True)

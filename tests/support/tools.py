@@ -32,6 +32,7 @@ def folder_for_all() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mcfd-tests-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        for each in folder.parents[:-2]:  # a trial of a mistake has its own below /tmp
-            each.chmod(each.stat().st_mode | 0o011)
+        for each in folder.parents[:-2]:  # a run in memory has its own, and a trial of a mistake has one below /tmp
+            if not each.stat().st_mode & 0o011:
+                each.chmod(each.stat().st_mode | 0o011)
         yield folder
