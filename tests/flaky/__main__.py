@@ -11,6 +11,7 @@ how often each test failed in all; what pytest said of a run with failures is in
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import re
 import subprocess
@@ -27,6 +28,8 @@ TOLD = TREE / "build" / "flaky"
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 ENDED = re.compile(r"^\d+ (?:failed|passed|error|skipped).* in [\d.]+s.*$", re.MULTILINE)
 MOST_SECONDS = 3600.0
+WORKERS = str((os.cpu_count() or 1) + 3)
+"""As many as `make test` has."""
 
 
 def main() -> int:
@@ -82,7 +85,7 @@ def one_run(tests: list[str], told_in: Path) -> tuple[list[str], str]:
     with tempfile.TemporaryDirectory(prefix="mcfd-flaky-") as folder:
         listed = Path(folder, "tests")
         listed.write_text("\n".join(tests) + "\n")
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--max-worker-restart", "0", "--dist", "loadfile",
+        command = [sys.executable, "-m", "pytest", "-q", "-n", WORKERS, "--max-worker-restart", "0", "--dist", "loadfile",
                    "--no-loadscope-reorder", "-p", "no:cacheprovider", f"@{listed}"]  # fmt: skip
         try:
             done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False, timeout=MOST_SECONDS)
