@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, cast
 
 import httpcore
 import httpx
@@ -20,12 +20,68 @@ PIECE: int = 2 * 1024
 """Bytes in one turn of the loop: a hundred of the shortest answers."""
 
 
-class BoundedTransport(httpx.AsyncHTTPTransport):
-    """No proxy or certificate from the environment: what is configured is what happens."""
+KEPT = 10
+"""Connections that wait for the next request; more than so many at once are closed after their answer."""
+
+
+class BoundedTransport(httpx.AsyncBaseTransport):
+    """No proxy or certificate from the environment: what is configured is what happens.
+
+    A connection is taken up again after a whole answer and after nothing else: a request that is given up, as when its time is over, takes its
+    connection with it. A pool of httpcore would keep some of those for ever and have none left after ten (its issue 1093), so each of ours
+    has one connection and one request at a time."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
+        self._tls = tls
+        self._idle: list[_Connection] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        connection = self._idle.pop() if self._idle else _Connection(self._tls)
+        try:
+            response = await connection.handle_async_request(request)
+        except BaseException:
+            await connection.aclose()
+            raise
+        response.stream = _Answer(cast("httpx.AsyncByteStream", response.stream), connection, self._idle)
+        return response
+
+    async def aclose(self) -> None:
+        """What is under way ends with its own request."""
+        while self._idle:
+            await self._idle.pop().aclose()
+
+
+class _Connection(httpx.AsyncHTTPTransport):
+    def __init__(self, tls: ssl.SSLContext) -> None:
         super().__init__(verify=tls)
-        self._pool = httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=_Network())
+        self._pool = httpcore.AsyncConnectionPool(ssl_context=tls, max_connections=1, network_backend=_Network())
+
+
+class _Answer(httpx.AsyncByteStream):
+    def __init__(self, stream: httpx.AsyncByteStream, connection: _Connection, idle: list[_Connection]) -> None:
+        self._stream = stream
+        self._connection: _Connection | None = connection
+        self._idle = idle
+        self._is_whole = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            yield piece
+        self._is_whole = True
+
+    async def aclose(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        is_kept = False
+        try:
+            await self._stream.aclose()
+            is_kept = self._is_whole and len(self._idle) < KEPT
+        finally:
+            if is_kept:
+                self._idle.append(connection)
+            else:
+                await connection.aclose()
 
 
 class _Network(httpcore.AsyncNetworkBackend):

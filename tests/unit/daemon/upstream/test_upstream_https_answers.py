@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -87,6 +88,52 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used_again(tmp_path
             await closed.wait()
         await receiver.aclose()
     assert connections == 2
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("at_once", [1, 12])
+async def test_a_try_that_is_given_up_at_any_moment_leaves_nothing_behind(
+    tmp_path: Path, at_once: int, keeps: bool
+) -> None:
+    """At each turn of the loop that a try takes, as its time is over or the daemon reloads: the next one is delivered, and headquarters has no
+    connection that nobody uses. A pool of httpcore keeps one for ever if it is given up before its first byte, and has ten (httpcore 1093)."""
+    open_now = 0
+    how = b"keep-alive" if keeps else b"close"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal open_now
+        open_now += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n{}")
+                writer.write(b"HTTP/1.1 200 OK\r\nconnection: %s\r\ncontent-length: 2\r\n\r\n{}" % how)
+                await writer.drain()
+                if not keeps:
+                    break
+        open_now -= 1
+        writer.close()
+
+    generate(tmp_path / "upstream.key")
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        receiver = https.open_receiver(Options(url=f"http://127.0.0.1:{port}/", key_files=(tmp_path / "upstream.key",)))
+
+        async def tries() -> list[Any]:
+            return await asyncio.gather(
+                *(receiver.trial(b"{}", event_id=f"0b9f-{number}", nim="EL02000015-1") for number in range(at_once))
+            )
+
+        for turns in range(40):
+            trying = asyncio.ensure_future(tries())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            trying.cancel()
+            await asyncio.gather(trying, return_exceptions=True)
+            assert await tries() == [Delivered()] * at_once, turns
+        await receiver.aclose()
+        async with asyncio.timeout(60):
+            while open_now:  # noqa: ASYNC110  the server is told by the kernel
+                await asyncio.sleep(0.001)
 
 
 async def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
