@@ -18,9 +18,7 @@ MOST: int = 64 * 1024
 """Bytes for one request, heads and all."""
 PIECE: int = 2 * 1024
 """Bytes in one turn of the loop: a hundred of the shortest answers."""
-
-
-KEPT = 10
+KEPT: int = 10
 """Connections that wait for the next request; more than so many at once are closed after their answer."""
 
 

@@ -28,7 +28,7 @@ TOLD = TREE / "build" / "flaky"
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 ENDED = re.compile(r"^\d+ (?:failed|passed|error|skipped).* in [\d.]+s.*$", re.MULTILINE)
 MOST_SECONDS = 3600.0
-WORKERS = str((os.cpu_count() or 1) + 3)
+WORKERS = str(len(os.sched_getaffinity(0)) + 3)
 """As many as `make test` has."""
 
 

@@ -14,10 +14,11 @@ PREFIX = "mcfd-"
 
 def memory(enough: int = ENOUGH) -> Path | None:
     """Where folders lie in memory, if this machine has enough of it; for `dir` of tempfile."""
-    return PLACE if PLACE.is_dir() and shutil.disk_usage(PLACE).free > enough and _available() > enough else None
+    return PLACE if PLACE.is_dir() and shutil.disk_usage(PLACE).free > enough and available() > enough else None
 
 
-def _available() -> int:
+def available() -> int:
+    """Bytes of memory that processes may still take."""
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
     return next(int(kib) * 1024 for name, kib, *_ in lines if name == "MemAvailable:")
 
@@ -32,8 +33,7 @@ class RunInMemory:
 
     def begin(self) -> None:
         """Not where somebody has said where: a caller, or the run that this process is part of."""
-        place = memory(ENOUGH_FOR_ALL)
-        if place is None or "TMPDIR" in os.environ:
+        if "TMPDIR" in os.environ or (place := memory(ENOUGH_FOR_ALL)) is None:
             return
         for left in place.glob(f"{PREFIX}*"):
             owner = left.name.removeprefix(PREFIX)

@@ -33,6 +33,6 @@ def folder_for_all() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         for each in folder.parents[:-2]:  # a run in memory has its own, and a trial of a mistake has one below /tmp
-            if not each.stat().st_mode & 0o011:
+            if each.stat().st_mode & 0o011 != 0o011:  # another's, as /dev/shm, cannot be changed and need not be
                 each.chmod(each.stat().st_mode | 0o011)
         yield folder

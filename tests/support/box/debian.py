@@ -68,11 +68,9 @@ def prepared_upgrade(suite: str) -> Path:
     with keep(f"{base(BOOKWORM).name}-to-{suite}-prepared") as (prepared, half):
         if half is not None:
             fetched = fetched_upgrade(suite)
-            for name in (SOURCES, LISTS, ARCHIVES):
-                (half / name).parent.mkdir(parents=True, exist_ok=True)
+            for folder in (half / ARCHIVES / "partial", half / LISTS / "partial", (half / SOURCES).parent):
+                folder.mkdir(parents=True)
             quietly("cp", "-a", fetched / SOURCES, half / SOURCES)
-            (half / ARCHIVES / "partial").mkdir(parents=True)
-            (half / LISTS / "partial").mkdir(parents=True)
             packages = {file.name.partition("_")[0]: file for file in sorted((fetched / ARCHIVES).glob("*.deb"))}
             for file in packages.values():
                 decompress(file, half / ARCHIVES / file.name)
@@ -89,13 +87,11 @@ def prepared_upgrade(suite: str) -> Path:
 
 
 def decompress(package: Path, target: Path) -> None:
-    """The same to dpkg."""
+    """The same to dpkg, but for the dates of folders. Owners stay: not all of Debian's files are root's, as all of ours are."""
     with tempfile.TemporaryDirectory(prefix="mcfd-deb-") as folder:
-        subprocess.run(["ar", "x", package], cwd=folder, check=True)
-        for part in Path(folder).glob("*.tar.xz"):
-            quietly("xz", "--decompress", part)
-        members = ["debian-binary", "control.tar", "data.tar"]
-        subprocess.run(["ar", "rcD", target, *members], cwd=folder, check=True)
+        root = Path(folder, "root")
+        quietly("dpkg-deb", "--raw-extract", package, root)
+        quietly("dpkg-deb", "-Znone", "--build", root, target)
 
 
 def as_it_is_now(told: str, package: Path) -> str:

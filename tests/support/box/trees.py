@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from support.box.kept import keep
+from support.memory import ENOUGH_FOR_ALL, available
 from support.tools import cannot
 
 BOOKWORM, TRIXIE, SID = "bookworm", "trixie", "sid"
@@ -26,7 +27,6 @@ MERGED = {BOOKWORM: ["--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"]}
 LENIENT = ['--aptopt=Acquire::Check-Valid-Until "false"']
 # Without an fsync for each of three thousand files.
 QUICK = ["--dpkgopt=force-unsafe-io"]
-ENOUGH_MEMORY_KIB = 6 * 1024 * 1024
 PREFIX = "mcfd-debian-"
 
 
@@ -71,7 +71,7 @@ def _make(suite: str, target: Path) -> None:
 
 def memory(folder: Path) -> contextlib.AbstractContextManager[None]:
     """`folder` in memory, where there is enough."""
-    if not can_lay_over() or not has_memory():
+    if not can_lay_over() or available() <= ENOUGH_FOR_ALL:
         return contextlib.nullcontext()
     return mounted("-t", "tmpfs", "-o", "size=4g", "mcfd", folder)
 
@@ -126,11 +126,6 @@ def sweep() -> None:
                 with contextlib.suppress(FileNotFoundError):  # another run sweeps too, and was quicker
                     if not any(each.is_mount() for each in folder.iterdir()):
                         shutil.rmtree(folder, ignore_errors=True)
-
-
-def has_memory() -> bool:
-    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return any(name == "MemAvailable:" and int(kib) > ENOUGH_MEMORY_KIB for name, kib, *_ in lines)
 
 
 @contextlib.contextmanager

@@ -24,14 +24,14 @@ NAME_RUN, NUMBER_RUN = 4, 7
 """So many bytes in a row of a name, or of a number, are too many. Four digits may be a frame's checksum or a command's."""
 
 
-def told(data: bytes, secret: str) -> bool:
+def told(data: bytes, secret: str, number_run: int = NUMBER_RUN) -> bool:
     """Whether a run of a secret's bytes, in any code page, is to be seen in what is left."""
     for page in PAGES:
         try:
             raw = secret.encode(page)
         except UnicodeEncodeError:
             continue
-        size = NUMBER_RUN if any(map(str.isdigit, secret)) else NAME_RUN
+        size = number_run if any(map(str.isdigit, secret)) else NAME_RUN
         runs = (raw[at : at + size] for at in range(len(raw) - size + 1))
         if any(run in data for run in runs if run.strip(b"x")):
             return True
@@ -61,6 +61,8 @@ def test_what_the_till_sends_of_people_is_gone(name, address, ifu, phone) -> Non
     decoder.receive(text_of(found))
     frames = [decoder.next_event(), decoder.next_event()]
     assert [type(frame) for frame in frames] == [Request, Request]
+    for secret in (ifu, phone):  # beside the checksums four digits are too many
+        assert not any(told(frame.data, secret, NAME_RUN) for frame in frames)
     assert frames[0].data.startswith(b"PM,xxxxxxxxx,")
     assert frames[1].data.endswith(b",FV,TTC,1,F-12")
 
