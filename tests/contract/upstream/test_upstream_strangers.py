@@ -286,7 +286,8 @@ async def test_headquarters_answers_what_a_box_asks(headquarters):
 
         await reader.subscribe("mcf.*.ask", queue="headquarters", cb=answer)
         await reader.flush()
-        answers = await asyncio.gather(
-            shop.request(f"mcf.{NIM}.ask", b"?", timeout=60), other.request(f"mcf.{OTHER}.ask", b"?", timeout=60)
-        )
-    assert [answer.data.decode() for answer in answers] == [f"mcf.{NIM}.ask", f"mcf.{OTHER}.ask"]
+        # Not both at once: nats-server makes an account's way back when its first request between accounts is under way, and an answer
+        # to another of the same instant can be lost. A box asks again.
+        for client, nim in ((shop, NIM), (other, OTHER)):
+            question = f"mcf.{nim}.ask"
+            assert (await client.request(question, b"?", timeout=60)).data.decode() == question

@@ -7,9 +7,10 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from simulation.virtual_loop import VirtualLoop
 
 from daemon.core.errors import StorageError, StorageFull
 from daemon.store.sqlite import writer as module
@@ -144,17 +145,44 @@ async def test_a_lone_caller_is_never_delayed(writer: Writer, monkeypatch: pytes
     assert writer.commits == 100
 
 
-async def test_many_callers_are_gathered(writer: Writer) -> None:
+class _QuickDisk:
+    """A connection whose transactions each take so many seconds, on a virtual clock."""
+
+    def __init__(self, loop: VirtualLoop, seconds: float) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        self._connection.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY, word TEXT UNIQUE)")
+
+    def start(self, job: Any, told: Any) -> None:
+        self._loop.call_later(self._seconds, lambda: told(job(self._connection), None))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_many_callers_are_gathered() -> None:
     """Eight callers who each come back a moment later share their commits, although the disk is quick enough to serve
     each alone."""
+    loop = VirtualLoop(1)
+    disk = _QuickDisk(loop, 0.0001)
 
-    async def come_and_go(caller: int) -> None:
-        for at in range(20):
-            await writer.submit(put(f"{caller}-{at}"), caller=caller)
-            await asyncio.sleep(0.0005 * (1 + caller % 3))
+    async def commits_of_all() -> int:
+        writer = Writer(cast("Connection", disk))
 
-    await asyncio.gather(*(come_and_go(caller) for caller in range(8)))
-    assert writer.commits <= 8 * 20 / 4
+        async def come_and_go(caller: int) -> None:
+            for at in range(20):
+                await writer.submit(put(f"{caller}-{at}"), caller=caller)
+                await asyncio.sleep(0.0005 * (1 + caller % 3))
+
+        await asyncio.gather(*(come_and_go(caller) for caller in range(8)))
+        return writer.commits
+
+    try:
+        assert loop.run_until_complete(commits_of_all()) <= 8 * 20 / 4
+    finally:
+        loop.close()
+        disk.close()
 
 
 async def test_gathering_ends_when_everyone_is_back(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
