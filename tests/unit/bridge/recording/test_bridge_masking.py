@@ -18,7 +18,13 @@ from bridge.recording.recording import NOTE, RECEIVED, SENT, Event
 PAGES = ("utf-8", "cp1252", "cp850", "cp437", "mac-roman")
 LETTERS = [letter for letter in bytes(range(256)).decode("cp850") if unicodedata.category(letter) in ("Lu", "Ll")]
 """Found here: hypothesis would try all of Unicode for it."""
-NAMES = st.lists(st.text(LETTERS, min_size=5, max_size=12), min_size=1, max_size=3).map(" ".join)
+OWN_WORDS = b"E:operator  is unknown,E:Client  inconnu,ABCDEFGHIJKLMNOPQRSTUVWX"
+"""What the frames here say around a name: that it stays tells nothing of one."""
+NAMES = (
+    st.lists(st.text(LETTERS, min_size=5, max_size=12), min_size=1, max_size=3)
+    .map(" ".join)
+    .filter(lambda name: not told(OWN_WORDS, name))
+)
 IFUS = st.from_regex(r"[1-9]{8}[A-Z]", fullmatch=True)
 NAME_RUN, NUMBER_RUN = 4, 7
 """So many bytes in a row of a name, or of a number, are too many. Four digits may be a frame's checksum or a command's."""
@@ -33,7 +39,7 @@ def told(data: bytes, secret: str, number_run: int = NUMBER_RUN) -> bool:
             continue
         size = number_run if any(map(str.isdigit, secret)) else NAME_RUN
         runs = (raw[at : at + size] for at in range(len(raw) - size + 1))
-        if any(run in data for run in runs if run.strip(b"x")):
+        if any(run in data for run in runs if run.strip(b"x ")):
             return True
     return False
 
