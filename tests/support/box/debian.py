@@ -214,9 +214,16 @@ class Debian:
         children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
         if not children:
             return False
-        self._init = int(children[0])
-        if Path(f"/proc/{self._init}/comm").read_text() != "systemd\n":
+        try:
+            name = Path(f"/proc/{children[0]}/comm").read_text()
+        except (
+            FileNotFoundError,
+            ProcessLookupError,
+        ):  # a helper of systemd-nspawn's, which has ended between the two looks
             return False
+        if name != "systemd\n":
+            return False
+        self._init = int(children[0])
         # Waits for the end of the boot; before systemd can be asked it says so at once.
         said = self.run("timeout", "60", "systemctl", "is-system-running", "--wait", check=False).stdout
         return said.strip() in {"running", "degraded"}
