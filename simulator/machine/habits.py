@@ -1,4 +1,4 @@
-"""What firmwares do differently where nothing forbids it (mcf-protocol.md, B and C; first-contact.md): one field for each habit.
+"""What firmwares do differently where nothing forbids it (docs/protocol.md, B and C; first-contact.md): one field for each habit.
 
 The defaults are the protocol page to the letter. `docs/simulator.md` describes each; `mcf-simulator` makes an option of each.
 """

@@ -1,4 +1,4 @@
-"""`mcf-simulator`: a fiscal machine on a pseudo-terminal (interfaces.md; every option in docs/simulator.md)."""
+"""`mcf-simulator`: a fiscal machine on a pseudo-terminal (every option in docs/simulator.md)."""
 
 from __future__ import annotations
 

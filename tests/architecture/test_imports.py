@@ -85,7 +85,7 @@ def test_a_wrong_arrow_is_seen(module, text):
     ],
 )
 def test_a_right_arrow_is_not_seen(module, text):
-    """The check itself: what house.md allows passes."""
+    """The check itself: what the plan allows passes."""
     assert wrong_arrows({module: text}) == []
 
 

@@ -229,7 +229,7 @@ EVERYWHERE = "daemon.language"
 # Modules that stand side by side and do not know each other: one for each group of endpoints.
 STRANGERS = ("daemon.api.routes",)
 
-# Inside bridge, each may import those before it (house.md: errors ← frame ← link ← machine, commands ← machine).
+# Inside bridge, each may import those before it (errors ← frame ← link ← machine, commands ← machine).
 BRIDGE_ORDER = ("errors", "frame", "recording", "recorder", "fields", "commands", "port", "talk", "link", "machine")
 
 ONLY_IN: Mapping[str, tuple[str, ...]] = {
@@ -336,7 +336,7 @@ def may(module: str, other: str) -> bool:
 def in_order(module: str, other: str) -> bool:
     names = [name.rpartition(".")[2] for name in (module, other)]
     if not all(name in BRIDGE_ORDER for name in names):
-        return True  # a module that house.md does not name: the rule against circles holds for it
+        return True  # a module outside the plan: the rule against circles holds for it
     return BRIDGE_ORDER.index(names[0]) > BRIDGE_ORDER.index(names[1])
 
 

@@ -1,7 +1,7 @@
 """Deliberate mistakes, each of which the simulation has to find: a hole in it would be one that passes.
 
 A mistake is a piece of our own source and what stands in its place. It is put into the running functions (their code objects), and taken out
-again; no file is touched. Each once was a fault of ours (those of attempt-life.md by their number), was found by the simulation, or is a classic of
+again; no file is touched. Each once was a fault of ours, was found by the simulation, or is a classic of
 such systems.
 """
 

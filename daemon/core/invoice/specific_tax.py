@@ -1,6 +1,6 @@
 """The specific tax (excise) of one item: certified as its own line, or folded into the price; never a refusal.
 
-Decision 4: both invariants of `service.md` are taken literally, in exact arithmetic, in both price modes:
+Decision 4: both invariants of the service contract are taken literally, in exact arithmetic, in both price modes:
 
     amountTtc = unitPrice × quantity + specificTax × (1 + taxRate / 100)
     specificTaxRate × quantity = specificTax
@@ -71,7 +71,7 @@ def judge(
 
 
 def _priced(tax: int, per_unit: int | Fraction) -> SpecificTax | Fold:
-    """The machine takes 2 decimals; what service.md calls a match may have more (0.125 on 8 units is 1)."""
+    """The machine takes 2 decimals; what the service contract calls a match may have more (0.125 on 8 units is 1)."""
     if per_unit != int(per_unit):
         return Fold(Text("specificTaxRate has more than 2 decimals"))
     return SpecificTax(tax, int(per_unit))

@@ -1,4 +1,4 @@
-"""The X, Z and A reports and the history record: the shapes of `service.md`, built from tallies alone.
+"""The X, Z and A reports and the history record: the shapes of the service contract, built from tallies alone.
 
 Amounts are whole XOF. `total_*`, `by_group`, `by_payment`, `specific_tax` and `psvb` are net: sales minus credit notes.
 `by_type` and `by_type_and_group` are positive for every type, and credit notes count in `certs_count`. Lists are sorted

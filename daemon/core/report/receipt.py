@@ -1,4 +1,4 @@
-"""The certify answer: the table of `service.md`, with what decisions 4, 9 and 10 and existing clients add to it.
+"""The certify answer: the table of the service contract, with what decisions 4, 9 and 10 and existing clients add to it.
 
 It is made of the ledger's record alone, so an answer given again is the first one, byte for byte, whatever the machine is called since.
 """

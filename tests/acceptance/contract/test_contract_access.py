@@ -1,4 +1,4 @@
-"""service.md, "Authentication", "Errors", "Versioning", and every error code of decision 11, over HTTP."""
+"""The service contract, "Authentication", "Errors", "Versioning", and every error code of decision 11, over HTTP."""
 
 from __future__ import annotations
 

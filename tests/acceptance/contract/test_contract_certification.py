@@ -1,4 +1,4 @@
-"""service.md, "Resources and their fields" and "Endpoints": the certify request and its answer, over HTTP on a real line."""
+"""The service contract, "Resources and their fields" and "Endpoints": the certify request and its answer, over HTTP on a real line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""service.md, "States and transitions" and the reports: X, Z, A and the history, over HTTP on a real line."""
+"""The service contract, "States and transitions" and the reports: X, Z, A and the history, over HTTP on a real line."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_decision_9_the_answer_is_the_same_whatever_the_firmware(shop: Shop, hab
 
 
 def test_decision_10_what_is_added_has_its_name(shop: Shop) -> None:
-    """Beside the shapes of service.md: what existing clients and the decisions want (their names are fixed from here on)."""
+    """Beside the shapes of the service contract: what existing clients and the decisions want (their names are fixed from here on)."""
     receipt, credit, x, z, a, history, info, me = answers(shop)
     assert (
         receipt.keys()

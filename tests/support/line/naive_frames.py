@@ -1,4 +1,4 @@
-"""A second coder of frames, written from mcf-protocol.md section 1 without a look at bridge.frame: naive and slow."""
+"""A second coder of frames, written from docs/protocol.md section 1 without a look at bridge.frame: naive and slow."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from daemon.settings.source import find
 
 
 def test_the_example_of_the_interfaces_page(tmp_path):
-    """The TOML printed in interfaces.md is read as it stands, whole numbers where a number of seconds may be one."""
+    """The TOML that scripts rely on is read as it stands, whole numbers where a number of seconds may be one."""
     settings = load(
         write(
             tmp_path,

@@ -17,7 +17,7 @@ DAY = 86_400_000
 
 
 async def test_certify_gives_the_receipt(served: Served, usecases: UseCases) -> None:
-    """200 with the shape of service.md; the body reached the use case exactly."""
+    """200 with the shape of the service contract; the body reached the use case exactly."""
     answer = await served.post(
         content=b'{"invoiceNumber":"F-1","x":1.10}', headers={"content-type": "application/json"}
     )

@@ -13,7 +13,7 @@ from daemon.core.report.receipt import adjustments, receipt
 
 
 def test_a_receipt_has_every_field_of_the_service():
-    """The table of `service.md`, and what decisions 4 and 10 and existing clients add."""
+    """The table of the service contract, and what decisions 4 and 10 and existing clients add."""
     sale = body(
         item(),
         item(taxGroup="A", amountTtc=500),

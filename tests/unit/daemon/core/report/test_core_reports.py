@@ -42,7 +42,7 @@ def aggregate(**fields):
 
 
 def test_x_has_every_field_of_the_service_with_its_name():
-    """The table of `service.md`, decisions 16 and 17, and what the law adds (fiscal-rules.md)."""
+    """The table of the service contract, decisions 16 and 17, and what the law adds (fiscal-rules.md)."""
     assert as_json(fiscal_reports.x_report(BOOK, aggregate(), AT)) == {
         "kind": "X",
         "nim": "EL02000015-1",
