@@ -9,7 +9,7 @@ import msgspec
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.core.report.journal import Page
+from daemon.core.report.journal import Extent, Page
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import journal
 from daemon.store.tables.book import books, closures
@@ -18,6 +18,10 @@ from daemon.store.tables.book import books, closures
 class Journal(LedgerAccess):
     async def books(self) -> Sequence[Book]:
         return await self._read(books.all_books)
+
+    async def extent(self, book: Book) -> Extent:
+        """How far the book goes now."""
+        return await self._read(partial(journal.extent, book=book))
 
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first; go on with `before_seq` = the seq of the last one."""

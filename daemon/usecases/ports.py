@@ -14,7 +14,7 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState, ServerLink, Subtotal
-from daemon.core.report.journal import Page
+from daemon.core.report.journal import Extent, Page
 
 
 class FiscalMachine(Protocol):
@@ -193,6 +193,10 @@ MakeWay = Callable[[], Awaitable[None]]
 
 class Journal(Protocol):
     """What ended, as screens and auditors read it."""
+
+    async def extent(self, book: Book) -> Extent:
+        """How far the book goes now."""
+        ...
 
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first. Attempts that have not ended (begun, disputed) are found by asking for that state."""

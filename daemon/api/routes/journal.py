@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import Final, cast, get_args
@@ -28,7 +29,8 @@ from daemon.usecases.reports import journal, journal_files, report
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 DEFAULT_LIMIT: Final = 100
-MAX_CURSOR: Final = 999_999_999
+CURSOR: Final = re.compile(r"([1-9][0-9]{0,8})(?:\.([0-9]{1,9}))?", re.ASCII)
+"""Before a seq; up to a Z number."""
 EVER: Final = (0, 1 << 53)
 STATES: Final = get_args(AttemptState)
 EXCEL_FR: Final = "excel-fr"
@@ -69,7 +71,9 @@ that a spreadsheet would take for a formula begins with an apostrophe."""),
                 {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
                 Text("Of one page"),
             ),
-            Parameter("cursor", {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"}, Text("`next` of the page before")),
+            Parameter(
+                "cursor", {"type": "string", "pattern": f"^{CURSOR.pattern}$"}, Text("`next` of the page before")
+            ),
             Parameter("format", {"type": "string", "enum": ["json", *FORMATS]}, Text("Before `Accept`")),
             Parameter(
                 "dialect",
@@ -130,14 +134,25 @@ def _page(request: ApiRequest, query: dict[str, str]) -> Page:
     if state is not None and state not in STATES:
         raise InvalidRequest([FieldError("state", Text("has to be one of {choices}", choices=", ".join(STATES)))])
     start, end = EVER if number and not query.keys() & {"from", "to"} else range_of(request, query)
+    before_seq, upto_z = _cursor(query.get("cursor"))
     return Page(
         start,
         end,
         number=number,
         state=cast("AttemptState | None", state),
-        before_seq=integer(query, "cursor", default=0, least=1, most=MAX_CURSOR),
+        before_seq=before_seq,
         limit=integer(query, "limit", default=DEFAULT_LIMIT, least=1, most=MAX_LIMIT),
+        upto_z=upto_z,
     )
+
+
+def _cursor(text: str | None) -> tuple[int, int | None]:
+    if text is None:
+        return 0, None
+    read = CURSOR.fullmatch(text)
+    if read is None:
+        raise InvalidRequest([FieldError("cursor", Text("has to be `next` of the page before"))])
+    return int(read[1]), None if read[2] is None else int(read[2])
 
 
 def _form(request: ApiRequest, query: dict[str, str]) -> str:

@@ -26,9 +26,18 @@ PRICE_DECIMALS = 2
 QUANTITY_DECIMALS = 3
 
 
+class Extent(msgspec.Struct, frozen=True):
+    """How far a book goes at one moment: its last seq, Z number and entry. A reading that takes longer is bound to it, so that a Z made
+    meanwhile changes none of its rows."""
+
+    seq: int
+    z_number: int
+    entry_id: int
+
+
 class Page(msgspec.Struct, frozen=True):
     """What to look for: `start <= ended_at < end` (ms), before the seq `before_seq` where that is not 0 and after `after_seq`; of that type and whole
-    XOF where they are given, with `part` somewhere in its number."""
+    XOF where they are given, with `part` somewhere in its number. A Z later than `upto_z` is not seen; None for all."""
 
     start: int
     end: int
@@ -40,6 +49,7 @@ class Page(msgspec.Struct, frozen=True):
     type: str = ""
     amount: int | None = None
     part: str = ""
+    upto_z: int | None = None
 
     def fits(self, record: Record) -> bool:
         """Whether it is of that time (of its intent, while it has not ended), state, type and amount."""

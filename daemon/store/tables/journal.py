@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from daemon.core.ledger.attempt import OPEN, OpenState, Record
 from daemon.core.ledger.book import Book
-from daemon.core.report.journal import Page
+from daemon.core.report.journal import Extent, Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import RECORD_COLUMNS, read_invoice, record_of, unpack
@@ -37,6 +37,11 @@ Between = tuple[int, int, int, int]
 """After a seq up to another; from a time until before another (ms)."""
 Stretch = tuple[str, str]
 """After a number up to another."""
+
+
+def extent(connection: sqlite3.Connection, book: Book) -> Extent:
+    """How far the book goes now."""
+    return Extent(*connection.execute(_SQL["extent"], (book.id,)).fetchone())
 
 
 def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:

@@ -1,3 +1,6 @@
+-- name: extent
+SELECT last_seq, z_number, coalesce((SELECT max(id) FROM entry WHERE book_id = book.id), 0) FROM book WHERE id = ?;
+
 -- name: newest_first
 SELECT {columns} FROM certification
 WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
 from daemon.usecases.reports.journal import read_in_slices
@@ -13,9 +15,10 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 async def articles_report(worker: MachineWorker, start: int, end: int) -> ArticlesReport:
     """What was certified in `start <= t < end` (ms), of all that the last tick brought in, as in X and A (decision 13). InvalidRequest when
     there are more articles than one report holds."""
-    last_seq = (await worker.ledger.aggregated(worker.book)).seq
+    extent = await worker.journal.extent(worker.book)
+    extent = msgspec.structs.replace(extent, seq=(await worker.ledger.aggregated(worker.book)).seq)
     articles = Articles()
-    async for part in read_in_slices(worker, Page(start, end, state="certified")):
-        articles.add(record for record, _ in part if record.seq <= last_seq)
+    async for part in read_in_slices(worker, Page(start, end, state="certified"), extent):
+        articles.add(record for record, _ in part)
     # Sorting thousands is no business of the loop's.
     return await asyncio.to_thread(articles.report, worker.book, start, end)

@@ -13,7 +13,15 @@ import msgspec
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Book
-from daemon.core.report.journal import JournalEntry, JournalPage, JournalRecord, Page, journal_entry, journal_record
+from daemon.core.report.journal import (
+    Extent,
+    JournalEntry,
+    JournalPage,
+    JournalRecord,
+    Page,
+    journal_entry,
+    journal_record,
+)
 from daemon.language import Language, Text
 from daemon.usecases.ports import CashDrawer, Journal
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -47,17 +55,22 @@ Dated = tuple[Record, int]
 
 
 async def read_page(worker: MachineWorker, page: Page, language: Language = "en") -> JournalPage:
-    """Newest first; `next` is the `before_seq` of the page after this one. Its records are read a batch at a time: an invoice of a
-    thousand items is a thousand times as large in memory as what the page tells of it."""
+    """Newest first; `next` is the cursor of the page after this one: its `before_seq` and `upto_z`, so that all pages of one walk show a
+    record in the same period. The records are read a batch at a time: an invoice of a thousand items is a thousand times as large in memory
+    as what the page tells of it."""
     entries: list[JournalEntry] = []
     last_seq = 0
+    extent = await worker.journal.extent(worker.book)
+    upto_z = extent.z_number if page.upto_z is None else page.upto_z
+    if not page.before_seq:
+        page = msgspec.structs.replace(page, before_seq=extent.seq + 1)
     async for records in _batches(worker, page):
-        for part in _slices(await dated(worker, records)):
+        for part in _slices(await dated(worker, records, upto_z)):
             entries += [journal_entry(record, z_number, language) for record, z_number in part]
             await make_way(worker)
         last_seq = records[-1].seq
     more = len(entries) == page.limit and last_seq > 1
-    return JournalPage(worker.book.nim, len(entries), str(last_seq) if more else None, tuple(entries))
+    return JournalPage(worker.book.nim, len(entries), f"{last_seq}.{upto_z}" if more else None, tuple(entries))
 
 
 async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[Record]]:
@@ -119,21 +132,24 @@ async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
     return await worker.journal.credits_on(worker.book, record)
 
 
-async def read_in_slices(worker: JournalSource, page: Page) -> AsyncGenerator[Sequence[Dated], None]:
-    """All that `page` asks for but its limit, oldest first, in flat memory: slice by slice."""
+async def read_in_slices(worker: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[Sequence[Dated], None]:
+    """All that `page` asks for but its limit, oldest first, in flat memory: slice by slice. As the book was at `extent`, whatever is sold or
+    closed meanwhile."""
     batch: list[Record] = []
     async for record in _all(worker, page):
+        if record.seq > extent.seq:
+            break
         batch.append(record)
         if len(batch) == BATCH:
-            for part in _slices(await dated(worker, batch)):
+            for part in _slices(await dated(worker, batch, extent.z_number)):
                 yield part
                 await make_way(worker)
             batch.clear()
-    for part in _slices(await dated(worker, batch)):
+    for part in _slices(await dated(worker, batch, extent.z_number)):
         yield part
 
 
-async def _all(worker: JournalSource, page: Page) -> AsyncIterator[Record]:
+async def _all(worker: JournalSource, page: Page) -> AsyncGenerator[Record, None]:
     if _comes_at_once(page):
         everything = msgspec.structs.replace(page, limit=sys.maxsize)
         for record in reversed(await worker.journal.page(worker.book, everything)):
@@ -149,8 +165,12 @@ async def _all(worker: JournalSource, page: Page) -> AsyncIterator[Record]:
             await make_way(worker)
 
 
-async def dated(worker: JournalSource, records: Sequence[Record]) -> list[Dated]:
-    return list(zip(records, await worker.journal.periods(worker.book, records), strict=True)) if records else []
+async def dated(worker: JournalSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
+    """A Z after `upto_z` does not count: what it holds was in the open period then."""
+    if not records:
+        return []
+    periods = await worker.journal.periods(worker.book, records)
+    return [(record, z if z <= upto_z else 0) for record, z in zip(records, periods, strict=True)]
 
 
 def _slices(dated: list[Dated]) -> list[list[Dated]]:

@@ -14,7 +14,7 @@ import msgspec
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.cash import journal_cash
-from daemon.core.report.journal import Page, journal_record
+from daemon.core.report.journal import Extent, Page, journal_record
 from daemon.core.report.journal_csv import Cell, csv_cash, csv_header, csv_lines, csv_row
 from daemon.core.report.journal_excel import excel_header, excel_lines, excel_row
 from daemon.usecases.reports.journal import BATCH, JournalSource, read_in_slices
@@ -69,8 +69,9 @@ async def _file(
 
 
 async def _lines(source: JournalSource, page: Page) -> AsyncGenerator[list[Line], None]:
-    """A movement stands after the last record that was there before it."""
-    async with aclosing(_moves(source, page)) as moves, aclosing(read_in_slices(source, page)) as parts:
+    """A movement stands after the last record that was there before it. All is as it was when the file was begun."""
+    extent = await source.journal.extent(source.book)
+    async with aclosing(_moves(source, page, extent)) as moves, aclosing(read_in_slices(source, page, extent)) as parts:
         move = await anext(moves, None)
         async for part in parts:
             lines: list[Line] = []
@@ -85,13 +86,15 @@ async def _lines(source: JournalSource, page: Page) -> AsyncGenerator[list[Line]
             move = await anext(moves, None)
 
 
-async def _moves(source: JournalSource, page: Page) -> AsyncGenerator[tuple[Placed, int], None]:
+async def _moves(source: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[tuple[Placed, int], None]:
     """None where a number or a state is asked for, which only attempts have."""
     after, ledger, book = 0, source.ledger, source.book
     while not (page.number or page.state):
         moves = await ledger.cash_moves(book, start=page.start, end=page.end, after=after, limit=BATCH)
-        for each in zip(moves, await ledger.periods_of_moves(book, moves), strict=True):
-            yield each
+        for move, z_number in zip(moves, await ledger.periods_of_moves(book, moves), strict=True):
+            if move.id > extent.entry_id:
+                return
+            yield move, z_number if z_number <= extent.z_number else 0
         if len(moves) < BATCH:
             return
         after = moves[-1].id

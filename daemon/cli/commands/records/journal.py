@@ -95,12 +95,13 @@ def command(
 
     async def job(store: Store) -> tuple[Book, list[Line]]:
         book = await find_book(store, settings, nim, test=test)
+        upto_z = (await store.journal.extent(book)).z_number
         if code:
             found = await store.journal.by_code(book, code.replace("-", ""))
-            return book, await _dated(store, book, [found] if found else [])
-        lines = await _dated(store, book, await store.journal.page(book, page))
+            return book, await _dated(store, book, [found] if found else [], upto_z)
+        lines = await _dated(store, book, await store.journal.page(book, page), upto_z)
         if not (number or state):
-            lines = [*lines, *await _moved(store, book, page)]
+            lines = [*lines, *await _moved(store, book, page, upto_z)]
         return book, sorted(lines, key=_place, reverse=True)[:limit]
 
     book, found = with_ledger(settings, job)
@@ -112,13 +113,15 @@ def command(
     print_table(heads, [_row(line, zone) for line in found])
 
 
-async def _dated(store: Store, book: Book, records: Sequence[Record]) -> list[Line]:
-    return list(zip(records, await store.journal.periods(book, records), strict=True)) if records else []
+async def _dated(store: Store, book: Book, records: Sequence[Record], upto_z: int) -> list[Line]:
+    periods = await store.journal.periods(book, records) if records else ()
+    return [(record, z if z <= upto_z else 0) for record, z in zip(records, periods, strict=True)]
 
 
-async def _moved(store: Store, book: Book, page: Page) -> list[Line]:
+async def _moved(store: Store, book: Book, page: Page, upto_z: int) -> list[Line]:
     moves = await store.ledger.newest_moves(book, start=page.start, end=page.end, limit=page.limit)
-    return list(zip(moves, await store.ledger.periods_of_moves(book, moves), strict=True))
+    periods = await store.ledger.periods_of_moves(book, moves)
+    return [(move, z if z <= upto_z else 0) for move, z in zip(moves, periods, strict=True)]
 
 
 def _place(line: Line) -> tuple[int, int]:

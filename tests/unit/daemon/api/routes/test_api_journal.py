@@ -60,6 +60,8 @@ def opened(workers: MachineWorkers) -> Opened:
         ("limit=1000", Page(*USUAL, limit=1000)),
         ("unknown=1&&limit=1", Page(*USUAL, limit=1)),
         ("cursor=1", Page(*USUAL, before_seq=1, limit=100)),
+        ("cursor=1.0", Page(*USUAL, before_seq=1, limit=100, upto_z=0)),
+        ("cursor=12.34", Page(*USUAL, before_seq=12, limit=100, upto_z=34)),
         ("cursor=999999999", Page(*USUAL, before_seq=999_999_999, limit=100)),
         *[
             (f"state={state}", Page(*USUAL, state=state, limit=100))
@@ -88,6 +90,8 @@ async def test_a_query_is_a_page(served: Served, asked: list[tuple[Page, str]], 
         ("limit=0", "limit"),
         ("limit=1001", "limit"),
         ("cursor=0", "cursor"),
+        ("cursor=1.", "cursor"),
+        ("cursor=1.x", "cursor"),
         ("cursor=1000000000", "cursor"),
         ("format=xlsx", "format"),
         ("format=", "format"),

@@ -20,7 +20,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove
-from daemon.core.report.journal import Page
+from daemon.core.report.journal import Extent, Page
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import credits_of, read_in_slices, read_page, read_record
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -99,6 +99,10 @@ async def filled(till: Till) -> list[tuple[str, int]]:
     return [(number, z if z < z_number else 0) for number, z in told]
 
 
+async def extent_of(worker: MachineWorker) -> Extent:
+    return await worker.journal.extent(worker.book)
+
+
 @pytest.mark.usefixtures("pieces")
 async def test_all_pages_are_the_journal(ledger: Filled) -> None:
     """Newest first, each entry once with its Z, no page longer than asked for, and after the last one nothing."""
@@ -108,7 +112,7 @@ async def test_all_pages_are_the_journal(ledger: Filled) -> None:
             found: list[tuple[str, int]] = []
             cursor: str | None = "0"
             while cursor is not None:
-                page = await read_page(worker, Page(0, EVER, before_seq=int(cursor), limit=limit))
+                page = await read_page(worker, Page(0, EVER, before_seq=int(cursor.partition(".")[0]), limit=limit))
                 assert 0 < page.count == len(page.certifications) <= limit
                 found += [(entry.invoice_number, entry.z_number or 0) for entry in page.certifications]
                 cursor = page.next
@@ -131,7 +135,7 @@ async def test_a_part_of_the_journal(ledger: Filled) -> None:
             told = await read_page(worker, page)
             assert [entry.invoice_number for entry in told.certifications] == numbers
             assert told.next is None
-            slices = [part async for part in read_in_slices(worker, page)]
+            slices = [part async for part in read_in_slices(worker, page, await extent_of(worker))]
             assert [record.number for part in slices for record, _ in part] == numbers
 
 
@@ -175,7 +179,10 @@ async def test_a_file_of_a_number_has_all_that_was_tried_under_it(
         till = await Till.of(store)
         tried = [await till.fail(invoice("R-1")) for _ in range(5)]
         tried.append(await till.certify(invoice("R-1")))
-        slices = [part async for part in read_in_slices(worker_of(till), Page(0, EVER, number="R-1", limit=3))]
+        worker = worker_of(till)
+        slices = [
+            part async for part in read_in_slices(worker, Page(0, EVER, number="R-1", limit=3), await extent_of(worker))
+        ]
     assert [record for part in slices for record, _ in part] == tried
 
 
@@ -190,7 +197,9 @@ async def test_a_file_of_a_rare_state_makes_way_too(ledger: Filled, monkeypatch:
     monkeypatch.setattr(journal, "make_way", make_way)
     async with opened(ledger.path) as store:
         worker = worker_of(await Till.of(store))
-        slices = [part async for part in read_in_slices(worker, Page(0, EVER, state="refused"))]
+        slices = [
+            part async for part in read_in_slices(worker, Page(0, EVER, state="refused"), await extent_of(worker))
+        ]
     assert [record.number for part in slices for record, _ in part] == ["X-1"]
     assert ways == [worker] * ((len(ledger.attempts) - 1) // 2)
 
@@ -211,7 +220,7 @@ async def test_slices_are_bounded_by_records_and_by_items(
             return await periods(book, records)
 
         monkeypatch.setattr(worker.journal, "periods", counted)
-        slices = [part async for part in read_in_slices(worker, Page(0, EVER))]
+        slices = [part async for part in read_in_slices(worker, Page(0, EVER), await extent_of(worker))]
         assert (max(dated), sum(dated)) == (min(batch, len(ledger.attempts)), len(ledger.attempts))
         assert [(record.number, z) for part in slices for record, z in part] == ledger.attempts
         for part in slices:
@@ -306,6 +315,51 @@ async def test_a_file_has_all_that_ended_and_the_cash_in_its_place(
         for row, (number, z_number) in zip(rows[1:], ledger.ended, strict=True):
             assert (number in row) or number == "cash"
             assert (str(z_number) in row) or not z_number
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 9])
+async def test_a_file_is_the_book_as_it_was_when_it_was_begun(
+    ledger: Filled, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """A Z, sales and cash of the time in which it is read: no row of the open period has that Z, and nothing newer is in it."""
+    for module in (journal, journal_files):
+        monkeypatch.setattr(module, "BATCH", 2)
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        worker, ways = worker_of(till), 0
+
+        async def make_way(_: MachineWorker) -> None:
+            nonlocal ways
+            ways += 1
+            if ways == after + 1:
+                move = CashMove("deposit", 500, "float", "1", "Awa")
+                await till.certify(invoice("N-1"))
+                await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+                await till.close()
+                await till.certify(invoice("N-2"))
+
+        monkeypatch.setattr(journal, "SLICE", 1)
+        monkeypatch.setattr(journal, "make_way", make_way)
+        lines = b"".join(await file_of(worker, "jsonl", Page(0, EVER))).splitlines()
+    assert ways > after
+    told = [msgspec.json.decode(line) for line in lines]
+    assert [(line.get("invoiceNumber", "cash"), line["zNumber"] or 0) for line in told] == ledger.ended
+
+
+async def test_pages_show_the_journal_as_the_first_of_them(ledger: Filled) -> None:
+    """Who walks on after a Z sees the period of the first page as still open on the others too."""
+    async with opened(ledger.path) as store:
+        till = await Till.of(store)
+        worker, found = worker_of(till), []
+        told = await read_page(worker, Page(0, EVER, limit=2))
+        await till.close()
+        while True:
+            found += [(entry.invoice_number, entry.z_number or 0) for entry in told.certifications]
+            if told.next is None:
+                break
+            before_seq, upto_z = map(int, told.next.split("."))
+            told = await read_page(worker, Page(0, EVER, before_seq=before_seq, limit=2, upto_z=upto_z))
+    assert found == ledger.attempts[::-1]
 
 
 async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled) -> None:
