@@ -99,7 +99,7 @@ _INVOICE = {
     "customer": "Default: a walk-in customer",
     "comments": "Up to 8 lines of the ticket, labelled A…H; a plain string takes the next free label",
     "stampDuty": "Duty of a payment in cash, whole XOF: printed, in no total, never sent to the machine",
-    "psvbGroup": "Withholding on sales of goods: A 2 %, B 1 %, C 0.2 %, D 0 %; computed, kept and shown",
+    "psvbGroup": "Withholding on sales of goods: A 2 %, B 1 %, C 0.2 %, D 0 %, of the goods' amount with all taxes; computed, kept and shown. Left out on a credit note of nature RRR",
 }
 
 FIELDS: Final[dict[str, dict[str, str]]] = {

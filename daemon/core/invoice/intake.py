@@ -14,7 +14,7 @@ import msgspec
 
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.invoice import CREDITS, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode
+from daemon.core.invoice.invoice import CREDITS, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode, Warn
 from daemon.core.invoice.items import Line, read_item
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
 from daemon.core.invoice.taxes import PSVB_RATES, psvb, tax_lines
@@ -27,6 +27,8 @@ MAX_COMMENTS = 8
 COMMENT_LABELS = tuple("ABCDEFGH")
 CLIENT_TYPES = ("CC", "PP", "PM", "PC")
 NATURES = ("COR", "RAN", "RAM", "RRR")
+REBATE = "RRR"
+"""The nature of a reduction that is granted afterwards: it does not correct the withholding of the sale (CGI 200)."""
 PRICE_MODES = ("TTC", "HT")
 
 NAME_LENGTH = 200
@@ -230,6 +232,18 @@ def _complete(head: _Head, mode: PriceMode, lines: Sequence[Line], paid: Sequenc
         payments=payments,
         taxes=taxes,
         total_ttc=due.total,
-        psvb=psvb(group, items, mode) if group else None,
-        warnings=(*(warn for line in lines for warn in line.warnings), *adjusted),
+        psvb=psvb(group, items, mode, taxes) if group and head.nature != REBATE else None,
+        warnings=(
+            *(warn for line in lines for warn in line.warnings),
+            *adjusted,
+            *_rebate_warnings(head.nature, group),
+        ),
+    )
+
+
+def _rebate_warnings(nature: str, group: str) -> tuple[Warn, ...]:
+    if not group or nature != REBATE:
+        return ()
+    return (
+        Warn("PSVB_LEFT_OUT", str(Text("a credit note of nature RRR carries no withholding: psvbGroup is left out"))),
     )

@@ -43,11 +43,15 @@ def without_vat(ttc: int, rate: int) -> int:
     return divide_half_up(ttc * WHOLE, WHOLE + rate)
 
 
-def psvb(group: str, items: Iterable[Item], mode: PriceMode) -> Psvb:
-    """The withholding is on goods: its base is the HT of the goods lines (services left out), by the same rule as VAT,
-    which is the HT of the whole invoice when it sells goods only."""
+def psvb(group: str, items: Iterable[Item], mode: PriceMode, taxes: Iterable[TaxLine]) -> Psvb:
+    """The withholding is on goods (services left out): its base is what is claimed for them, all taxes included (CGI 200, SFE 6.10).
+
+    `taxes` are those of the whole invoice: a tax group that holds goods only counts with its total there, which in HT mode is the machine's."""
+    items = tuple(items)
+    totals = {line.group: line.ttc for line in taxes}
+    with_services = {item.group for item in items if item.item_type not in GOODS}
     goods = tax_lines((item for item in items if item.item_type in GOODS), mode)
-    base = sum(line.ht for line in goods)
+    base = sum(line.ttc if line.group in with_services else totals[line.group] for line in goods)
     rate = PSVB_RATES[group]
     return Psvb(group, base, rate, divide_half_up(base * rate, WHOLE))
 

@@ -6,7 +6,7 @@ import msgspec
 
 from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice, Payment, Warn
-from daemon.core.invoice.taxes import WHOLE, without_vat
+from daemon.core.invoice.taxes import WHOLE, psvb, without_vat
 from daemon.core.machine.state import Subtotal
 from daemon.language import Text
 
@@ -45,6 +45,7 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
         invoice,
         taxes=taxes,
         total_ttc=subtotal.total_ttc,
+        psvb=psvb(invoice.psvb.group, invoice.items, invoice.price_mode, taxes) if invoice.psvb else None,
         payments=_adjust(invoice.payments, difference),
         warnings=invoice.warnings if not difference else (*invoice.warnings, _adjusted(subtotal.total_ttc)),
     )

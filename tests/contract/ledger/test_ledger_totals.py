@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.ledgers.ledger import MINUTE, START, ZONE, Till, invoice, opened, query
 
+from daemon.core.invoice.invoice import Psvb
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.tally import add, contribution, subtract
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.report.fiscal_reports import a_report, x_report
+from daemon.core.report.fiscal_reports import PsvbTotal, a_report, x_report
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.totals import day_end
@@ -264,3 +265,23 @@ async def test_a_tick_after_a_long_absence_goes_in_steps(tmp_path: Path, monkeyp
         aggregate = await store.ledger.aggregate(till.book)
         assert store.retention.commits - commits == 5
         assert (aggregate.seq, aggregate.running) == (30, summed(records))
+
+
+async def test_a_withholding_stays_as_it_was_certified(tmp_path: Path) -> None:
+    """0.1.0 computed it without VAT (12 712 of 15 000), and took a rebate off: such records, and a period that holds them beside newer ones, are the
+    sums of what each was certified with, and so is every total made of them."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for number, kind, psvb in (
+            ("old sale", "FV", Psvb("A", 12_712, 200, 254)),
+            ("old rebate", "FA", Psvb("A", 1_000, 200, 20)),
+            ("new sale", "FV", Psvb("A", 15_000, 200, 300)),
+        ):
+            await till.certify(msgspec.structs.replace(invoice(number, type_=kind), psvb=psvb))
+        aggregate = await store.ledger.aggregate(till.book)
+        report = x_report(till.book, aggregate, till.at)
+        assert report.psvb == (PsvbTotal("A", 12_712 - 1_000 + 15_000, 2, 254 - 20 + 300),)
+        closure = await till.close()
+        assert msgspec.json.decode(closure.body)["psvb"] == msgspec.to_builtins([*report.psvb])
+    assert verify(path).clean

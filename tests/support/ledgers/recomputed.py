@@ -49,7 +49,7 @@ def report(records):
         specific += sign * sum(item.get("specificTax", 0) for item in request["items"])
         if letter := request.get("psvbGroup"):
             goods = [item for item in request["items"] if item["itemType"] in ("LOCBIE", "IMPBIE")]
-            base = sum(line[1] for line in vat(goods)) if ttc_prices else told["psvb"]["base"]
+            base = sum(item["amountTtc"] for item in goods) if ttc_prices else told["psvb"]["base"]
             amount = half_up(Decimal(base) * PSVB[letter] / 100)
             psvb.setdefault(letter, Counter()).update(base=sign * base, amount=sign * amount)
     credits_ = [types[kind] for kind in CREDIT if kind in types]

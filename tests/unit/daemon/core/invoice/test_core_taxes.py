@@ -1,11 +1,12 @@
 """VAT per group, and the withholding on goods (fiscal-rules.md, decision 24)."""
 
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.core_samples import RATES, body, item, read
+from support.core_samples import RATES, body, credit_body, item, read
 from support.vat import PUT_ON, TAKEN_OUT
 
 from daemon.core.invoice.invoice import Psvb, TaxLine
@@ -50,10 +51,22 @@ def test_groups_are_sorted_and_those_that_do_not_occur_left_out():
     assert invoice.total_ttc == 400
 
 
-@pytest.mark.parametrize(("group", "rate", "amount"), [("A", 200, 254), ("B", 100, 127), ("C", 20, 25), ("D", 0, 0)])
-def test_withholding_is_a_share_of_the_goods_without_vat(group, rate, amount):
-    """Of 12 712 F: 2 %, 1 %, 0.2 %, 0 %, rounded half up."""
-    assert read(body(psvbGroup=group)).psvb == Psvb(group, 12712, rate, amount)
+@pytest.mark.parametrize(("group", "rate", "amount"), [("A", 200, 300), ("B", 100, 150), ("C", 20, 30), ("D", 0, 0)])
+def test_withholding_is_a_share_of_the_goods_with_all_taxes(group, rate, amount):
+    """Of 15 000 F, VAT included (CGI 200): 2 %, 1 %, 0.2 %, 0 %, rounded half up."""
+    assert read(body(psvbGroup=group)).psvb == Psvb(group, 15_000, rate, amount)
+
+
+def test_withholding_is_on_the_specific_tax_and_its_vat_too():
+    """2 × 1 050 F and a specific tax of 100 F with 18 % on it: 2 218 F are claimed from the customer, so 2 % of that is withheld."""
+    taxed = item(unitPrice=1050, quantity=2, amountTtc=2218, specificTax=100, specificTaxRate=50)
+    assert read(body(taxed, psvbGroup="A")).psvb == Psvb("A", 2218, 200, 44)
+
+
+def test_in_ht_mode_withholding_is_on_the_goods_with_vat():
+    """1 000 F without VAT are 1 180 F with it."""
+    goods = {"name": "Riz", "taxGroup": "B", "unitPrice": 1000}
+    assert read(body(goods, pay=1180, priceMode="HT", psvbGroup="A")).psvb == Psvb("A", 1180, 200, 24)
 
 
 def test_services_are_not_withheld_on():
@@ -63,6 +76,42 @@ def test_services_are_not_withheld_on():
     assert read(body(goods, service, psvbGroup="A")).psvb == Psvb("A", 1000, 200, 20)
     assert read(body(service, psvbGroup="A")).psvb == Psvb("A", 0, 200, 0)
     assert read(body()).psvb is None
+
+
+@pytest.mark.parametrize(
+    ("nature", "expected"), [*((n, Psvb("A", 15_000, 200, 300)) for n in ("COR", "RAN", "RAM")), ("RRR", None)]
+)
+def test_a_rebate_does_not_correct_the_withholding_of_its_sale(nature, expected):
+    """CGI 200: a credit note of nature RRR carries none, and a warning says that `psvbGroup` was left out; the other natures take it back."""
+    credit = read(credit_body(creditNoteNature=nature, psvbGroup="A"), credit=True)
+    assert credit.psvb == expected
+    assert [warn.code for warn in credit.warnings] == ([] if expected else ["PSVB_LEFT_OUT"])
+
+
+AMOUNT = st.integers(1, 10**7)
+LINE = st.tuples(st.sampled_from([*RATES]), st.sampled_from(["LOCBIE", "IMPBIE", "LOCSER", "IMPSER"]), AMOUNT)
+
+
+@given(st.lists(LINE, min_size=1, max_size=6), st.sampled_from("ABCD"), st.sampled_from(["TTC", "HT"]))
+def test_withholding_by_an_auditor_s_own_reading(lines, group, mode):
+    """Computed again in decimals, from the prices alone: the goods of each tax group, with VAT on their sum in HT mode, times the rate of the group."""
+    price = "amountTtc" if mode == "TTC" else "unitPrice"
+    items = [{"name": "x", "taxGroup": tax, "itemType": kind, price: amount} for tax, kind, amount in lines]
+    claimed, goods = {}, {}
+    for tax, kind, amount in lines:
+        claimed[tax] = claimed.get(tax, 0) + amount
+        if kind.endswith("BIE"):
+            goods[tax] = goods.get(tax, 0) + amount
+    put_on = {tax: Decimal(100 * 100 + RATES[tax]) / 10_000 if mode == "HT" else 1 for tax in claimed}
+    whole = {tax: half_up(Decimal(amount) * put_on[tax]) for tax, amount in claimed.items()}
+    base = sum(half_up(Decimal(amount) * put_on[tax]) for tax, amount in goods.items())
+    withheld = half_up(base * Decimal({"A": "0.02", "B": "0.01", "C": "0.002", "D": "0"}[group]))
+    told = read(body(*items, pay=sum(whole.values()), priceMode=mode, psvbGroup=group)).psvb
+    assert (told.group, told.base, told.amount) == (group, base, withheld)
+
+
+def half_up(value):
+    return int(value.quantize(Decimal(1), ROUND_HALF_UP))
 
 
 @pytest.mark.parametrize(("rate", "shown"), [(1800, "18"), (20, "0.2"), (1750, "17.5"), (0, "0")])

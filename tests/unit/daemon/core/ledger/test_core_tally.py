@@ -45,8 +45,8 @@ def test_a_credit_note_is_positive_under_its_type_and_negative_in_what_was_paid(
         "FA.B.ttc": 2218,
         "pay.E": -2218,
         "specific": -100,
-        "psvb.B.base": -1880,
-        "psvb.B.amount": -19,
+        "psvb.B.base": -2218,
+        "psvb.B.amount": -22,
     }
 
 

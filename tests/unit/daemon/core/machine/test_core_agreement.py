@@ -19,6 +19,15 @@ def test_in_ht_mode_the_machine_s_total_counts_within_a_franc_an_item() -> None:
     assert [(warn.code, "121" in warn.message) for warn in agreed.warnings] == [("PAYMENT_ADJUSTED", True)]
 
 
+@pytest.mark.parametrize(("kind", "base"), [("LOCBIE", 121), ("LOCSER", 0)])
+def test_in_ht_mode_the_withholding_is_on_the_machine_s_total(kind: str, base: int) -> None:
+    """What is claimed from the customer is what the machine certifies, so that is what a share is withheld of."""
+    ours = read(body(ITEM | {"itemType": kind}, pay=122, psvbGroup="A", **HT))
+    agreed = agree(ours, Subtotal(121, (TaxLine("B", 1800, 103, 18, 121),), 0))
+    assert agreed.psvb is not None
+    assert (agreed.psvb.base, agreed.psvb.amount) == (base, 2 if base else 0)
+
+
 @pytest.mark.parametrize(("told", "agrees"), [(0, True), (None, True), (100, False)])
 def test_the_specific_tax_of_the_subtotal_is_ours_too(told: int | None, agrees: bool) -> None:
     """A machine that tells another specific tax has understood another invoice; one that does not tell it is believed."""

@@ -115,7 +115,7 @@ def test_a_line_of_csv():
     assert list(row) == list(COLUMNS)
     assert (row["totalTtc"], row["totalHt"], row["totalTva"]) == ("15500", "13212", "2288")
     assert (row["paidE"], row["paidM"], row["paidV"]) == ("10000", "5500", "0")
-    assert (row["psvbGroup"], row["psvbAmount"], row["zNumber"]) == ("A", "264", "7")
+    assert (row["psvbGroup"], row["psvbAmount"], row["zNumber"]) == ("A", "310", "7")
     assert (row["seq"], row["endedAt"]) == ("1", "2026-01-05T10:00:00.123Z")
     (begun,) = rows(csv_row(record(state="begun", seq=0, ended_at=0, counters=None), 0))
     assert (begun["seq"], begun["endedAt"], begun["tc"]) == ("", "", "")

@@ -38,7 +38,7 @@ def test_a_receipt_has_every_field_of_the_service():
         "fvc": 9,
         "frc": 1,
         "specificTax": 0,
-        "psvb": {"group": "A", "base": 13297, "rate": 2, "amount": 266},
+        "psvb": {"group": "A", "base": 15600, "rate": 2, "amount": 312},
         "warnings": [
             {
                 "code": "SPECIFIC_TAX_FOLDED",

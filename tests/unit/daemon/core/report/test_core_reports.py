@@ -72,7 +72,7 @@ def test_x_has_every_field_of_the_service_with_its_name():
         ],
         "credit_notes": {"count": 1, "total": 1000},
         "specific_tax": 100,
-        "psvb": [{"group": "C", "base": 1880, "rate": 0.2, "amount": 4}],
+        "psvb": [{"group": "C", "base": 2218, "rate": 0.2, "amount": 4}],
         "incomplete": 1,
         "reductions": 0,
         "cash": {"deposits": 0, "withdrawals": 0, "expected": 15500 + 900 - 1000},
