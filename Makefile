@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: pictures rooms demo demo-hq deb-hq test check format bench bench-large siege simulate torture soak mutate flaky deb lock clean venv texts repository release image footprint edges
+.PHONY: pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture soak mutate flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -59,11 +59,8 @@ format: $(STAMP)
 bench: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python -m bench $(ARGS)
 
-bench-large: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python -m bench.large $(ARGS)
-
 siege: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python -m siege $(ARGS)
+	@$(BIN)/python -m bench.siege $(ARGS)
 
 lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements/run.txt pyproject.toml requirements/run.in
@@ -102,13 +99,7 @@ rooms: $(STAMP)
 repository: $(RUN_STAMP)
 	@$(BIN)/python packaging/repository.py "$(DIR)" --key "$(KEY)" $(if $(URL),--url "$(URL)")
 
-# What the package takes in each Debian, booted (docs/install.md); as root, with .ci/packages.
-footprint: $(STAMP) $(CATALOGUES)
-	@PYTHONPATH=tests $(BIN)/python -m bench.footprint $(ARGS)
-
-# The edges that were considered, on the same attacks (docs/architecture.md); haproxy and granian where they are installed.
-edges: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python -m siege.edges $(ARGS)
+# The that were considered, on the same attacks (docs/architecture.md); haproxy and granian where they are installed.
 
 # A container image of mcfd on a simulated machine, for developers of tills; as root, with mmdebstrap and buildah.
 image: deb

@@ -1,12 +1,19 @@
-"""What earlier runs have measured, and what this one does better or worse by more than the runs differ among themselves.
+"""Recorded runs, and what this one does better or worse by more than they differ among themselves.
 
-`bench/history/RELEASE-KIND.json` holds the runs of one release on one kind of machine, at most `RUNS` of them, each the values of its rows.
-`python -m bench --record` adds this run to those of the release at work; every run is compared with the newest file of its kind.
+`bench/history/RELEASE-KIND.json` has the last runs of one release on one kind of machine. `python -m bench --record` adds one; every run is
+compared with the newest file of its kind.
 """
 
 from __future__ import annotations
 
+import os
+import platform
 import re
+import sqlite3
+import statistics
+import subprocess
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +21,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from bench import ROOT
-from bench.figures import Row, median, shown
-from bench.goals import GOALS
+from bench import RESULTS, ROOT
+from bench.figures import LIMITS, Row, median, significant
 
 FOLDER = ROOT / "bench" / "history"
 RUNS = 3
-"""What a table is made of (`bench.published`), and how noise is known: of one tree, not of what it was weeks ago."""
+"""Enough to know the noise."""
 LEAST_NOISE = 0.01
-"""A hundredth: of a single run nobody knows how far it would come back."""
+"""Of a single run the noise is unknown."""
 
 Values = Mapping[str, float]
 Verdict = Literal["better", "worse", "as before"]
@@ -51,11 +57,11 @@ class Difference:
         if abs(self.now - self.before) <= self.noise * abs(self.before):
             return "as before"
         lower = self.now < self.before
-        return "better" if lower == (GOALS[self.row].sense == "≤") else "worse"
+        return "better" if lower == (LIMITS[self.row].sense == "≤") else "worse"
 
     def __str__(self) -> str:
-        change = f"{shown(self.before)} → {shown(self.now)}"
-        return f"{self.row:>4}  {self.verdict:9}  {change:18}  noise {self.noise:.1%}  {GOALS[self.row].what}"
+        change = f"{significant(self.before)} → {significant(self.now)}"
+        return f"{self.row:>4}  {self.verdict:9}  {change:18}  noise {self.noise:.1%}  {LIMITS[self.row].what}"
 
 
 def kind_of(box: Mapping[str, Any]) -> str:
@@ -87,10 +93,48 @@ def record(release: str, kind: str, at: str, values: Values, folder: Path = FOLD
 def differences(recorded: Recorded, values: Values) -> list[Difference]:
     """Of the rows that both have, in the order of the table."""
     found = []
-    for row in GOALS:
+    for row in LIMITS:
         before = [run[row] for run in recorded.runs if row in run]
         if before and row in values:
             middle = median(before)
             spread = max(abs(value - middle) for value in before) / abs(middle) if middle else 0.0
             found.append(Difference(row, middle, values[row], max(spread, LEAST_NOISE)))
     return found
+
+
+def box() -> dict[str, Any]:
+    """What the figures were taken on."""
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "fsync_ms": round(_fsync_seconds() * 1000, 3),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "revision": _revision(),
+    }
+
+
+def _fsync_seconds() -> float:
+    """Median of a commit's worth of writing where the ledgers of the bench lie."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    times = []
+    with tempfile.TemporaryFile(dir=RESULTS, buffering=0) as file:
+        for turn in range(100):
+            os.pwrite(file.fileno(), bytes(20_480), turn * 20_480)
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model"))]
+    return names[-1] if names else platform.machine()
+
+
+def _revision() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()

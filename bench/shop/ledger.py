@@ -12,21 +12,16 @@ import json
 import os
 import random
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from bench.shop.invoices import invoice
-from bench.shop.processor import behind_all
 from daemon.core.events import CLOSURE
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
@@ -34,7 +29,6 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import FiscalCounters
-from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, totals
@@ -57,10 +51,6 @@ SCATTER = 2_654_435_761
 ITEMS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 10)
 CODE_LETTERS = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789" * 8
 """What each byte of dice stands for."""
-BLOCK = 1000
-"""Invoices that are written out in one go, in another process."""
-AHEAD = 4
-"""Blocks that are under way for each of those processes."""
 
 COLUMNS = (
     "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, "
@@ -192,42 +182,10 @@ def _numbered(template: Invoice, number: int) -> Invoice:
 
 
 def _written_out(templates: Sequence[Invoice], numbers: range) -> Iterator[Stored]:
-    """The invoices of these numbers. That is half of the work: many are made in other processes, some blocks ahead."""
-    blocks = [numbers[at : at + BLOCK] for at in range(0, len(numbers), BLOCK)]
-    if len(blocks) <= AHEAD:
-        for block in blocks:
-            yield from _stored(templates, block)
-        return
-    writers = max(1, len(os.sched_getaffinity(0)) - 1)
-    with elsewhere(writers, _begin_to_write, (templates,)) as pool:
-        waiting = deque(pool.submit(_written_there, block) for block in blocks[: writers * AHEAD])
-        for block in blocks[writers * AHEAD :]:
-            yield from waiting.popleft().result()
-            waiting.append(pool.submit(_written_there, block))
-        for future in waiting:
-            yield from future.result()
-
-
-def elsewhere(processes: int, *begin: Any) -> Executor:
-    """As many more of this one, each with `begin`: a function and its arguments."""
-    return ProcessPoolExecutor(processes, get_context("fork"), *begin)
-
-
-def _stored(templates: Sequence[Invoice], numbers: Iterable[int]) -> list[Stored]:
-    contents = [invoice_bytes(_numbered(_chosen(templates, number), number)) for number in numbers]
-    return [(content, pack(content)) for content in contents]
-
-
-_templates_there: list[Invoice] = []
-"""In a process that writes invoices out."""
-
-
-def _begin_to_write(templates: Sequence[Invoice]) -> None:
-    _templates_there[:] = templates
-
-
-def _written_there(numbers: range) -> list[Stored]:
-    return _stored(_templates_there, numbers)
+    """The invoices of these numbers."""
+    for number in numbers:
+        content = invoice_bytes(_numbered(_chosen(templates, number), number))
+        yield content, pack(content)
 
 
 def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any, ...]:
@@ -278,41 +236,8 @@ def make(
     maker.pause()
 
 
-@contextmanager
-def growing_beside(maker: Maker, count: int) -> Iterator[Future[None]]:
-    """A ledger that grows to `count` in a process beside whatever is done meanwhile, which goes ahead; `maker` is paused."""
-    with elsewhere(1, _begin_to_grow, (maker,)) as pool:
-        yield pool.submit(_grow, count)
-
-
-_maker_there: list[Maker] = []
-"""In a process in which a ledger grows."""
-
-
-def _begin_to_grow(maker: Maker) -> None:
-    behind_all()
-    _maker_there[:] = [maker]
-
-
-def _grow(count: int) -> None:
-    (maker,) = _maker_there
-    maker.resume()
-    maker.add(count - maker.count)
-    maker.pause()
-
-
-@contextmanager
-def verified_beside(path: Path) -> Iterator[None]:
-    """`mcfd verify` of that ledger, in a process beside whatever is done meanwhile, which goes ahead."""
-    with elsewhere(1, behind_all) as pool:
-        found = pool.submit(verify, path)
-        yield
-        if problems := found.result().problems:
-            raise RuntimeError(f"mcfd verify found something wrong:\n{problems}")
-
-
 def summed(connection: sqlite3.Connection, book: Book, first: int, last: int) -> dict[str, int]:
-    """The baseline of rows 8 and 9: the tallies of these seqs, added up. They are given, so that no search is charged."""
+    """The baseline of X and A: the tallies of these seqs, added up."""
     running: dict[str, int] = {}
     rows = connection.execute(
         "SELECT tally FROM certification WHERE book_id = ? AND seq BETWEEN ? AND ?", (book.id, first, last)

@@ -14,6 +14,7 @@ from sqlalchemy import event
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import UTC
+from support.key_updates import shaken
 from support.receivers.authority import Authority
 
 from headquarters.app.connection import HEAD_BYTES
@@ -21,7 +22,6 @@ from headquarters.app.server import DIRECT
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Busy, OneByOne, Threads
-from siege.key_updates import shaken
 
 FORM = b"Content-Type: application/x-www-form-urlencoded"
 

@@ -43,7 +43,7 @@ PROGRAMS = {
     "mcfd": ("daemon.cli", "main"),
     "mcf-simulator": ("simulator.process.serve", "main"),
     "mcfd-hq": ("headquarters.cli", "main"),
-    "attacker": ("siege.attacker", "main"),
+    "attacker": ("bench.siege.attacker", "main"),
     "receiver": ("support.receivers.receiver", "main"),
     "ledger-worker": ("support.ledgers.ledger_worker", "main"),
 }

@@ -1,17 +1,15 @@
 """A ledger made in bulk is the one the daemon would have made, row by row."""
 
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from bench.rows.reports import START, ranges
-from bench.shop import ledger, shops
-from bench.shop.ledger import DAY, Maker, summed
+from bench.rows.reports import range_of_all, x_of_period
+from bench.shop import ledger
+from bench.shop.ledger import DAY, Maker, make, summed
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.machine.state import Certified, FiscalCounters
@@ -20,6 +18,8 @@ from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, totals
 
+START = 1_735_689_600_000
+"""2025-01-01 in ms."""
 COUNT = 230
 PER_DAY = 100
 
@@ -114,51 +114,12 @@ def test_a_paused_maker_goes_on_where_it_was(tmp_path):
     assert verify(tmp_path / "parts.sqlite3").clean
 
 
-def test_a_ledger_grows_on_in_a_process_beside(tmp_path):
-    """What another process has added stands behind what was there, and the whole is sound."""
-    path = tmp_path / "grown.sqlite3"
-    maker = Maker(path, start=START)
-    maker.add(5)
-    maker.pause()
-    with ledger.growing_beside(maker, 12) as growing:
-        growing.result(60)
-    found = verify(path)
-    assert (found.records, found.problems) == (12, ())
-
-
-def test_a_ledger_in_memory_is_the_same_ledger(tmp_path, monkeypatch):
-    """With what stands beside it; it is gone in the end. Where there is no room for two of it, the ledger itself is used."""
-    path = made(tmp_path / "ledger.sqlite3")
-    (tmp_path / "ledger.sqlite3.high-water").write_text("{}")
-    monkeypatch.setattr(shops, "MEMORY", there := tmp_path / "memory")
-    there.mkdir()
-    with shops.in_memory(path) as copy:
-        assert copy.parent.parent == there
-        assert copy.read_bytes() == path.read_bytes()
-        assert copy.with_name("ledger.sqlite3.high-water").read_text() == "{}"
-    assert list(there.iterdir()) == []
-    monkeypatch.setattr(shops.shutil, "disk_usage", lambda _: SimpleNamespace(free=path.stat().st_size))
-    with shops.in_memory(path) as itself:
-        assert itself == path
-
-
-def test_written_out_elsewhere_invoices_come_in_their_order(tmp_path, monkeypatch):
-    """Many are made in other processes, some blocks ahead: the ledger is the same, to the last short block."""
-    here = made(tmp_path / "here.sqlite3")
-    monkeypatch.setattr(ledger, "BLOCK", 7)
-    # Threads: the tests' own process must not be copied.
-    monkeypatch.setattr(ledger, "elsewhere", lambda count, *begin: ThreadPoolExecutor(count, "", *begin))
-    there = made(tmp_path / "there.sqlite3")
-    assert rows_of(here, "certification", ("hash",)) == rows_of(there, "certification", ("hash",))
-    assert verify(there).clean
-
-
 async def test_both_ways_to_a_report_agree(tmp_path):
     """The bench compares answers before it compares times, and would fail on a difference."""
     path = made(tmp_path / "bulk.sqlite3")
-    month, whole = await ranges(path, 3, START + 4 * DAY, rounds=1)
-    assert month.ratio > 0
-    assert whole.ratio > 0
+    assert min(await range_of_all(path, 3, START + 4 * DAY)) > 0
+    make(tmp_path / "open.sqlite3", COUNT, start=START, closing=False)
+    assert min(await x_of_period(tmp_path / "open.sqlite3", COUNT, START + 4 * DAY)) > 0
 
 
 def test_the_baseline_adds_up_what_the_ledger_adds_up(tmp_path):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from support.nursery import Nursery
 
-from siege.target import Target
+from bench.siege.target import Target
 
 
 def test_a_nursery_has_the_tree_wherever_it_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from support.processor import within
 
-from siege.attacks import ATTACKS
-from siege.fortress import Fortress, standing
-from siege.till import Seen
+from bench.siege.attacks import ATTACKS
+from bench.siege.fortress import Fortress, standing
+from bench.siege.till import Seen
 
 SECONDS = 0.4
 PAUSE = 0.04
@@ -21,14 +21,11 @@ BOUND = 5.0
 AT_THE_EDGE = (
     *(
         "blank-lines",
-        "blank-lines-80",
         "tiny-chunks",
-        "long-lengths",
         "header-bombs",
         "costly-heads",
         "drops",
         "key-updates",
-        "pipelining",
     ),
     *("half-handshakes", "idle", "slow-headers", "slow-readers", "resets", "reconnects", "wrong-keys"),
 )

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases, until
+from support.key_updates import shaken
 from support.processor import within
 from support.receivers.authority import Authority
 
 from daemon.api.http.server import HttpServer
 from edge import gate
 from edge.admission import ConnectionLimits
-from siege.key_updates import shaken
 
 
 @pytest.fixture

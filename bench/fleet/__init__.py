@@ -1,1 +1,0 @@
-"""`python -m bench.fleet`: thousands of boxes send to headquarters."""

@@ -1,0 +1,172 @@
+"""What a sale takes beside the time its bytes need on the line."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+
+from support.receivers.headquarters import HttpHeadquarters
+from support.shop import IFU, Machine
+
+from bench.figures import Row, median, milliseconds, quantile
+from bench.shop.bare import BareScript
+from bench.shop.invoices import bodies
+from bench.shop.shops import PACED, Bench, folder, line_seconds, nim, running
+from bench.shop.till import Crowd, Till, rate
+
+SIZES = (("line-1", 1, 60), ("line-10", 10, 20), ("line-100", 100, 3))
+BARE_SALES = 60
+WARM_UP = 8
+SLOW_SYNC_MS = 20.0
+QUEUE = 6
+TOGETHER = 8
+TILLS_EACH = 3
+UPSTREAM_SALES = 100
+
+
+class Sales(Iterator[float]):
+    """Sales at one till, each made when it is requested: its seconds. `lines`: what the line needed for the bytes that moved."""
+
+    def __init__(self, bench: Bench, requests: Iterator[bytes]) -> None:
+        self.lines: list[float] = []
+        self._bench, self._requests = bench, requests
+        self._till = Till(bench.till())
+
+    def __next__(self) -> float:
+        request = next(self._requests)
+        before = self._bench.moved()
+        took = self._till.post(request)
+        self.lines.append(line_seconds(self._bench.moved() - before))
+        return took
+
+    def close(self) -> None:
+        self._till.close()
+
+
+def compare(row: str, pair: Sequence[Iterator[float]], count: int) -> Row:
+    """Median seconds of the first / of the second, by turns, so that whatever else the host does meets both."""
+    times: list[list[float]] = [[], []]
+    for turn in range(count + WARM_UP):
+        for side in (0, 1) if turn % 2 else (1, 0):
+            took = next(pair[side])
+            if turn >= WARM_UP:
+                times[side].append(took)
+    ours, other = median(times[0]), median(times[1])
+    return Row(row, ours / other, f"{milliseconds(ours)} / {milliseconds(other)}, {count} of each", {"seconds": times})
+
+
+def beside_the_line() -> Iterator[Row]:
+    """One till, one invoice after the other, on a paced line."""
+    with running(1, *PACED) as bench:
+        _fill_wal(bench)
+        with folder() as path:
+            machine = Machine(path, nim(1), IFU, *PACED, lasting=False)
+            machine.start()
+            try:
+                sales = Sales(bench, bodies(1, series="SALE", walk_in=True))
+                yield compare("sale", [sales, BareScript(machine.link, 1, BARE_SALES + WARM_UP)], BARE_SALES)
+                sales.close()
+            finally:
+                machine.stop()
+        for row, items, count in SIZES:
+            busy = bench.busy()
+            times, lines = one_by_one(bench, bodies(items, series=row, walk_in=True), count)
+            busy = bench.busy() - busy
+            detail = {"certify_s": times, "line_s": lines, "p90_ms": quantile(times, 0.9) * 1000}
+            note = f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} sales"
+            yield Row(row, median(times) / median(lines), note, detail)
+            if items == 1:
+                yield Row("processor", busy * 1000 / (count + WARM_UP), note)
+
+
+def one_by_one(bench: Bench, requests: Iterator[bytes], count: int) -> tuple[list[float], list[float]]:
+    """Seconds of each sale, and of its line."""
+    sales = Sales(bench, requests)
+    warm_up = min(WARM_UP, max(1, count // 5))
+    times = list(islice(sales, count + warm_up))
+    sales.close()
+    return times[warm_up:], sales.lines[warm_up:]
+
+
+def _fill_wal(bench: Bench) -> None:
+    """Through the first checkpoints, in the sandbox: from then on the WAL grows no more."""
+    crowd = Crowd()
+    requests = bodies(1, series="W")
+    for _ in range(4):
+        crowd.join(bench.till(mode="test"), requests)
+    crowd.run_until(300)
+    crowd.close()
+
+
+def slow_disk(count: int = 40) -> Iterator[Row]:
+    """Tills wait in a queue at one machine, and every sync takes 20 ms longer."""
+    with running(1, *PACED, disk=SLOW_SYNC_MS) as bench:
+        crowd = Crowd()
+        requests = bodies(10, series="B")
+        for _ in range(QUEUE):
+            crowd.join(bench.till(), requests)
+        crowd.run_until(WARM_UP)
+        crowd.done.clear()
+        before = bench.moved()
+        crowd.run_until(count)
+        crowd.close()
+        done = len(crowd.done)
+        pace = 1 / rate([at for at, _ in crowd.done], 0)
+        line = line_seconds(bench.moved() - before) / (done + QUEUE - 1)  # those under way at the end moved bytes too
+    yield Row("slow-disk", pace / line, f"{milliseconds(pace)} / {milliseconds(line)} a sale, {done} of them")
+
+
+def machines(seconds: float = 4.0) -> Iterator[Row]:
+    """Sales of one item, the hardest for the daemon."""
+    with running(TOGETHER, *PACED) as bench:
+        alone = median(_rates(bench, [number], 1.2)[number] for number in (1, 4, 6))
+        together = _rates(bench, range(TOGETHER), seconds)
+    shares = [found / alone for found in together.values()]
+    note = f"slowest of {TOGETHER}, median {median(shares):.3f}; {sum(together.values()):.0f}/s in all"
+    yield Row("machines", min(shares), note, {"shares": shares})
+
+
+def _rates(bench: Bench, numbers: Sequence[int], seconds: float) -> dict[int, float]:
+    """Sales a second of each of these machines, with tills enough to keep it busy."""
+    crowd = Crowd()
+    for number in numbers:
+        requests = bodies(1, series=f"T{time.monotonic_ns()}")
+        for _ in range(TILLS_EACH):
+            crowd.join(bench.till(number), requests, nim(number + 1))
+    crowd.run_for(seconds)
+    crowd.close()
+    return {number: rate([at for at, name in crowd.done if name == nim(number + 1)], TILLS_EACH) for number in numbers}
+
+
+def upstream() -> Iterator[Row]:
+    """The same shop twice: headquarters that answer, and headquarters that are gone."""
+    with ExitStack() as stack:
+        pair = [stack.enter_context(_selling(gone=gone)) for gone in (True, False)]
+        yield compare("upstream", pair, UPSTREAM_SALES)
+
+
+@contextmanager
+def _selling(*, gone: bool) -> Iterator[Iterator[float]]:
+    with folder() as path:
+        headquarters = HttpHeadquarters(path)
+        asyncio.run(headquarters.up())
+        if gone:
+            headquarters.kill()
+        section = {
+            "kind": "https",
+            "url": headquarters.url,
+            "secret_file": str(headquarters.keys.file),
+            "retry_max": 1.0,  # the one without headquarters tries again all the time
+        }
+        try:
+            with running(1, *PACED, config={"upstream": section}) as bench:
+                closing = Till(bench.closing())
+                for _ in range(3):
+                    closing.post(b"{}")
+                yield Sales(bench, bodies(1, series="U"))
+                closing.close()
+        finally:
+            headquarters.kill()

@@ -1,0 +1,145 @@
+"""`python -m bench.siege [--only NAMES] [--seconds N] [--plain | --tls]`: every attack alone, then all together."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from bench import RESULTS
+from bench.siege.attacks import ATTACKS
+from bench.siege.fortress import Fortress, standing, wait_until_calm
+from bench.siege.gauge import watched
+from bench.siege.till import Seen
+
+TOGETHER = "all together"
+GRACE = 10.0
+"""Seconds more than its time that an attacker may need to end."""
+SLOWER, GAP, MEMORY, CALM_AFTER = 2.0, 2.0, 128.0, 5.0
+"""The limits: p99 by that of the calm, seconds between two beats of the watchdog, MB, seconds until it is calm again."""
+HEADS = ("attack", "p50", "p99", "× calm", "errors", "beat gap", "memory", "descriptors", "calm after", "")
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in seconds, memory in MB; `ratio` is p99 by that of the calm."""
+
+    attack: str
+    p50: float
+    p99: float
+    ratio: float
+    errors: int
+    gap: float
+    memory: float
+    descriptors: int
+    calm_after: float
+
+    @property
+    def missed(self) -> list[str]:
+        limits = {
+            "p99": self.ratio <= SLOWER,
+            "errors": not self.errors,
+            "beat": self.gap <= GAP,
+            "memory": self.memory <= MEMORY,
+            "calm after": self.calm_after <= CALM_AFTER,
+        }
+        return [name for name, reached in limits.items() if not reached]
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.attack,
+            f"{self.p50 * 1000:.0f} ms",
+            f"{self.p99 * 1000:.0f} ms",
+            f"{self.ratio:.2f}",
+            str(self.errors),
+            f"{self.gap:.1f} s",
+            f"{self.memory:.0f} MB",
+            str(self.descriptors),
+            f"{self.calm_after:.1f} s",
+            "MISS " + ", ".join(self.missed) if self.missed else "ok",
+        )
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each attack, and without one before and after."""
+
+    attack: float
+    calm: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.siege", description="A daemon under attack.")
+    parser.add_argument("--only", default="", metavar="NAMES", help=f"some of {', '.join(ATTACKS)}, {TOGETHER}")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each attack")
+    parser.add_argument("--calm", type=float, default=30.0, help="seconds without an attack, before them and after")
+    parser.add_argument("--plain", action="store_true", help="only without TLS")
+    parser.add_argument("--tls", action="store_true", help="only with TLS")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a limit is missed")
+    options = parser.parse_args()
+    wanted = [name.strip() for name in options.only.split(",") if name.strip()] or [*ATTACKS, TOGETHER]
+    both = options.plain == options.tls
+    rows: list[Row] = []
+    for tls in (False, True):
+        if both or tls == options.tls:
+            with standing(tls=tls) as fortress:
+                rows += besiege(fortress, wanted, Times(options.seconds, options.calm))
+    (RESULTS / "siege.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1))
+    lines = [HEADS, ("---", *["--:"] * 8, "---"), *(row.cells() for row in rows)]
+    (RESULTS / "siege.md").write_text("".join("| " + " | ".join(cells) + " |\n" for cells in lines))
+    missed = [row for row in rows if row.missed]
+    print(f"\n{len(rows) - len(missed)} of {len(rows)} pass; the table is in {RESULTS / 'siege.md'}")
+    return 1 if missed and options.strict else 0
+
+
+def besiege(fortress: Fortress, names: Sequence[str], times: Times) -> list[Row]:
+    suffix = ", TLS" if fortress.target.tls else ""
+    print(f"\n{'TLS' if suffix else 'plain'}", flush=True)
+    rows = []
+    for row in attacked(fortress, names, times):
+        print("  {:16} {:>8} {:>9} {:>7} {:>6} {:>7} {:>7} {:>6} {:>7}  {}".format(*row.cells()), flush=True)
+        rows.append(msgspec.structs.replace(row, attack=row.attack + suffix))
+    calm = max(rows[0].p99, rows[-1].p99)  # of both together, as it is the slowest of fewer than a hundred
+    return [msgspec.structs.replace(row, ratio=row.p99 / calm) for row in rows]
+
+
+def attacked(fortress: Fortress, names: Sequence[str], times: Times) -> Iterator[Row]:
+    fortress.till.work(2)  # what is loaded at the first invoice
+    before = _under(fortress, "calm before", (), times.calm, None)
+    yield before
+    for name in names:
+        attacks = list(ATTACKS) if name == TOGETHER else [name]
+        yield _under(fortress, name, attacks, times.attack, before.p99)
+    yield _under(fortress, "calm after", (), times.calm, before.p99)
+
+
+def _under(fortress: Fortress, name: str, attacks: Sequence[str], seconds: float, calm: float | None) -> Row:
+    began = time.monotonic()
+    with watched(fortress.shop.pid) as peak:
+        attackers = fortress.attack(attacks, seconds, idle=True)
+        seen: Seen = fortress.till.work(seconds)
+        for attacker in attackers:
+            attacker.wait(GRACE + seconds)
+        gap = fortress.manager.longest_gap(began, time.monotonic())
+        calm = calm or seen.quantile(0.99)
+        calm_after = wait_until_calm(fortress, SLOWER * calm) if attacks else 0.0
+    for error in sorted(set(seen.errors))[:3]:
+        print(f"      {error}", flush=True)
+    return Row(
+        attack=name,
+        p50=seen.quantile(0.5),
+        p99=seen.quantile(0.99),
+        ratio=seen.quantile(0.99) / calm,
+        errors=len(seen.errors),
+        gap=gap,
+        memory=peak.resident,
+        descriptors=peak.descriptors,
+        calm_after=calm_after,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

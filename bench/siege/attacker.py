@@ -1,0 +1,43 @@
+"""One attack as a process: `python -m bench.siege.attacker NAME SECONDS TARGET`, where TARGET is JSON.
+
+It says `ready` and begins when it is told to (a line on stdin): its own start is no attack. In a shop it would have a processor of
+its own, and here it must not take the daemon's: it gets what the others leave (`--idle`), or little of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sys
+from contextlib import suppress
+
+import msgspec
+
+from bench.siege.attacks import ATTACKS
+from bench.siege.target import Target
+
+
+async def attack(name: str, seconds: float, target: Target) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda *_: None)  # connections that the daemon ends are what is hoped for
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ATTACKS[name](target)
+
+
+def main() -> None:
+    name, seconds, told, *idle = sys.argv[1:]
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    if idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.nice(15)
+    target = msgspec.json.decode(told, type=Target)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    asyncio.run(attack(name, float(seconds), target))
+
+
+if __name__ == "__main__":
+    main()

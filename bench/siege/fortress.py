@@ -1,0 +1,124 @@
+"""The shop under attack: simulator on a paced line, the daemon as systemd would start it, plain or with TLS of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from support.nursery import warm
+from support.shop import IFU, NIM, Machine, Process, Shop
+
+from bench import RESULTS, ROOT
+from bench.siege.gauge import Manager
+from bench.siege.target import Target
+from bench.siege.till import Seen, Till
+
+UNIT = ROOT / "systemd" / "mcfd.service"
+WATCHDOG_SECONDS = 30
+SOFT_DESCRIPTORS = 1_024
+"""What systemd gives to a unit that does not say."""
+
+
+@dataclass(frozen=True)
+class Fortress:
+    shop: Shop
+    target: Target
+    till: Till
+    manager: Manager
+
+    def attack(self, names: Sequence[str], seconds: float, *, idle: bool = False) -> Sequence[Process]:
+        """A process for each, all beginning now; they end by themselves. `idle` ones
+        run when nothing else wants a processor."""
+        told = msgspec.json.encode(self.target).decode()
+        last = ["--idle"] if idle else []
+        orders = [[name, str(seconds), told, *last] for name in names]
+        file = RESULTS / "siege-attackers.log"
+        if nursery := warm("attacker"):  # its children begin at once
+            return [nursery.start("attacker", order, os.environ, stdout=file, stderr=file) for order in orders]
+        command = [sys.executable, "-m", "bench.siege.attacker"]
+        with file.open("ab") as log:
+            attackers = [
+                subprocess.Popen(
+                    [*command, *order], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+                )
+                for order in orders
+            ]
+        for attacker in attackers:  # `communicate` would wait for their end
+            assert attacker.stdin
+            assert attacker.stdout
+            attacker.stdout.readline()
+            attacker.stdout.close()
+        for attacker in attackers:
+            assert attacker.stdin
+            with contextlib.suppress(OSError):  # it did not come so far, and its log says why
+                attacker.stdin.close()
+        return attackers
+
+
+@contextlib.contextmanager
+def standing(*, tls: bool, baud: int = 115_200) -> Iterator[Fortress]:
+    """It ends with `mcfd verify`."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
+    manager = Manager(folder / "notify")
+    try:
+        machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)
+        server: dict[str, Any] = {"tls": "internal"} if tls else {}
+        environ = dict(re.findall(r"^Environment=(\w+)=(.*)", UNIT.read_text(), re.MULTILINE))
+        environ |= {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
+        with Shop(folder, machines=(machine,), config={"server": server}, environ=environ) as shop:
+            if tls:
+                _make_authority(shop)
+            machine.start()
+            shop.start_daemon()
+            _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
+            target = Target(shop.port, tls, NIM, shop.key("test"))
+            yield Fortress(shop, target, Till(target, shop.key("live")), manager)
+            shop.http.close()  # a connection over TLS that rests is given 5 s for its goodbye
+            shop.stop_daemon()
+            shop.verify()
+    finally:
+        manager.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def descriptors() -> int:
+    """As many as the unit gives to the daemon."""
+    found = re.search(r"^LimitNOFILE=(\d+)", UNIT.read_text(), re.MULTILINE)
+    return int(found[1]) if found else SOFT_DESCRIPTORS
+
+
+def _make_authority(shop: Shop) -> None:
+    shop._write_config()  # noqa: SLF001  the shop writes it at its start only
+    shop.mcfd("tls", "init", check=True)
+    shop.http.close()
+    shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", timeout=60, verify=False)  # noqa: S501  our own
+
+
+def wait_until_calm(fortress: Fortress, bound: float, patience: float = 30.0) -> float:
+    """Seconds until three invoices in a row were answered within `bound` seconds each; `patience` when that never was."""
+    began, since, good = time.monotonic(), 0.0, 0
+    while time.monotonic() - began < patience:
+        seen, asked = Seen(), time.monotonic()
+        took = fortress.till.certify(seen)
+        good = good + 1 if not seen.errors and took <= bound else 0
+        if good == 1:
+            since = asked
+        if good == 3:
+            return since - began
+        time.sleep(0.1)
+    return patience

@@ -1,0 +1,82 @@
+"""The till that has to go on: one invoice a second, each on a connection of its own, as tills do that know no keep-alive."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import ssl
+import time
+from dataclasses import dataclass, field
+
+from bench.figures import quantile
+from bench.siege.target import Target
+
+EVERY = 1.0
+PATIENCE = 20.0
+ITEMS = 3
+
+
+@dataclass
+class Seen:
+    """Seconds from the first packet to the whole answer, of each invoice; and what went wrong instead."""
+
+    times: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def quantile(self, share: float) -> float:
+        """The time within which that share was answered, errors counted as the whole patience."""
+        times = [*self.times, *(PATIENCE for _ in self.errors)]
+        return quantile(times, share) if times else float("nan")
+
+
+class Till:
+    def __init__(self, target: Target, key: str) -> None:
+        self._target = target
+        self._key = key
+        self._numbers = itertools.count(1)
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._tls.check_hostname = False
+        self._tls.verify_mode = ssl.CERT_NONE
+
+    def work(self, seconds: float) -> Seen:
+        """Certifies each second; an invoice that takes longer delays the next one."""
+        seen, ends, turn = Seen(), time.monotonic() + seconds, time.monotonic()
+        while time.monotonic() < ends:
+            self.certify(seen)
+            turn = max(turn + EVERY, time.monotonic())
+            time.sleep(max(0.0, turn - time.monotonic()))
+        return seen
+
+    def certify(self, seen: Seen) -> float:
+        body = json.dumps(_sale(f"T-{next(self._numbers)}"))
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+        began = time.perf_counter()
+        try:
+            connection = self._connect()
+            try:
+                connection.request("POST", self._target.certify_path, body, headers)
+                answer = connection.getresponse()
+                told = answer.read()
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as error:
+            seen.errors.append(repr(error))
+            return PATIENCE
+        took = time.perf_counter() - began
+        if answer.status == http.HTTPStatus.OK:
+            seen.times.append(took)
+        else:
+            seen.errors.append(f"{answer.status} {told[:200].decode(errors='replace')}")
+        return took
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._target.tls:
+            return http.client.HTTPSConnection("127.0.0.1", self._target.port, timeout=PATIENCE, context=self._tls)
+        return http.client.HTTPConnection("127.0.0.1", self._target.port, timeout=PATIENCE)
+
+
+def _sale(number: str) -> dict[str, object]:
+    lines = [{"name": f"Article {at}", "taxGroup": "B", "unitPrice": 1500, "quantity": 1} for at in range(ITEMS)]
+    payments = [{"method": "E", "amount": 1500 * ITEMS}]
+    return {"invoiceNumber": number, "invoiceType": "FV", "items": lines, "payments": payments}
