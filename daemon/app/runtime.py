@@ -151,7 +151,14 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
 
 def _defaults(machine: Machine, mode: Mode) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
-    return Defaults(machine.operator_id, machine.operator_name, machine.isf, machine.nim, fold_in_ht=folds)
+    return Defaults(
+        machine.operator_id,
+        machine.operator_name,
+        machine.isf,
+        machine.nim,
+        fold_in_ht=folds,
+        code_page=machine.habits.code_page,
+    )
 
 
 def _habits(machine: Machine) -> Habits:

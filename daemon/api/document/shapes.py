@@ -25,7 +25,13 @@ _SHOWS_SOMETHING = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
 Line = Annotated[str, Meta(max_length=200, pattern=_PRINTABLE)] | UnsetType
 Short = Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)] | UnsetType
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=_SHOWS_SOMETHING)]
-Number = Annotated[str, Meta(min_length=1, max_length=40, pattern=_SHOWS_SOMETHING)]
+_UNSEEN = (
+    r"\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
+    r"\u3000\u3164\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+)
+"""What no number may hold (`core.invoice.fields`), as far as a pattern can say it."""
+Number = Annotated[str, Meta(min_length=1, max_length=40, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$")]
+Reference = Annotated[str, Meta(min_length=1, max_length=40, pattern=_SHOWS_SOMETHING)]
 
 
 class CustomerBody(msgspec.Struct, kw_only=True, rename="camel"):
@@ -99,7 +105,7 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
     """A credit note, with what it credits."""
 
     invoice_type: Literal["FA", "EA"]
-    credit_note_ref: Number
+    credit_note_ref: Reference
     credit_note_nature: Literal["COR", "RAN", "RAM", "RRR"] = "COR"
 
 

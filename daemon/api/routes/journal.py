@@ -20,6 +20,7 @@ from daemon.api.refusals import RoleNotAllowed, TooManyRequests
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
 from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.invoice.fields import normalised
 from daemon.core.ledger.attempt import AttemptState
 from daemon.core.report.cash import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page
@@ -130,7 +131,7 @@ async def certification(request: ApiRequest) -> Answer:
 
 
 def _page(request: ApiRequest, query: dict[str, str]) -> Page:
-    number, state = query.get("invoiceNumber", ""), query.get("state")
+    number, state = normalised(query.get("invoiceNumber", "")), query.get("state")
     if state is not None and state not in STATES:
         raise InvalidRequest([FieldError("state", Text("has to be one of {choices}", choices=", ".join(STATES)))])
     start, end = EVER if number and not query.keys() & {"from", "to"} else range_of(request, query)

@@ -6,6 +6,7 @@ JSON `null` stands for an absent field. `"2"` is not 2 and `true` is not 1.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator
 from fractions import Fraction
 
@@ -15,6 +16,26 @@ from daemon.language import Text, sentence
 
 # C0, DEL and C1, line and paragraph separator, and halves of surrogate pairs, which no UTF-8 can carry
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories of characters that show nothing, or that no font knows."""
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0100-\U000e01ef]"
+)
+"""Of the other categories those that show nothing either: default-ignorable ones (fillers, joiners, variation selectors), and blanks that are no spaces."""
+
+
+def normalised(number: str) -> str:
+    """An invoice number as it is kept (decision 37): the same characters may come composed or decomposed."""
+    return number if number.isascii() else unicodedata.normalize("NFC", number)
+
+
+def is_visible(number: str) -> bool:
+    """Whether each character shows, or is a plain space: two numbers that look the same must not be two numbers."""
+    if number.isascii():
+        return number.isprintable()
+    unseen = any(unicodedata.category(char) in _UNSEEN or (char.isspace() and char != " ") for char in number)
+    return not unseen and not _BLANK.search(number)
 
 
 class Fields:
@@ -51,6 +72,17 @@ class Fields:
             self.fault(name, Text("must not be blank"))
         else:
             return value
+        return ""
+
+    def number(self, name: str, longest: int) -> str:
+        """An invoice number, normalised; empty when absent or faulty."""
+        value = self.values.get(name)
+        if not isinstance(value, str) or value == "":
+            return self.text(name, longest, required=True)
+        value = normalised(value)
+        if is_visible(value):
+            return self.checked(name, value, longest, required=True)
+        self.fault(name, Text("must not contain invisible characters, or spaces other than the plain one"))
         return ""
 
     def choice(self, name: str, allowed: Collection[str], default: str | None = None) -> str:

@@ -53,6 +53,8 @@ class Defaults(msgspec.Struct, frozen=True):
     nim: str
     fold_in_ht: bool = False
     """In HT mode no specific tax is certified as its own amount: the machine would have no VAT on it (decision 31)."""
+    code_page: str = "utf-8"
+    """In which the machine's texts are written and read."""
 
 
 def read_invoice(
@@ -102,7 +104,7 @@ class _Head(NamedTuple):
 def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
     types = CREDITS if credit else SALES
     return _Head(
-        number=_number(fields),
+        number=_number(fields, defaults.code_page),
         type=cast("InvoiceType", fields.choice("invoiceType", types)),
         operator_id=read_operator_id(fields) or defaults.operator_id,
         operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
@@ -115,9 +117,14 @@ def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
     )
 
 
-def _number(fields: Fields) -> str:
+def _number(fields: Fields, code_page: str) -> str:
     """It has to come back from the machine whole (C1h), or nobody could tell which invoice was the last."""
-    number = _short(fields, "invoiceNumber", required=True)
+    number = _short_enough(fields, "invoiceNumber", fields.number("invoiceNumber", SHORT_LENGTH))
+    if not _is_carried(number, code_page):
+        fields.fault(
+            "invoiceNumber",
+            Text("has a character that the machine cannot keep: its texts are {code_page}", code_page=code_page),
+        )
     if number != number.strip():
         fields.fault("invoiceNumber", Text("must not begin or end with a space"))
     if _ESCAPE_SEQUENCE.search(number):
@@ -125,8 +132,19 @@ def _number(fields: Fields) -> str:
     return number
 
 
+def _is_carried(number: str, code_page: str) -> bool:
+    """Whether the machine's texts hold it exactly: a character that they lack would come back as another one."""
+    try:
+        return number.encode(code_page).decode(code_page) == number
+    except UnicodeError:
+        return False
+
+
 def _short(fields: Fields, name: str, *, required: bool = False) -> str:
-    text = fields.text(name, SHORT_LENGTH, required=required)
+    return _short_enough(fields, name, fields.text(name, SHORT_LENGTH, required=required))
+
+
+def _short_enough(fields: Fields, name: str, text: str) -> str:
     if escaped_length(text) <= SHORT_LENGTH:
         return text
     fields.fault(name, Text("is longer than {short_length} bytes as the machine stores it", short_length=SHORT_LENGTH))

@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 
+from daemon.core.invoice.fields import normalised
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.report.journal import Page
 from daemon.usecases.reports.journal import Dated, dated, make_way, stretches
@@ -47,7 +48,7 @@ async def search(worker: MachineWorker, asked: Search) -> Found:
         return await _found(worker, await worker.journal.page(worker.book, page), page)
     if exact := await _exact(worker, asked.text, msgspec.structs.replace(page, before_seq=0)):
         return await _found(worker, exact, page)
-    with_part = msgspec.structs.replace(page, part=asked.text)
+    with_part = msgspec.structs.replace(page, part=normalised(asked.text))
     if records := await worker.journal.with_part(worker.book, with_part, partial(make_way, worker)):
         return await _found(worker, records, page)
     if page.state in OPEN:
@@ -61,7 +62,7 @@ async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
     code = text.replace("-", "").replace(" ", "").upper()
     if len(code) == CODE_LENGTH and (record := await worker.journal.by_code(worker.book, code)):
         return [record] if page.fits(record) else []
-    return list(await worker.journal.page(worker.book, msgspec.structs.replace(page, number=text)))
+    return list(await worker.journal.page(worker.book, msgspec.structs.replace(page, number=normalised(text))))
 
 
 def _is_sifting(page: Page) -> bool:

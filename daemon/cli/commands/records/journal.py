@@ -13,6 +13,7 @@ from daemon.cli.commands.records.report import find_book
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.options import config_option, examples, json_option, nim_argument_option
 from daemon.cli.output import moment, print_json, print_table
+from daemon.core.invoice.fields import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.cash import JournalCash, journal_cash, move_of
@@ -88,7 +89,7 @@ def command(
     start, end = EVER
     if from_ or to or not (number or code):
         start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
-    page = Page(start, end, number=number, state=state, limit=limit)
+    page = Page(start, end, number=normalised(number), state=state, limit=limit)
     if output is not None:
         write_journal(settings, nim, page, output, form or "csv", test=test)
         return

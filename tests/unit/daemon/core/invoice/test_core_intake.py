@@ -1,13 +1,19 @@
 """The door: an invoice, or every fault of a request (decisions 1 to 4)."""
 
+import copy
+import unicodedata
 from decimal import Decimal
 
+import msgspec
 import pytest
-from support.core_samples import NIM, body, credit_body, item, read
+from hypothesis import given
+from hypothesis import strategies as st
+from support.core_samples import DEFAULTS, NIM, RATES, body, credit_body, item, read
 
 from daemon.core.errors import InvalidRequest
-from daemon.core.invoice.intake import escaped_length
+from daemon.core.invoice.intake import escaped_length, read_invoice
 from daemon.core.invoice.invoice import Comment, Customer
+from daemon.core.invoice.unknown import FIELDS
 
 
 def faults(request, *, credit=False):
@@ -35,6 +41,35 @@ def test_what_a_till_leaves_out_is_filled_in():
 def test_null_is_absent(absent):
     """And so is an empty text."""
     assert read(body(**{absent: None})) == read(body())
+
+
+WHOLE = body(
+    {
+        **item(unitPrice=7500, quantity=2, itemType="LOCBIE", taxRate=18, code="C", unit="kg", specificTaxDesc="d"),
+        "specificTax": None,
+        "specificTaxRate": None,
+        "discount": 5,
+        "originalPrice": 8000,
+    },
+    customer={"clientType": "PP", "ifu": "1", "name": "n", "address": "a", "phone": "p", "email": "e", "rccm": "r"},
+    comments=[{"label": "A", "text": "t"}],
+    stampDuty=10,
+)
+REQUIRED = {"invoiceNumber", "invoiceType", "items", "payments", "name", "taxGroup", "method", "amount", "text"}
+
+
+@pytest.mark.parametrize("known", ["", "customer", "items", "comments"])
+def test_null_says_the_same_as_a_field_that_is_left_out(known):
+    """Decision 39: each field that may be left out, at the top, in the customer, an item and a comment."""
+    for name in sorted(FIELDS[known] - REQUIRED):
+        told = [copy.deepcopy(WHOLE) for _ in range(2)]
+        for request, is_null in zip(told, (True, False), strict=True):
+            part = request[known] if known else request
+            part = part[0] if isinstance(part, list) else part
+            part.pop(name, None)
+            if is_null:
+                part[name] = None
+        assert read(told[0]) == read(told[1]), name
 
 
 def test_empty_texts_take_the_configuration():
@@ -154,6 +189,58 @@ def test_a_sale_takes_no_notice_of_a_reference():
 @pytest.mark.parametrize("number", ["FV-1", "A" * 40, "é" * 20, "12,3<4", "№ 7/2026", "^caret"])
 def test_numbers_the_machine_can_carry_back(number):
     """Up to 40 characters and 40 bytes as the machine stores them."""
+    assert read(body(invoiceNumber=number)).number == number
+
+
+@pytest.mark.parametrize("number", ["Fe\u0301vrier-1", "Fu\u0308n\u0303-1", "\u212b-1", "\u1100\u1161-1"])
+def test_a_number_is_taken_composed(number):
+    """Decision 37: however a till writes its accents, the same number is the same number; its length is that of what is kept."""
+    assert read(body(invoiceNumber=number)).number == unicodedata.normalize("NFC", number)
+    assert read(body(invoiceNumber="e\u0301" * 20)).number == "é" * 20
+
+
+UNSEEN = {
+    "zero width": "\u200b\u200c\u200d\u2060\ufeff",
+    "soft hyphen": "\u00ad",
+    "direction": "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
+    "variation selectors": "\ufe00\ufe0e\ufe0f\u180b\u180f\U000e0100\U000e01ef",
+    "joiners and fillers": "\u034f\u115f\u1160\u3164\uffa0\u17b4\u17b5",
+    "blanks": "\u00a0\u2007\u202f\u3000\u1680\u2002\u2800\U0001d159",
+    "tags and notation": "\U000e0001\U000e0041\U0001d173\U0001bca0\ufff9",
+    "private and unassigned": "\ue000\U000f0000\u0378\ufff0\ufdd0",
+    "control": "\x7f\x85\u2028\u2029\ud800",
+}
+
+
+@pytest.mark.parametrize("char", "".join(UNSEEN.values()))
+def test_a_number_that_looks_like_another_is_refused(char):
+    """Whatever shows nothing, and a space that is not the plain one, at whatever place: what looks the same has to be the same number."""
+    for number in (f"FV{char}-1", f"{char}FV-1", f"FV-1{char}"):
+        assert faults(body(invoiceNumber=number)) == ["invoiceNumber"]
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=8))
+def test_a_number_that_is_taken_shows_each_of_its_characters(number):
+    """By the tables of Unicode, whatever is drawn; what is plainly visible is taken."""
+    if any(unicodedata.category(char)[0] in "CZ" and char != " " for char in number) or number != number.strip():
+        assert faults(body(invoiceNumber=number)) == ["invoiceNumber"]
+    elif all(unicodedata.category(char)[0] in "PN" or char.isascii() for char in number):
+        assert read(body(invoiceNumber=number)).number == unicodedata.normalize("NFC", number)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_taken"),
+    [("№1", False), ("Ω1", False), ("É-1", True), ("E\u0301-1", True), ("5 €", True), ("😀", False)],
+)
+def test_a_number_that_the_machine_s_texts_cannot_hold_is_refused(number, is_taken):
+    """X12: on a machine that keeps its texts as Windows does, "№1" would come back as "?1", and nobody could tell what was certified."""
+    defaults = msgspec.structs.replace(DEFAULTS, code_page="cp1252")
+    if is_taken:
+        assert read_invoice(body(invoiceNumber=number), defaults=defaults, rates=RATES).number
+        return
+    with pytest.raises(InvalidRequest, match="cp1252") as caught:
+        read_invoice(body(invoiceNumber=number), defaults=defaults, rates=RATES)
+    assert [error.field for error in caught.value.errors] == ["invoiceNumber"]
     assert read(body(invoiceNumber=number)).number == number
 
 
