@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
 from functools import partial
 
@@ -21,27 +21,20 @@ from simulator.machine.options import Options
 from simulator.machine.taxes import DEFAULT_RATES
 
 
-class Tap:
+class Tap(MemoryPort):
     """A port that notes what was `written`, frame by frame."""
 
-    def __init__(self, port: MemoryPort) -> None:
-        self._port = port
-        self.written: list[bytes] = []
-
-    def attach(self, on_bytes: Callable[[bytes], None], on_lost: Callable[[Exception], None]) -> None:
-        self._port.attach(on_bytes, on_lost)
+    written: list[bytes]
 
     def write(self, data: bytes) -> None:
         self.written.append(data)
-        self._port.write(data)
-
-    def close(self) -> None:
-        self._port.close()
+        super().write(data)
 
 
 async def tapped(requests: Iterable[bytes]) -> AsyncIterator[Tap]:
     """After each of these invoices, certified one after the other by the driver itself, what it alone moved."""
-    tap = Tap(MemoryPort(Session(FiscalMachine(Options()))))
+    tap = Tap(Session(FiscalMachine(Options())))
+    tap.written = []
     link = Link(tap)
     machine = ConnectedMachine(Machine(link))
     await machine.state()
