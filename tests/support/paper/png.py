@@ -6,8 +6,8 @@ import zlib
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 
-def png(rows, *, kind=0, depth=8, palette=b"", alphas=b"", filters=(0,), interlace=0):
-    """`rows` of pixels, each a number or a tuple of as many as `kind` has; row by row the next of `filters`."""
+def png(rows, *, kind=0, depth=8, palette=b"", alphas=b"", filters=(0,), after=b""):
+    """`rows` of pixels, each a number or a tuple of as many as `kind` has; row by row the next of `filters`. `after`: more data than the pixels."""
     bits = depth * CHANNELS[kind]
     back = max(1, bits // 8)
     above = bytes((len(rows[0]) * bits + 7) // 8)
@@ -17,9 +17,9 @@ def png(rows, *, kind=0, depth=8, palette=b"", alphas=b"", filters=(0,), interla
         chosen = filters[at % len(filters)]
         data += bytes([chosen]) + filtered(chosen, plain, above, back)
         above = plain
-    head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), depth, kind, 0, 0, interlace)
+    head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), depth, kind, 0, 0, 0)
     extra = (chunk(b"PLTE", palette) if palette else b"") + (chunk(b"tRNS", alphas) if alphas else b"")
-    body = zlib.compress(data)
+    body = zlib.compress(data + after)
     middle = len(body) // 2  # in two chunks, as most programs write more than one
     return (
         b"\x89PNG\r\n\x1a\n"

@@ -2,14 +2,17 @@
 
 import base64
 import contextlib
+import io
 import re
+import tracemalloc
 
+import png as pypng
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paper_samples import SALE, record, shop
 from support.paper.escpos import printed
-from support.paper.png import png
+from support.paper.png import chunk, png
 
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
@@ -71,6 +74,16 @@ def test_a_large_logo_is_made_smaller(width, dots):
     assert set(wide[0]) == set(tall[0]) == {"#"}
 
 
+def test_an_interlaced_logo_is_read():
+    """A logo for the web is often saved so."""
+    file = io.BytesIO()
+    pypng.Writer(9, 9, greyscale=True, interlace=True).write(
+        file, [[255 * (dot != "#") for dot in row] for row in CROSS]
+    )
+    (picture,) = printed(as_escpos(document(file.getvalue()), 48)).pictures
+    assert [row[:9] for row in picture] == CROSS
+
+
 def test_grey_is_as_dense_as_it_is_dark():
     """A quarter of the dots for a light grey, three quarters for a dark one; none for white."""
     for shade, share in ((191, 0.25), (64, 0.75), (255, 0.0)):
@@ -96,7 +109,6 @@ BAD = {
     "it is no PNG": b"GIF89a",
     "it is damaged": GOOD[:-20],
     f"it is larger than {LARGEST // 1024} kB": GOOD + bytes(LARGEST),
-    "it is interlaced; save it without": drawn(0, 255, interlace=1),
     "it has more than 300000 pixels; make it smaller, as 600 by 300": png([[0] * 1000 for _ in range(301)], depth=1),
 }
 
@@ -107,6 +119,31 @@ def test_a_logo_that_cannot_be_read_is_told_and_left_out(why):
     with pytest.raises(NotAPicture, match=re.escape(why)):
         read_png(BAD[why])
     assert printed(as_escpos(document(BAD[why]), 48)).pictures == []
+
+
+def test_a_bomb_is_not_unpacked():
+    """A small file whose pixels would unpack to a hundred megabytes is damaged, and costs no more memory than a picture."""
+    bomb = png([[0] * 8 for _ in range(8)], after=bytes(100_000_000))
+    assert len(bomb) < LARGEST
+    tracemalloc.start()
+    with pytest.raises(NotAPicture, match="it is damaged"):
+        read_png(bomb)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 5_000_000
+
+
+@given(
+    name=st.sampled_from([b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"bKGD", b"sBIT", b"pHYs", b"IDAT", b"IEND"]),
+    content=st.binary(max_size=40),
+)
+def test_any_chunk_is_a_picture_or_a_reason(name, content):
+    """Chunks that are well formed and say anything."""
+    file = (
+        GOOD[:33] + chunk(name, content) + GOOD[33:] if name != b"IHDR" else GOOD[:8] + chunk(name, content) + GOOD[33:]
+    )
+    with contextlib.suppress(NotAPicture):
+        read_png(file)
 
 
 @given(at=st.integers(0, len(GOOD) - 1), byte=st.binary(max_size=2))
