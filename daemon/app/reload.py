@@ -33,11 +33,12 @@ REFUSALS = (SettingsError, BadOptions, BadCertificate)
 
 @dataclass
 class ReloadedPart:
-    """`sections` is what it is made from: as long as nothing in them and in the files they name has changed, it is left alone.
-    Without any it is always taken."""
+    """`sections` is what it is made from: as long as nothing in them and in the files they name has changed, it runs on, and `unchanged`
+    is called at a reload. Without any sections it is always taken."""
 
     take: Take
     sections: tuple[str, ...] = ()
+    unchanged: Callable[[], None] = lambda: None
     made_from: bytes = field(default=b"", init=False)
 
 
@@ -74,13 +75,17 @@ class Reloader:
             new = load(self._settings.file)
             check_files(new)
             found = changes(self._settings, new)
-            steps = [(part, part.take(found.in_force)) for part in self._parts if self._concerned(part, found.in_force)]
+            concerned = [part for part in self._parts if self._concerned(part, found.in_force)]
+            steps = [(part, part.take(found.in_force)) for part in concerned]
         except REFUSALS as error:
             log.error("reload.refused", reason=str(error))  # noqa: TRY400  one line, not a traceback
             return
         self._settings = found.in_force
         logs.set_level(found.in_force.logs.level)
         self._unfinished = []
+        for part in self._parts:
+            if part not in concerned:
+                part.unchanged()
         taken = [part for part, bring_into_force in steps if await self._came_into_force(part, bring_into_force)]
         log.info("reloaded", changed=found.reloaded, taken_up=[part.sections[-1] for part in taken if part.sections])
         if found.restart:

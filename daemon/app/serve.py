@@ -128,8 +128,8 @@ async def _serve(settings: Settings) -> int:
             settings,
             (
                 ReloadedPart(lambda _: certificate.reloading(server)),
-                ReloadedPart(replication.take, ("upstream",)),
-                ReloadedPart(webhooks.take, ("upstream", "webhook")),
+                ReloadedPart(replication.take, ("upstream",), replication.offer_parked),
+                ReloadedPart(webhooks.take, ("upstream", "webhook"), webhooks.offer_parked),
                 ReloadedPart(noting_configuration(runtime.store)),
             ),
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import counts, existing, now
+from daemon.cli.ledger import counts, existing, now, whoever_types
 from daemon.cli.output import say, warn
 from daemon.cli.progress import Progress
 from daemon.core.clock import millis_text
@@ -146,7 +146,7 @@ def restore_box(
         with as_owner(ledger.parent):
             ledger.parent.mkdir(parents=True, exist_ok=True)
         with for_owner(scratch / LEDGER, ledger.parent) as copy, as_owner(ledger.parent), Progress() as progress:
-            restored = restore(copy, ledger, at=at, last_z=last_z, progress=progress)
+            restored = restore(copy, ledger, at=at, by=whoever_types(), origin=file, last_z=last_z, progress=progress)
         stamp = millis_text(at).replace(":", "").replace(".", "")
         try:
             return settings, restored, put_back(scratch, settings, place, stamp=stamp)

@@ -66,6 +66,10 @@ class Replication:
                 self._replicator.wake(backlog.nim, backlog.mode)
         return count
 
+    def offer_parked(self) -> None:
+        if self._replicator is not None:
+            self._replicator.offer_parked()
+
     def on_event(self, event: BookEvent) -> None:
         if self._replicator is not None and event.type == "closure.created":
             self._replicator.wake(event.book.nim, event.book.mode)

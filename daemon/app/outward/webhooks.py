@@ -62,6 +62,10 @@ class Webhooks:
                 sender.replicator.wake(book.nim, book.mode)
         return count
 
+    def offer_parked(self) -> None:
+        for sender in self._senders:
+            sender.replicator.offer_parked()
+
     def on_event(self, event: BookEvent) -> None:
         for sender in self._senders:
             sender.replicator.wake(event.book.nim, event.book.mode)

@@ -6,21 +6,19 @@ between puts the same copy back once more, and nothing has been certified meanwh
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import msgspec
 import structlog
-import uvloop
 
 from daemon import notify
 from daemon.app.page.files import backups
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.audit import Actor
-from daemon.core.clock import zone
 from daemon.core.errors import LedgerUnusable, NotFound, StorageError
 from daemon.files import sync_folder, write_whole
 from daemon.settings import Settings
-from daemon.store import Store
-from daemon.store.maintenance.backup import Restored, restore
+from daemon.store.maintenance.backup import restore
 
 log = structlog.get_logger(__name__)
 
@@ -57,9 +55,14 @@ def carry_out_order(settings: Settings) -> None:
         order = msgspec.json.decode(file.read_bytes(), type=RestoreOrder)
         if order.copy not in {each.name for each in backups(home / "backups")}:
             raise LedgerUnusable("there is no such copy")
-        at = now_millis()
-        restored = restore(home / "backups" / order.copy, settings.storage.path, at=at, progress=_Patience())
-        uvloop.run(_note(settings, order, restored, at))
+        restored = restore(
+            home / "backups" / order.copy,
+            settings.storage.path,
+            at=now_millis(),
+            by=Actor(order.name, order.address),
+            origin=Path(order.copy),
+            progress=_Patience(),
+        )
     except (StorageError, msgspec.MsgspecError, OSError) as error:
         log.error("restore.failed", cause=str(error))  # noqa: TRY400  one line, not a traceback
     else:
@@ -78,14 +81,6 @@ class _Patience:
         if time.monotonic() - self._told > AGAIN_SECONDS:
             self._told = time.monotonic()
             notify.still_starting(LONGEST_STEP_SECONDS)
-
-
-async def _note(settings: Settings, order: RestoreOrder, restored: Restored, at: int) -> None:
-    """In the ledger that was put back, as `mcfd restore` does it."""
-    path = settings.storage.path
-    detail = {"from": order.copy, "aside": restored.aside.name if restored.aside else ""}
-    async with await Store.open(path, timezone=zone(settings.reports.timezone)) as store:
-        await store.audit.note("ledger.restored", str(path), at=at, by=Actor(order.name, order.address), detail=detail)
 
 
 def is_ordered(settings: Settings) -> bool:

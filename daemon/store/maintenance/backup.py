@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from daemon.core.audit import DAEMON, Actor
 from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable
 from daemon.language import Text
@@ -25,6 +26,7 @@ from daemon.store.sqlite.durable import sync_path
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
+from daemon.store.tables import audit
 from daemon.store.tables.book.books import all_books
 from daemon.store.tables.lineage import begin_epoch
 from daemon.store.tables.meta import write_meta
@@ -58,16 +60,30 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
 
 
 def restore(
-    source: Path, target: Path, *, at: int, last_z: int | None = None, progress: Progress = lambda _, __: None
+    source: Path,
+    target: Path,
+    *,
+    at: int,
+    by: Actor = DAEMON,
+    origin: Path | None = None,
+    last_z: int | None = None,
+    progress: Progress = lambda _, __: None,
 ) -> Restored:
     """Puts a backup in the place of the ledger, which is kept aside. Every book is marked to be compared with its machine
     before its counters are believed, and goes on after the Z numbers that were given since; where nothing here remembers them, a live book
-    asks for them unless `last_z`, the number of the last Z on paper, says it. LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
+    asks for them unless `last_z`, the number of the last Z on paper, says it. The copy has its entry in the audit log before it is put in
+    place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
     lock = LedgerLock.acquire(target)
     try:
         with _in_the_making(target) as copy:
             with _told(source), closing(open_to_read(source)) as saved:
-                _copy(saved, copy, lambda connection: _prepare(connection, at), progress)
+                detail = {"from": str(origin or source), "aside": _aside(target, at).name if target.exists() else ""}
+
+                def prepare(connection: sqlite3.Connection) -> None:
+                    _prepare(connection, at)
+                    audit.add(connection, "ledger.restored", str(target), at=at, by=by, detail=detail)
+
+                _copy(saved, copy, prepare, progress)
             findings = _verified(copy, source, progress)
             if not remember(target) or last_z is not None:
                 _ask_for_z(copy, last_z)
@@ -122,8 +138,7 @@ def _set_aside(target: Path, at: int) -> Path | None:
     spoil that one."""
     if not target.exists():
         return None
-    stamp = millis_text(at).replace(":", "").replace(".", "")
-    aside = target.with_name(f"{target.name}.replaced-{stamp}")
+    aside = _aside(target, at)
     with contextlib.suppress(sqlite3.Error), closing(open_file(target, "rw")) as old:
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     _keep(target, aside)  # the target is there at every moment: a start in between must not find an empty place
@@ -136,6 +151,11 @@ def _set_aside(target: Path, at: int) -> Path | None:
         target.with_name(target.name + suffix).unlink(missing_ok=True)
     sync_path(target.parent)  # before there is another file that an old WAL could spoil
     return aside
+
+
+def _aside(target: Path, at: int) -> Path:
+    stamp = millis_text(at).replace(":", "").replace(".", "")
+    return target.with_name(f"{target.name}.replaced-{stamp}")
 
 
 def _keep(file: Path, under: Path) -> None:

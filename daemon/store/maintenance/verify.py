@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from daemon.core.errors import LedgerUnusable
+from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.core.ledger.book import Book
 from daemon.language import Text
 from daemon.store.maintenance.health import examine
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
 from daemon.store.sqlite.connection import open_to_read
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.faults import is_unreadable, storage_error
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry
 from daemon.store.tables.book.books import all_books
@@ -68,9 +68,14 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> Findings:
             connection.execute("BEGIN")  # one view of the ledger, however long this takes
             return _verify(connection, progress)
     except sqlite3.Error as error:
-        raise LedgerUnusable(
-            Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error)
-        ) from error
+        raise _cannot_be_verified(path, error) from error
+
+
+def _cannot_be_verified(path: Path, error: sqlite3.Error) -> StorageError:
+    """StorageFull is no word about the ledger: the disk does not take what SQLite needs beside it, as its index of the WAL."""
+    is_room = path.is_file() and isinstance(storage_error(error), StorageFull) and not is_unreadable(error)
+    kind = StorageFull if is_room else LedgerUnusable
+    return kind(Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error))
 
 
 def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
@@ -97,6 +102,12 @@ def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
             records += recomputation.records
             closures += recomputation.z_number
     except (sqlite3.DatabaseError, LedgerUnusable, msgspec.MsgspecError) as error:
+        if (
+            isinstance(error, sqlite3.Error)
+            and isinstance(storage_error(error), StorageFull)
+            and not is_unreadable(error)
+        ):
+            raise
         note(Text("the file cannot be read to its end: {error}", error=error))
     return Findings(tuple(problems), books, records, closures)
 

@@ -22,6 +22,7 @@ _ROOM = {
     sqlite3.SQLITE_BUSY: Text("the ledger is held by another program"),
     sqlite3.SQLITE_LOCKED: Text("the ledger is held by another program"),
 }
+_UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 DAMAGED = Text("the ledger is damaged; put the last backup back with `mcfd restore`")
@@ -31,6 +32,11 @@ def code_of(error: sqlite3.Error) -> int:
     """The primary result code; 0 for an error of the Python module itself."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & _PRIMARY
+
+
+def is_unreadable(error: sqlite3.Error) -> bool:
+    """What is in the file cannot be read, which is no matter of room."""
+    return getattr(error, "sqlite_errorcode", 0) in _UNREADABLE
 
 
 def storage_error(error: sqlite3.Error) -> StorageError | None:

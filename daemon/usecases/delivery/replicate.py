@@ -131,6 +131,12 @@ class Replicator(Generic[E]):
         lane = self._lanes.get((nim, mode))
         (lane.news if lane else self._unknown_book).set()
 
+    def offer_parked(self) -> None:
+        """What the receiver has refused is offered again at the next turn of each book, as after a start."""
+        for lane in self._lanes.values():
+            lane.has_begun = False
+            lane.news.set()
+
     async def run(self) -> None:
         """Give every book that has an outbox its lane, and say in the logs when one falls behind."""
         self._lanes = {}

@@ -78,6 +78,40 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
         headquarters.kill()
 
 
+async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_reload_without_a_change(
+    reloaded: Reloaded, tmp_path: Path
+) -> None:
+    """A closure that both refused (422) is parked; it was put right over there, and `systemctl reload mcfd` is enough. What runs goes on."""
+    for name in ("headquarters", "till"):
+        (tmp_path / name).mkdir()
+    shop, headquarters, till = (
+        reloaded.shop,
+        HttpHeadquarters(tmp_path / "headquarters"),
+        HttpHeadquarters(tmp_path / "till"),
+    )
+    for receiver in (headquarters, till):
+        await receiver.up()
+    try:
+        webhook = f'[[webhook]]\nurl = "{till.url}"\nsecret_file = "{till.keys.file}"\nevents = ["closure.created"]\nretry_max = 1'
+        reloaded.append(upstream_section(headquarters, retry_max=1) + "\n" + webhook)
+        reloaded.hup("reloaded")
+        close(shop)
+        for receiver in (headquarters, till):
+            wait_for(lambda receiver=receiver: arrived(receiver), "a first closure")
+            await receiver.script({"status": 422, "body": "unknown shop"})
+        close(shop)
+        for subject in ("closure", "event"):
+            wait_for(lambda subject=subject: shop.events(f"{subject}_parked"), f"a parked {subject}")
+        assert reloaded.hup("reloaded")["taken_up"] == []
+        for receiver in (headquarters, till):
+            (refused,) = [attempt["id"] for attempt in receiver.attempts() if attempt["status"] == 422]
+            wait_for(lambda it=receiver, event=refused: event in kept_ids(it), "what was refused")
+        assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
+    finally:
+        headquarters.kill()
+        till.kill()
+
+
 async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: Path) -> None:
     """The key is replaced while the box runs: a second one beside the first, headquarters goes over to it, the first one goes. Each
     closure arrives once, also the one that is made while headquarters knows only the key that the box has not read yet."""
@@ -117,6 +151,10 @@ def close(shop: Shop) -> int:
     assert answer.status_code == httpx.codes.CREATED, answer.text
     number: int = answer.json()["z_number"]
     return number
+
+
+def kept_ids(receiver: HttpHeadquarters) -> set[str]:
+    return {attempt["id"] for attempt in receiver.attempts() if attempt["kept"]}
 
 
 def statuses(headquarters: HttpHeadquarters) -> set[int]:

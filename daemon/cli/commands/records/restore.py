@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import counts, figures, now, whoever_types, with_ledger
+from daemon.cli.ledger import counts, figures, now, whoever_types
 from daemon.cli.options import config_option, examples, file_option, json_option
 from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
@@ -51,7 +51,6 @@ def command(
         raise Failure(tr("{path} cannot be read: {why}", path=file, why=tr("there is no such file")))
     if whole:
         settings, restored, written = restore_box(file, config, identity, passphrase_file, last_z=last_z, yes=yes)
-        _note(settings, file)
         if as_json:
             print_json({**_told(settings, restored), "written": [str(path) for path in written]})
         else:
@@ -74,8 +73,7 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: int | 
             raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-        restored = restore(source, path, at=now(), last_z=last_z, progress=progress)
-    _note(settings, file)
+        restored = restore(source, path, at=now(), by=whoever_types(), origin=file, last_z=last_z, progress=progress)
     if as_json:
         print_json(_told(settings, restored))
         return
@@ -83,14 +81,6 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: int | 
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
     say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))
-
-
-def _note(settings: Settings, file: Path) -> None:
-    by, path = whoever_types(), settings.storage.path
-    with_ledger(
-        settings,
-        lambda store: store.audit.note("ledger.restored", str(path), at=now(), by=by, detail={"from": str(file)}),
-    )
 
 
 def _told(settings: Settings, restored: Restored) -> dict[str, object]:

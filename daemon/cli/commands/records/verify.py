@@ -10,7 +10,7 @@ from daemon.cli.ledger import counts, existing, figures, now, with_ledger
 from daemon.cli.options import config_option, examples, json_option, progress_option
 from daemon.cli.output import complain, print_json, say
 from daemon.cli.progress import Progress
-from daemon.core.errors import StorageError
+from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.language import Counted, sentence, tr
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
@@ -32,7 +32,7 @@ def command(config: Path | None, as_json: bool, telling: bool) -> int:
     try:
         with as_owner(path.parent), Progress(telling=telling) as progress:
             findings = verify(path, progress)
-    except StorageError as error:
+    except LedgerUnusable as error:
         findings = Findings((tr(sentence(error)),), 0, 0, 0)
     if findings.clean:
         _note(settings)
