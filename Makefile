@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture soak mutate flaky deb lock clean venv texts repository release image
+.PHONY: pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -74,16 +74,13 @@ torture: $(STAMP) $(CATALOGUES)
 simulate: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),2000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(MISTAKES),--mistakes) $(if $(JOBS),--jobs $(JOBS)) $(if $(FIRST),--first $(FIRST))
 
-soak: $(STAMP) $(CATALOGUES)
-	@PYTHONPATH=tests $(BIN)/python -m soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
-
-# Small mistakes, each tried against the tests that touch its line (docs/testing.md); NAMED=1: those that got away once
-mutate: $(STAMP) $(CATALOGUES)
-	@PYTHONPATH=tests $(BIN)/python -m mutate $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(NAMED),--named)
-
-# The suite in random order on a loaded machine, again and again (docs/testing.md)
+# The suite in random order, again and again, until it fails (docs/testing.md): SEED=…, COUNT=…
 flaky: $(STAMP) $(CATALOGUES)
-	@PYTHONPATH=tests $(BIN)/python -m flaky $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(BUSY),--busy $(BUSY)) -- $(ARGS)
+	@for seed in $$(seq $(or $(SEED),1) $$(($(or $(SEED),1) + $(or $(COUNT),10) - 1))); do \
+		echo "seed $$seed"; \
+		$(BIN)/python -m pytest -q -n $(or $(WORKERS),$(shell expr $$(nproc) + 3)) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder \
+			-p randomly -p no:cacheprovider --randomly-seed=$$seed $(ARGS) || exit 1; \
+	done
 
 deb: $(RUN_STAMP)
 	@$(BIN)/python packaging/build_deb.py

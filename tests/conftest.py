@@ -110,10 +110,7 @@ class FailuresAtOnce:
 def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", {})
     keep_warm(Shared(*worker["shared"]) if "shared" in worker else None)
-    is_measured = config.pluginmanager.has_plugin(
-        "mutate.contexts"
-    )  # what is run at an import, too, so each worker imports for itself
-    if config.getoption("tx", None) and not worker and not is_measured:
+    if config.getoption("tx", None) and not worker:
         config.pluginmanager.register(ForkedWorkers())
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):

@@ -1,4 +1,4 @@
-"""What a small mistake in the order of things would undo, each of which no test saw once (tests/mutate/named.toml)."""
+"""What a small mistake in the order of things would undo, each of which no test saw once."""
 
 import asyncio
 from pathlib import Path

@@ -7,7 +7,7 @@ as the installed command, on the same arguments and environment; what it saves i
 
 **first** is called in the child before `main`, for tests that put something around the program (`support.crash.crashing`).
 
-`warm()` is the one of this run of the tests. Outside of them (bench, siege, soak) there is none, and programs are started as a box does.
+`warm()` is the one of this run of the tests. Outside of them (the bench) there is none, and programs are started as a box does.
 """
 
 from __future__ import annotations
