@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 
 import httpx
 
 from daemon.core.delivery import Again, Delivery
 from daemon.language import Text
-from daemon.upstream.bounded import BoundedTransport
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 from daemon.upstream.verdict import verdict
@@ -28,6 +29,8 @@ from exchange.signing import sign
 JSON = {"content-type": PRESENCE_TYPE}
 ANSWER_LIMIT = 16 * 1024
 EXCERPT = 200
+KEEPALIVE = 10
+"""Connections that wait for the next request."""
 
 
 def open_receiver(options: Options) -> HttpsReceiver:
@@ -61,13 +64,17 @@ class HttpsReceiver:
         self._now = now
         self._beside = beside
         self._receipt = receipt
-        # The answer comes as it is, so that a few bytes cannot unpack to a few gigabytes. With a transport of ours httpx asks the environment for none.
-        self._client = httpx.AsyncClient(
-            transport=BoundedTransport(tls),
+        self._open = partial(
+            httpx.AsyncClient,
+            verify=tls,
+            trust_env=False,  # no proxy or certificate of the environment
             follow_redirects=False,
             timeout=timeout,
+            limits=httpx.Limits(max_keepalive_connections=KEEPALIVE),
+            # The answer comes as it is, so that a few bytes cannot unpack to a few gigabytes.
             headers={"user-agent": "mcfd", "accept-encoding": "identity", "content-type": content_type},
         )
+        self._client = self._open()
 
     async def deliver(
         self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
@@ -83,7 +90,7 @@ class HttpsReceiver:
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._client.stream("POST", self._url, content=event, headers=headers) as answer,
+                self._post(self._url, event, headers) as answer,
             ):
                 await _read(answer, received)
         except TimeoutError:
@@ -105,14 +112,27 @@ class HttpsReceiver:
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._client.stream(
-                    "POST", self._presence_url, content=presence, headers={**headers, **JSON}
-                ) as answer,
+                self._post(self._presence_url, presence, {**headers, **JSON}) as answer,
             ):
                 await _read(answer, received)
         except (TimeoutError, httpx.HTTPError, OSError):
             return None
         return read_answer(bytes(received)) if answer.is_success else None
+
+    @contextlib.asynccontextmanager
+    async def _post(
+        self, url: httpx.URL | str, content: bytes, headers: Mapping[str, str]
+    ) -> AsyncIterator[httpx.Response]:
+        """A request that is given up takes its client with it: a pool of httpcore can keep its connection for ever (httpcore issue 1093)."""
+        client = self._client
+        try:
+            async with client.stream("POST", url, content=content, headers=headers) as answer:
+                yield answer
+        except BaseException:
+            if self._client is client:
+                self._client = self._open()
+            await client.aclose()
+            raise
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
         return await self.deliver(event, report_id=event_id, subject="", nim=nim)

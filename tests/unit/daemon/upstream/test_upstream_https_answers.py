@@ -7,16 +7,13 @@ import contextlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-from support.processor import within
 
 from daemon.core.delivery import Delivered
 from daemon.upstream import https
-from daemon.upstream.bounded import KEPT, PIECE, _Bounded
 from daemon.upstream.options import Options
 from daemon.upstream.signing import generate
 
@@ -131,31 +128,8 @@ async def test_a_try_that_is_given_up_at_any_moment_leaves_nothing_behind(
             await asyncio.gather(trying, return_exceptions=True)
             assert await tries() == [Delivered()] * at_once, turns
         async with asyncio.timeout(60):
-            while open_now > (min(at_once, KEPT) if keeps else 0):  # noqa: ASYNC110  the server is told by the kernel
+            while open_now > (min(at_once, https.KEEPALIVE) if keeps else 0):  # noqa: ASYNC110  the server is told by the kernel
                 await asyncio.sleep(0.001)
             await receiver.aclose()
             while open_now:  # noqa: ASYNC110  the same
                 await asyncio.sleep(0.001)
-
-
-async def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
-    """Although the next piece is there already; and no longer than a turn."""
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def read(most: int, _: float | None) -> bytes:
-        return b"x" * most
-
-    given: Any = SimpleNamespace(read=read)
-    task = asyncio.create_task(others())
-    stream = _Bounded(given)
-    with within(0.9):
-        for _ in range(10):
-            assert len(await stream.read(64 * 1024)) == PIECE
-    task.cancel()
-    assert turns >= 9

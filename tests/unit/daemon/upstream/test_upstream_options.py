@@ -171,7 +171,7 @@ async def test_whom_a_connection_trusts(tmp_path, monkeypatch, url, has_own, tru
     """The authority that is configured, else those of the system; nobody where nothing is encrypted, since to read them takes a while."""
     own, system = (Authority(tmp_path, name) for name in ("shop", "system"))
     monkeypatch.setenv("SSL_CERT_FILE", str(system.path))
-    monkeypatch.setattr(https, "BoundedTransport", contexts := Contexts())
+    monkeypatch.setattr(httpx, "AsyncClient", contexts := Contexts(httpx.AsyncClient))
     (tmp_path / "till.secret").write_text("whsec_" + "a" * 44)
     options = Options(url=url, key_files=(tmp_path / "till.secret",), tls_ca=own.path if has_own else None)
     for opened in (https.open_receiver, webhook.open_webhook):
@@ -183,11 +183,14 @@ async def test_whom_a_connection_trusts(tmp_path, monkeypatch, url, has_own, tru
 
 
 class Contexts(list):
-    """Writes down what each transport is made with."""
+    """Writes down what each client trusts."""
 
-    def __call__(self, context):
-        self.append(context)
-        return httpx.AsyncHTTPTransport()
+    def __init__(self, client):
+        self._client = client
+
+    def __call__(self, *, verify, **options):
+        self.append(verify)
+        return self._client(**options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
