@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -11,8 +12,8 @@ from daemon.core.audit import DAEMON, Actor
 
 
 class Call(msgspec.Struct, frozen=True):
-    """`key` is the Idempotency-Key as sent, empty without one; `fingerprint` tells one request from another
-    (SHA-256 over method, path and body, cut to 16 bytes); `by` is who asks, for the audit log."""
+    """`key` is the Idempotency-Key as sent, empty without one; `fingerprint` tells one request of a book from another
+    (SHA-256 over method, path without the NIM, and body, cut to 16 bytes); `by` is who asks, for the audit log."""
 
     request_id: str = ""
     key: str = ""
@@ -20,10 +21,16 @@ class Call(msgspec.Struct, frozen=True):
     by: Actor = DAEMON
     strict: bool = False
     """Whether fields that nobody knows are refused (`Mcfd-Strict`, or a strict key)."""
+    earlier: Callable[[Iterable[str]], Iterable[bytes]] | None = None
+    """The fingerprints that version 0.1.0 stored: its path had the NIM as it was sent, or as one of those given."""
 
     @property
     def key_hash(self) -> bytes:
         return hashlib.sha256(self.key.encode()).digest()[:16] if self.key else b""
+
+    def is_request(self, fingerprint: bytes, nims: Iterable[str] = ()) -> bool:
+        """Whether a stored fingerprint is of this request; `nims` are the names of the book's machine."""
+        return fingerprint == self.fingerprint or (self.earlier is not None and fingerprint in self.earlier(nims))
 
 
 NOBODY: Final = Call()

@@ -225,7 +225,7 @@ MISTAKES = (
         4,
         "a key is given to whoever comes with it",
         "daemon.usecases.certification.idempotency",
-        "    if fingerprint != call.fingerprint:\n        raise KeyReused\n",
+        "    if not call.is_request(fingerprint, (worker.book.nim, worker.configured_nim)):\n        raise KeyReused\n",
         "    pass\n",
     ),
     Mistake(

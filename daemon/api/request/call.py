@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from daemon.api.access.context import ApiRequest
 from daemon.api.http.answers import Headers
 from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.machine.nim import short_nim
 from daemon.language import Text
 
 MAX_IDEMPOTENCY_KEY: Final = 200
 
+_MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 _PRINTABLE_KEY = re.compile(rb"[ -~]{1,%d}" % MAX_IDEMPOTENCY_KEY)
 
 
@@ -25,8 +28,17 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     by, strict = request.auth.actor, _is_strict(scope["headers"]) or request.auth.key.strict
     if not key:
         return Call(own_id, by=by, strict=strict)
-    told = b"\n".join((scope["method"].encode(), scope["path"].encode(), raw))
-    return Call(own_id, key, hashlib.sha256(told).digest()[:16], by, strict)
+    method, path = scope["method"], scope["path"]
+    before, nim, after = found.groups() if (found := _MACHINE_PATH.fullmatch(path)) else (path, "", "")
+
+    def earlier(nims: Iterable[str]) -> Iterator[bytes]:
+        return (_fingerprint(method, before + each + after, raw) for each in {nim, short_nim(nim), *nims})
+
+    return Call(own_id, key, _fingerprint(method, before + after, raw), by, strict, earlier)
+
+
+def _fingerprint(method: str, path: str, raw: bytes) -> bytes:
+    return hashlib.sha256(b"\n".join((method.encode(), path.encode(), raw))).digest()[:16]
 
 
 def _is_strict(headers: Headers) -> bool:

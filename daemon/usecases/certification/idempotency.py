@@ -37,7 +37,7 @@ async def once(
         return Answered(await run())
     deadline = asyncio.get_running_loop().time() + worker.limits.patience + worker.limits.doubt_patience
     while running := worker.requests.get(key):
-        _same(running.fingerprint, call)
+        _same(worker, running.fingerprint, call)
         await _ended(running.done, deadline)
     mine = InFlight(call.fingerprint, asyncio.get_running_loop().create_future())
     worker.requests[key] = mine
@@ -55,7 +55,7 @@ async def _first(
     try:
         use = await worker.ledger.find_key(worker.book, call.key_hash)
         if use is not None:
-            _same(use.fingerprint, call)
+            _same(worker, use.fingerprint, call)
             use = await _ended_use(worker, use, call)
         if use is None:
             return Answered(await run())
@@ -100,6 +100,6 @@ async def _ended(done: asyncio.Future[None], deadline: float) -> None:
         raise MachineBusy(Text("the first request with this Idempotency-Key is still running"))
 
 
-def _same(fingerprint: bytes, call: Call) -> None:
-    if fingerprint != call.fingerprint:
+def _same(worker: MachineWorker, fingerprint: bytes, call: Call) -> None:
+    if not call.is_request(fingerprint, (worker.book.nim, worker.configured_nim)):
         raise KeyReused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -270,6 +271,53 @@ def test_decision_6_any_post_takes_a_key(shop: Shop, path: str) -> None:
     assert first.is_success
     assert (again.status_code, again.content) == (first.status_code, first.content)
     assert again.headers["idempotency-replayed"] == "true"
+
+
+def _posts() -> dict[str, tuple[str, dict[str, object]]]:
+    return {
+        "certify": ("certify", invoice(fresh())),
+        "z": ("reports/z", {}),
+        "cancel": ("cancel-pending", {}),
+        "cash": ("cash", {"kind": "deposit", "amount": 500, "reason": "float"}),
+    }
+
+
+@pytest.mark.parametrize("kind", [*_posts()])
+def test_decision_26_a_key_belongs_to_the_book_and_not_to_the_spelling_of_its_nim(shop: Shop, kind: str) -> None:
+    """The same key and body under the NIM without its activation counter, or with another one, is the same request."""
+    path, body = _posts()[kind]
+    headers, short = shop.headers(key=fresh()), NIM.partition("-")[0]
+    first = shop.http.post(f"/v1/mcf/{short}-7/{path}", json=body, headers=headers)
+    assert first.is_success, first.text
+    with untouched(shop):
+        for nim in (NIM, short, f"{short}-2"):
+            again = shop.http.post(f"/v1/mcf/{nim}/{path}", json=body, headers=headers)
+            assert (again.status_code, again.content) == (first.status_code, first.content)
+            assert again.headers["idempotency-replayed"] == "true"
+        other = shop.http.post(f"/v1/mcf/{short}/{path}", json={**body, "more": 1}, headers=headers)
+        problem(other, 409, "IDEMPOTENCY_KEY_REUSED")
+
+
+@pytest.mark.parametrize("kind", [*_posts()])
+@pytest.mark.parametrize("sent", ["EL02000015-1", "EL02000015"])
+def test_decision_26_what_version_0_1_0_stored_is_replayed(shop: Shop, kind: str, sent: str) -> None:
+    """Its note of a request was made with the NIM in the path: whatever spelling the retry has, it gets the first answer."""
+    path, body = _posts()[kind]
+    headers, raw = shop.headers(key=fresh()), json.dumps(body).encode()
+    headers["Content-Type"] = "application/json"
+    first = shop.http.post(f"/v1/mcf/{sent}/{path}", content=raw, headers=headers)
+    assert first.is_success, first.text
+    earlier = hashlib.sha256(b"\n".join((b"POST", f"/v1/mcf/{sent}/{path}".encode(), raw))).digest()[:16]
+    key_hash = hashlib.sha256(headers["Idempotency-Key"].encode()).digest()[:16]
+    with closing(sqlite3.connect(shop.ledger)) as ledger, ledger:
+        changed = ledger.execute("UPDATE idempotency SET fingerprint = ? WHERE key_hash = ?", (earlier, key_hash))
+        assert changed.rowcount == 1
+    with untouched(shop):
+        for nim in ("EL02000015-1", "EL02000015"):
+            again = shop.http.post(f"/v1/mcf/{nim}/{path}", content=raw, headers=headers)
+            assert (again.status_code, again.content) == (first.status_code, first.content)
+        other = shop.http.post(f"/v1/mcf/{sent}/{path}", content=raw + b" ", headers=headers)
+        problem(other, 409, "IDEMPOTENCY_KEY_REUSED")
 
 
 def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:
