@@ -129,7 +129,12 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
     try:
         try:
             connection = await connect_writer(path, max_pages=max_pages)
-            await _prepare(connection, path, exclusive)
+            if exclusive:
+                await _prepare(connection)
+            elif not await connection.run(partial(is_current, steps=migrations())):
+                lock = LedgerLock.acquire(path)  # never under a running daemon of another version
+                await connection.run(partial(migrate, steps=migrations()))
+                lock.unlock()
         except StorageError as error:
             raise type(error)(f"{path}: {error}") from error
         yield connection
@@ -140,18 +145,10 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
             lock.release()
 
 
-async def _prepare(connection: Connection, path: Path, exclusive: bool) -> None:
-    steps = migrations()
-    if exclusive:
-        await connection.run(partial(migrate, steps=steps))
-        await connection.run(examine)
-        await connection.run(identify)
-    elif not await connection.run(partial(is_current, steps=steps)):
-        lock = LedgerLock.acquire(path)  # never under a running daemon of another version
-        try:
-            await connection.run(partial(migrate, steps=steps))
-        finally:
-            lock.release()
+async def _prepare(connection: Connection) -> None:
+    await connection.run(partial(migrate, steps=migrations()))
+    await connection.run(examine)
+    await connection.run(identify)
 
 
 def _add_free_space(path: Path) -> None:

@@ -22,7 +22,7 @@ from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.numbers import ask_for_z, remember, skip_to
 from daemon.store.maintenance.verify import Findings, verify
 from daemon.store.sqlite.connection import open_file, open_to_read
-from daemon.store.sqlite.durable import sync_path
+from daemon.store.sqlite.durable import real_path, sync_path
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
@@ -73,6 +73,7 @@ def restore(
     before its counters are believed, and goes on after the Z numbers that were given since; where nothing here remembers them, a live book
     asks for them unless `last_z`, the number of the last Z on paper, says it. The copy has its entry in the audit log before it is put in
     place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
+    target = real_path(target)
     lock = LedgerLock.acquire(target)
     try:
         with _in_the_making(target) as copy:

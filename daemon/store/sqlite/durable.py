@@ -13,3 +13,8 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def real_path(ledger: Path) -> Path:
+    """Where the ledger itself is, whatever symbolic links lead there: what stands beside it is found by that."""
+    return Path(os.path.realpath(ledger))

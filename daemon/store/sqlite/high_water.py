@@ -10,6 +10,7 @@ Written whole under another name, synced and renamed. It names its ledger's book
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from pathlib import Path
@@ -19,7 +20,7 @@ import msgspec
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.language import Text
 from daemon.language.system import reason
-from daemon.store.sqlite.durable import sync_path
+from daemon.store.sqlite.durable import real_path, sync_path
 
 SUFFIX = ".high-water"
 
@@ -38,12 +39,22 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 def mark_path(ledger: Path) -> Path:
-    return ledger.with_name(ledger.name + SUFFIX)
+    real = real_path(ledger)
+    return real.with_name(real.name + SUFFIX)
 
 
 def read_marks(ledger: Path) -> Marks | None:
     """None when there is no file. LedgerUnusable when there is one that cannot be read: guessing would give a number twice."""
-    path = mark_path(ledger)
+    found = [marks for path in _paths(ledger) if (marks := _read(path)) is not None]
+    return functools.reduce(merged, found) if found else None
+
+
+def _paths(ledger: Path) -> set[Path]:
+    """Version 0.1.0 had its file beside the ledger's name in the configuration, also where that is a symbolic link."""
+    return {mark_path(ledger), ledger.with_name(ledger.name + SUFFIX)}
+
+
+def _read(path: Path) -> Marks | None:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
