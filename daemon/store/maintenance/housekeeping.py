@@ -5,12 +5,11 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from daemon.store.sqlite.queries import OUTBOX, load
-from daemon.store.tables.events import prune_events
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.books import all_books, read_head
 from daemon.store.tables.meta import write_meta
 
 _SQL = load(__name__)
-_OUTBOX = load(OUTBOX)
 
 DAY = 86_400_000
 EVENT_DAYS = 7
@@ -18,6 +17,11 @@ KEY_DAYS = 30
 """Decision 6 asks for 7 at least."""
 NOTICE_DAYS = 7
 """Events that were delivered. Closures are never let go of."""
+PRUNED = (
+    ("events_day", "prune_events", EVENT_DAYS),
+    ("keys_day", "prune_keys", KEY_DAYS),
+    ("notices_day", "prune_notices", NOTICE_DAYS),
+)
 BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 
@@ -32,16 +36,22 @@ class Kept(NamedTuple):
 
 
 def prune(connection: sqlite3.Connection, now: int) -> int:
-    """At most `BATCH` rows of each kind; how many, 0 when there is nothing left to do.
+    """At most `BATCH` rows of each kind and book; how many, 0 when there is nothing left to do.
 
-    By the time of the books: a clock that jumps ahead lets go of nothing that a shop may still ask for."""
-    (newest,) = connection.execute(_SQL["newest"]).fetchone()
-    now = min(now, newest)
-    return (
-        prune_events(connection, now - EVENT_DAYS * DAY, BATCH)
-        + connection.execute(_SQL["prune_keys"], (now - KEY_DAYS * DAY, BATCH)).rowcount
-        + connection.execute(_OUTBOX["prune"], (now - NOTICE_DAYS * DAY, BATCH)).rowcount
-    )
+    A row goes when it is older than its days by the book's time, and when its book has rows of its kind on more later days than that: a clock
+    that was ahead for a moment adds one day, and deletes nothing."""
+    gone = 0
+    for book in all_books(connection):
+        at = min(now, read_head(connection, book.id).at)
+        for seen, delete, days in PRUNED:
+            if (found := connection.execute(_SQL[seen], (book.id, days)).fetchone()) is not None:
+                gone += connection.execute(_SQL[delete], (book.id, horizon(at, found[0], days), BATCH)).rowcount
+    return gone
+
+
+def horizon(now: int, earliest_day: int, days: int) -> int:
+    """Rows before it (ms) may go; `earliest_day` (since 1970) is the first of the last `days + 1` days that have rows of their kind."""
+    return min(now - days * DAY, earliest_day * DAY)
 
 
 def probe(connection: sqlite3.Connection) -> None:

@@ -13,7 +13,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.nim import short_nim
 from daemon.store.sqlite.connection import open_to_read
-from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, mark_path, merged, read_marks, write_marks
+from daemon.store.sqlite.high_water import SUFFIX, HighWater, Mark, Marks, book_name, merged, read_marks, write_marks
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
 
@@ -81,7 +81,7 @@ def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> Bo
     given = water.given(name_of(state))
     if given <= state.z_number:
         return state
-    skip_to(connection, book, given, known_from=mark_path(Path("ledger")).name)
+    skip_to(connection, book, given, known_from="ledger" + SUFFIX)
     return books.book_state(connection, book)
 
 

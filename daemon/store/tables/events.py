@@ -65,8 +65,3 @@ def last_told(connection: sqlite3.Connection, book: Book, type_: str) -> int:
 def event_span(connection: sqlite3.Connection) -> EventSpan:
     oldest, newest = connection.execute(_SQL["span"]).fetchone()
     return EventSpan(oldest, newest, read_lineage(connection).epoch)
-
-
-def prune_events(connection: sqlite3.Connection, before: int, limit: int) -> int:
-    """The newest row stays whatever its age, so that an id is never given twice."""
-    return connection.execute(_SQL["prune"], (before, limit)).rowcount

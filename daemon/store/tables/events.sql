@@ -12,8 +12,3 @@ SELECT coalesce(max(at), 0) FROM event WHERE book_id = ? AND type = ?;
 
 -- name: span
 SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM event;
-
--- name: prune
-DELETE FROM event WHERE id IN (
-    SELECT id FROM event WHERE at < ? AND id < (SELECT max(id) FROM event) ORDER BY id LIMIT ?
-);

@@ -66,11 +66,6 @@ UPDATE outbox SET state = 'waiting', next_at = 0
 WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
       AND type = 'closure.created' AND state <> 'waiting' AND ref_id >= ?;
 
--- name: prune
-DELETE FROM outbox WHERE id IN (
-    SELECT id FROM outbox WHERE state = 'sent' AND type <> 'closure.created' AND sent_at < ? ORDER BY id LIMIT ?
-);
-
 -- name: move
 UPDATE outbox SET destination = ? WHERE destination = ?;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, invoice, query, tamper
+from support.ledgers.ledger import MINUTE, START, Till, invoice
 
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused
@@ -77,26 +77,69 @@ async def test_keys_of_two_books_are_two_keys(store: Store, till: Till) -> None:
     assert await store.ledger.find_key(other.book, KEY) is None
 
 
+DAY = 24 * 60 * MINUTE
+
+
+async def days(till: Till, count: int) -> None:
+    """The shop goes on: a sale with a key on each of that many days."""
+    for _ in range(count):
+        till.at += DAY
+        number = f"S-{till.at}"
+        await till.certify(invoice(number), number.encode(), BODY)
+
+
 async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: Till, path: Path) -> None:
-    """Keys stay 30 days and events 7; certifications and closures for ever; no event id is given twice."""
-    day = 24 * 60 * MINUTE
+    """Keys stay 30 days and events 7, counted in days on which the book has any; certifications and closures for ever; no event id is given twice."""
     await till.certify(invoice("F-1"), KEY, BODY)
     await till.close()
-    newest = (await store.events.span()).newest
-    # The shop goes on: retention goes by the book's time.
-    tamper(path, "UPDATE book SET last_at = last_at + ?", 60 * day)
-    assert await store.retention.prune(till.at + 6 * day) == 0
-    assert len(await store.events.after(till.book, 0)) == 2
-    assert await store.retention.prune(till.at + 29 * day) == 1
-    assert [e.id for e in await store.events.after(till.book, 0)] == [newest]
+    await days(till, 7)
+    assert await store.retention.prune(till.at) == 0
+    await days(till, 1)
+    assert await store.retention.prune(till.at) == 2
+    assert (await store.events.span()).oldest == 3
+    await days(till, 22)
+    await store.retention.prune(till.at)
     assert await store.ledger.find_key(till.book, KEY) is not None
-    [(at,)] = query(path, "SELECT at FROM idempotency")
-    assert await store.retention.prune(at + 30 * day) == 0
-    assert await store.retention.prune(at + 30 * day + 1) == 1
+    newest = (await store.events.span()).newest
+    await days(till, 1)
+    assert await store.retention.prune(till.at) == 2
     assert await store.ledger.find_key(till.book, KEY) is None
-    await till.sell()
     assert (await store.events.span()).newest == newest + 1
-    assert (await store.ledger.state(till.book)).last_seq == 2
+    assert (await store.ledger.state(till.book)).last_seq == 32
+    assert await store.retention.prune(till.at) == 0
+
+
+@pytest.mark.parametrize("other_days", [0, 20])
+@pytest.mark.parametrize("jumps", [1, 5])
+async def test_a_clock_that_was_ahead_deletes_no_key(store: Store, till: Till, other_days: int, jumps: int) -> None:
+    """30.5 days ahead for one sale and one tidy-up, and however often that happens within days: a Z of minutes ago is replayed by its key."""
+    await days(till, other_days)
+    call = Call(key="of a Z", fingerprint=BODY)
+    closure = await till.close(call=call)
+    for at in range(jumps):
+        till.at += 30 * DAY + DAY // 2
+        await till.certify(invoice(f"AHEAD-{at}"), f"key-{at}".encode(), BODY)
+        await store.retention.prune(till.at)
+    use = await store.ledger.find_key(till.book, call.key_hash)
+    assert use is not None
+    assert use.closure == closure
+
+
+async def test_the_time_of_another_machine_s_book_deletes_no_key(store: Store, till: Till) -> None:
+    """Each book counts its own days."""
+    await till.certify(invoice("F-1"), KEY, BODY)
+    await days(await Till.of(store, "EL02000099-1"), 60)
+    assert await store.retention.prune(till.at + 100 * DAY)
+    assert await store.ledger.find_key(till.book, KEY) is not None
+
+
+async def test_a_clock_that_was_ahead_deletes_no_event(store: Store, till: Till) -> None:
+    """Screens that come back, and receivers that were away, still get what happened minutes ago."""
+    await till.sell()
+    till.at += 8 * DAY
+    await till.sell()
+    assert await store.retention.prune(till.at) == 0
+    assert len(await store.events.after(till.book, 0)) == 2
 
 
 async def test_what_failed_before_is_what_was_sent(store: Store, till: Till) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.ledgers.ledger import NIM, START, Till, invoice, opened
+from support.ledgers.ledger import NIM, START, Till, invoice, opened, query
 
 from daemon.core.audit import Actor
 from daemon.core.ledger.chain import GENESIS
@@ -94,6 +94,7 @@ async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:
 
 async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) -> None:
     """A webhook has its own lane, and its own sent and parked ones."""
+    path, sent = tmp_path / "ledger.sqlite3", "SELECT count(*) FROM outbox WHERE state = 'sent'"
     lanes = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
     async with opened(tmp_path / "ledger.sqlite3", lanes=lanes) as store:
         till = await Till.of(store)
@@ -105,12 +106,15 @@ async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) 
         await hook.mark_sent(notices[0].id, at=START)
         assert [n.type for n in await hook.waiting_events(till.book, 10)] == [CLOSURE]
         assert len(await store.outbox.waiting(NIM, "live", 10)) == 1
-        till.at += 8 * 86_400_000
-        await till.certify(invoice("LATER"))  # the shop goes on: retention goes by the book's time
-        for later, sent_at in ((0, START), (1, 0)):
-            await store.retention.prune(START + 7 * 86_400_000 + later)
-            [backlog] = await hook.backlog()
-            assert (backlog.waiting, backlog.last_sent_at) == (2, sent_at)
+        for day in range(1, 9):  # the shop goes on: retention goes by the book's own days
+            till.at += 86_400_000
+            await till.certify(invoice(f"LATER-{day}"))
+            await store.retention.prune(till.at)
+            *_, newest = await hook.waiting_events(till.book, 100)
+            await hook.mark_sent(newest.id, at=START + day * 86_400_000)
+        assert query(path, sent) == [(9,)]
+        await store.retention.prune(till.at + 1)
+        assert query(path, sent) == [(8,)]
 
 
 async def test_a_ledger_without_destinations_sends_nothing(tmp_path: Path) -> None:
