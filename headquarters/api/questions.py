@@ -14,6 +14,7 @@ from exchange.instants import instant_text
 from headquarters.api.access import asked
 from headquarters.core.finding import Facts, Kind
 from headquarters.core.held import machine_of
+from headquarters.core.reception import DAY_BEGINS
 from headquarters.core.wording import sentence
 from headquarters.intake.threads import Threads
 from headquarters.store.figures import Line
@@ -132,12 +133,13 @@ def _finding(one: Finding) -> FindingShown:
 
 
 def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | None:
-    """Milliseconds; `days` are added to a date, so that `to` includes it."""
+    """Milliseconds; a date is the shop's day, as the page counts it; `days` are added to one, so that `to` includes it."""
     if not text:
         return None
     try:
         if len(text) == len("2026-01-31"):
-            at = datetime.combine(date.fromisoformat(text) + timedelta(days=days), datetime.min.time(), zone)
+            begins = (START + DAY_BEGINS).time()
+            at = datetime.combine(date.fromisoformat(text) + timedelta(days=days), begins, zone)
         else:
             at = datetime.fromisoformat(text)
         return (at - START) // MILLI

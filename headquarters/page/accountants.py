@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
-from typing import IO
+from typing import IO, Any
 
+from common.spreadsheet import plain_cell
 from headquarters.store.figures import Line
 from headquarters.store.register import Box
 from headquarters.store.store import Store
@@ -19,43 +20,59 @@ HEAD = (
     *("Jour", "NIM", "Magasin", "Région", "Z", "Début", "Fin", "Factures", "Total HT", "TVA", "Total TTC"),
     *("Identifiant",),
 )
-_COMMANDS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_month(file: IO[bytes], store: Store, days: Sequence[str], zone: tzinfo) -> None:
-    """The months' closures are read twice, the first time for the columns: none is held in memory."""
-    groups, payments = _columns(store, days)
-    boxes = {box.machine: box for box in store.register.boxes()}
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
-    rows = csv.writer(text, delimiter=";", lineterminator="\r\n")
-    taxes = [f"{name} {group}" for group in groups for name in ("HT", "TVA", "TTC")]
-    rows.writerow([*HEAD, *taxes, *(safe(label) for label in payments)])
-    for line in store.figures.of_days(days[0], days[-1]):
-        rows.writerow(_row(line, boxes.get(line.machine), groups, payments, zone))
+    """The month's closures are read twice from one snapshot, the first time for the columns: none is held in memory."""
+    with store.figures.days_read(days[0], days[-1]) as lines:
+        groups, payments = _names(lines())
+        boxes = {box.machine: box for box in store.register.boxes()}
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
+        rows = csv.writer(text, delimiter=";", lineterminator="\r\n")
+        rows.writerow(_headings(groups, payments))
+        for line in lines():
+            rows.writerow(_row(line, boxes.get(line.machine), groups, payments, zone))
     text.detach()
 
 
-def _columns(store: Store, days: Sequence[str]) -> tuple[list[str], list[str]]:
+def _names(lines: Iterable[Line]) -> tuple[list[str], list[str]]:
+    """The tax groups and payments that occur."""
     groups: set[str] = set()
     payments: set[str] = set()
-    for line in store.figures.of_days(days[0], days[-1]):
+    for line in lines:
         groups.update(name for name, *_ in line.groups)
         payments.update(label for label, _ in line.payments)
     return sorted(groups), sorted(payments)
 
 
+def _headings(groups: Sequence[str], payments: Sequence[str]) -> list[str]:
+    """Each is there once, whatever shops call their payments."""
+    headings = list(HEAD)
+    wanted = [f"{name} {group}" for group in groups for name in ("HT", "TVA", "TTC")]
+    for name in (*wanted, *payments):
+        heading, number = plain_cell(name), 1
+        while heading in headings:
+            number += 1
+            heading = f"{plain_cell(name)} ({number})"
+        headings.append(heading)
+    return headings
+
+
 def _row(line: Line, box: Box | None, groups: Sequence[str], payments: Sequence[str], zone: tzinfo) -> list[str | int]:
-    taxes = {name: amounts for name, *amounts in line.groups}
-    paid = dict(line.payments)
+    taxes, paid = _sums(line.groups), _sums(line.payments)
     return [
-        *(day(line.day, "fr"), line.nim, safe(box.label if box else ""), safe(box.region if box else ""), line.z),
-        *(moment(line.period_start, zone, "fr"), moment(line.period_end, zone, "fr")),
+        *(day(line.day, "fr"), line.nim, plain_cell(box.label if box else ""), plain_cell(box.region if box else "")),
+        *(line.z, moment(line.period_start, zone, "fr"), moment(line.period_end, zone, "fr")),
         *(line.certs, line.ht, line.tva, line.ttc, line.id),
-        *(amount for group in groups for amount in taxes.get(group, [0, 0, 0])),
-        *(paid.get(label, 0) for label in payments),
+        *(amount for group in groups for amount in taxes.get(group, (0, 0, 0))),
+        *(amount for label in payments for amount in paid.get(label, (0,))),
     ]
 
 
-def safe(text: str) -> str:
-    """A text that a spreadsheet would run as a formula is one no more."""
-    return f"'{text}" if text.startswith(_COMMANDS) else text
+def _sums(named: Iterable[tuple[Any, ...]]) -> dict[str, tuple[int, ...]]:
+    """By name: a closure may have two payments of one label, one for each method."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, *amounts in named:
+        before = found.get(name, (0,) * len(amounts))
+        found[name] = tuple(map(sum, zip(before, amounts, strict=True)))
+    return found

@@ -59,7 +59,8 @@ class Database:
         parsed = parse_url(url)
         self.is_sqlite = parsed.drivername == "sqlite"
         self.engine = _sqlite(parsed) if self.is_sqlite else _postgresql(parsed)
-        self._reading = self.engine.execution_options(reading=True)
+        one_snapshot = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        self._reading = self.engine.execution_options(reading=True, **one_snapshot)
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:

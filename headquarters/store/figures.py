@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, RowMapping, Select, func, select
+from sqlalchemy import ColumnElement, Integer, RowMapping, Select, func, literal, select
 
 from headquarters.core.held import Held
 from headquarters.store import tables
@@ -97,28 +98,38 @@ class Figures:
         self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
     ) -> Iterator[Line]:
         """Of those days, both included, by shop and Z; read as they are used, so that a month of 10 000 shops needs no room."""
+        with self.days_read(first, last, mode=mode, machines=machines) as read:
+            yield from read()
+
+    @contextlib.contextmanager
+    def days_read(
+        self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
+    ) -> Iterator[Callable[[], Iterator[Line]]]:
+        """The same lines as often as they are read: what arrives meanwhile is in none of the readings."""
         query = _days(select(*_LINE), first, last, mode, machines)
-        query = query.order_by(tables.closure.c.machine, tables.closure.c.z)
+        query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
         with self._database.read() as connection:
-            rows = connection.execution_options(yield_per=READ_AT_ONCE).execute(query).mappings()
-            for row in rows:
-                yield _line(row)
+            streamed = query.execution_options(yield_per=READ_AT_ONCE)
+            yield lambda: map(_line, connection.execute(streamed).mappings())
 
     def cells(self, machines: Sequence[str], first: str, last: str, *, mode: str = "live") -> list[Cell]:
         table = tables.closure.c
-        query = select(table.machine, table.day, *_sums()[:3], func.max(table.z))
+        query = select(table.machine, table.day, func.count(), func.max(table.z), *_sums(table.certs, table.ttc))
         query = _days(query, first, last, mode, machines).group_by(table.machine, table.day)
         with self._database.read() as connection:
-            return [Cell(*_ints(row, 2)) for row in connection.execute(query)]
+            rows = [(*row[:4], *_whole(row[4:])) for row in connection.execute(query)]
+        return [Cell(machine, day, closures, certs, ttc, z) for machine, day, closures, z, certs, ttc in rows]
 
     def totals(
         self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
     ) -> list[Total]:
         """By day; days without a closure are left out."""
         table = tables.closure.c
-        query = _days(select(table.day, *_sums()), first, last, mode, machines).group_by(table.day).order_by(table.day)
+        sums = _sums(table.certs, table.ttc, table.ht, table.tva)
+        query = _days(select(table.day, func.count(), *sums), first, last, mode, machines)
         with self._database.read() as connection:
-            return [Total(*_ints(row, 1)) for row in connection.execute(query)]
+            rows = connection.execute(query.group_by(table.day).order_by(table.day))
+            return [Total(*row[:2], *_whole(row[2:])) for row in rows]
 
     def whole(self, machine: str, id_: str) -> Whole | None:
         closure, message = tables.closure.c, tables.message.c
@@ -159,20 +170,24 @@ class Figures:
             return int(connection.scalar(select(func.count()).select_from(tables.closure)) or 0)
 
 
-def _sums() -> list[ColumnElement[int]]:
-    table = tables.closure.c
-    return [func.count(), *(func.sum(column) for column in (table.certs, table.ttc, table.ht, table.tva))]
+_HALF = 32
+
+
+def _sums(*columns: ColumnElement[int]) -> list[ColumnElement[Any]]:
+    """Two sums of each, of its upper and its lower bits: a sum of its own can be larger than what SQLite counts with."""
+    halves = ((column.bitwise_rshift(literal(_HALF, Integer)), column.bitwise_and(2**_HALF - 1)) for column in columns)
+    return [func.sum(half) for both in halves for half in both]
+
+
+def _whole(halves: Sequence[Any]) -> list[int]:
+    """The sums that `_sums` has split; PostgreSQL adds bigints up as numeric."""
+    return [(int(upper) << _HALF) + int(lower) for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
 
 
 def _days(query: Select[Any], first: str, last: str, mode: str, machines: Sequence[str] | None) -> Select[Any]:
     table = tables.closure.c
     query = query.where(table.mode == mode, table.day >= first, table.day <= last)
     return query if machines is None else query.where(table.machine.in_(machines))
-
-
-def _ints(row: Any, texts: int) -> list[Any]:
-    """PostgreSQL adds bigints up as numeric."""
-    return [*row[:texts], *(int(value) for value in row[texts:])]
 
 
 def _line(row: RowMapping) -> Line:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("bridge", "daemon", "edge", "exchange", "headquarters", "pagekit", "simulator")
+PACKAGES = ("bridge", "common", "daemon", "edge", "exchange", "headquarters", "pagekit", "simulator")
 
 # A room may import itself and what stands beside it; the room of a module is the longest name that fits.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "bridge": frozenset(),
+    # What both do in the same way; it knows neither.
+    "common": frozenset(),
     # What box and headquarters agree on; it knows neither. Those that send import it, and the core for the chain of closures.
     "exchange": frozenset(),
     # What the pages of a shop and of headquarters share.
@@ -34,6 +36,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     ),
     "headquarters.page": frozenset(
         {
+            "common",
             "exchange",
             "pagekit",
             "headquarters.core",
@@ -66,6 +69,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     ),
     "daemon.core.report": frozenset(
         {
+            "common.spreadsheet",
             "daemon.core.clock",
             "daemon.core.errors",
             "daemon.core.invoice",

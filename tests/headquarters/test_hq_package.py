@@ -102,7 +102,7 @@ def test_every_module_is_there(root):
     lib = root / "usr/lib/mcfd-hq"
     files = [
         path.relative_to(lib)
-        for name in ("edge", "exchange", "headquarters", "pagekit")
+        for name in ("common", "edge", "exchange", "headquarters", "pagekit")
         for path in (lib / name).rglob("*.py")
     ]
     names = [".".join(file.with_suffix("").parts) for file in files if "migrations" not in file.parts]

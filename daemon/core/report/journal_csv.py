@@ -1,16 +1,16 @@
 """The journal as CSV (RFC 4180): one line for each entry, amounts in whole XOF, for spreadsheets and auditors.
 
-What a till wrote freely may look like a formula to a spreadsheet; such a cell gets an apostrophe in front (OWASP: CSV
-injection). JSON Lines carries everything, and exactly as it is."""
+What a till wrote freely may look like a formula to a spreadsheet; such a cell gets an apostrophe in front. JSON Lines carries everything,
+and exactly as it is."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable
 from typing import Final
 
+from common.spreadsheet import plain_cell
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import PAYMENT_METHODS
 from daemon.core.ledger.attempt import Record
@@ -26,12 +26,6 @@ COLUMNS: Final = (
     *("operatorId", "operatorName", "clientType", "customerIfu", "customerName", "reason", "requestId", "cash", "nim"),
 )
 """`cash` is what a movement of cash put into the drawer, below 0 what it took out; such a line has no totals."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
-_BEFORE_A_FORMULA = " ;,\t\"'\N{NO-BREAK SPACE}"
-"""A spreadsheet may skip these, or take them for the end of a cell, before it looks for a formula."""
-_INSIDE = re.compile(r"""([;|\t\r\n][\s"']*)(?=[=+@\-＝＋－＠])""")
-"""Where a spreadsheet that cuts at semicolons, as French ones do, would begin another cell."""
-
 Cell = str | int | None
 
 
@@ -55,7 +49,7 @@ def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
     return (
         record.seq or None,
         record.state,
-        _plain(record.number),
+        plain_cell(record.number),
         record.type,
         record.code,
         record.machine_time,
@@ -71,14 +65,14 @@ def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
         *((counters.tc, counters.fvc, counters.frc) if counters else (None, None, None)),
         z_number or None,
         invoice.nature,
-        _plain(invoice.reference),
-        _plain(invoice.operator_id),
-        _plain(invoice.operator_name),
+        plain_cell(invoice.reference),
+        plain_cell(invoice.operator_id),
+        plain_cell(invoice.operator_name),
         customer.client_type,
-        _plain(customer.ifu),
-        _plain(customer.name),
-        _plain(told_reason(record)),
-        _plain(record.request_id),
+        plain_cell(customer.ifu),
+        plain_cell(customer.name),
+        plain_cell(told_reason(record)),
+        plain_cell(record.request_id),
         None,
         record.nim,
     )
@@ -92,15 +86,9 @@ def csv_cash(placed: Placed, z_number: int) -> tuple[Cell, ...]:
         "begunAt": at,
         "endedAt": at,
         "zNumber": z_number or None,
-        "operatorId": _plain(move.operator_id),
-        "operatorName": _plain(move.operator_name),
-        "reason": _plain(move.reason),
+        "operatorId": plain_cell(move.operator_id),
+        "operatorName": plain_cell(move.operator_name),
+        "reason": plain_cell(move.reason),
         "cash": move.amount if move.kind == "deposit" else -move.amount,
     }
     return tuple(cells.get(name) for name in COLUMNS)
-
-
-def _plain(text: str) -> str:
-    risky = text.startswith(_FORMULA) or text.lstrip(_BEFORE_A_FORMULA).startswith(_FORMULA)
-    inside = _INSIDE.sub(r"\1'", text)
-    return f"'{inside}" if risky else inside

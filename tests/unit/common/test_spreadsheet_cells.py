@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.core.report.journal_csv import _plain
+from common.spreadsheet import plain_cell
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from daemon.core.report.journal_csv import _plain
 )
 def test_no_formula_comes_out(text, cell):
     """At its start, or behind a semicolon, at which a French spreadsheet begins another cell; other text stays as it is."""
-    assert _plain(text) == cell
+    assert plain_cell(text) == cell

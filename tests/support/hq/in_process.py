@@ -1,0 +1,40 @@
+"""Headquarters' pages and `/v1` without a socket: the application itself, asked by a client in the same process."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+
+import httpx
+from litestar.exceptions import LitestarDeprecationWarning
+from support.hq.store import UTC
+
+from headquarters.app.service import create_service
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import OneByOne, Threads
+from headquarters.page.shared import Screens
+
+BASE = "http://hq.example"
+
+
+@contextlib.asynccontextmanager
+async def pages(store, zone=UTC):
+    """A client of nobody; `log_in` gives it a session, `key` a key of `/v1`."""
+    threads = Threads()
+    screens = Screens(store, threads, OneByOne(threads), zone, "fr", is_secure=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LitestarDeprecationWarning)  # of how 2.x names what a handler is given
+        service = create_service(store, threads, Reception(store, threads, zone), screens)
+    transport = httpx.ASGITransport(service)
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
+            yield client
+    finally:
+        threads.close()
+
+
+def log_in(client, store, role="accountant"):
+    store.people.create(f"a {role}", "no password", role, 1)
+    client.cookies.set("hq_session", store.people.begin(f"a {role}", time.time_ns() // 1_000_000))
+    client.headers["authorization"] = f"Bearer {store.people.create_key(role, '', 1)}"
