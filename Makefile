@@ -46,6 +46,7 @@ check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 	@$(BIN)/python packaging/texts.py check
 
 # New texts of the code come into the catalogue, those that are gone go (CONTRIBUTING.md).

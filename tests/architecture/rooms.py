@@ -1,7 +1,7 @@
 """The house in one picture, made from its imports: `python tests/architecture/rooms.py` writes it into docs/architecture.md.
 
 A room is a folder with modules, `▶` the rooms that it imports. An arrow that a longer way says already is left out; the arrows
-between inner rooms are in walls.py.
+between inner folders are in pyproject.toml (import-linter).
 """
 
 from __future__ import annotations
