@@ -60,7 +60,7 @@ async def opened(path: Path, now: int) -> AsyncIterator[Opened]:
             journal=store.journal,
             events=store.events,
             clock=BoxClock(lambda: now),
-            defaults=Defaults("1", "Caisse 1", "1", NIM),
+            defaults=Defaults("1", "Caisse 1", "1"),
         )
         worker.take_state(await store.ledger.state(book))
         yield Opened(worker, store, rows, now)

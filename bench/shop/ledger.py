@@ -216,7 +216,7 @@ def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any
 
 def _templates(dice: random.Random) -> list[tuple[Invoice, bytes]]:
     """Sales without their number, and what each adds to the totals."""
-    defaults = Defaults("1", "Caisse 1", "1", NIM)
+    defaults = Defaults("1", "Caisse 1", "1")
     sent = (json.dumps(invoice(f"T-{number}", dice.choice(ITEMS), dice)) for number in range(TEMPLATES))
     sales = [
         read_invoice(json.loads(body, parse_float=Decimal), defaults=defaults, rates=DEFAULT_RATES) for body in sent

@@ -41,7 +41,7 @@ async def tapped(requests: Iterable[bytes]) -> AsyncIterator[Tap]:
     for count, body in enumerate(requests):
         sale = read_invoice(
             json.loads(body, parse_float=Decimal),
-            defaults=Defaults("1", "Caisse 1", "1", "EL02000015-1"),
+            defaults=Defaults("1", "Caisse 1", "1"),
             rates=DEFAULT_RATES,
         )
         tap.written = []

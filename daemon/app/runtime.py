@@ -155,7 +155,6 @@ def _defaults(machine: Machine, mode: Mode) -> Defaults:
         machine.operator_id,
         machine.operator_name,
         machine.isf,
-        machine.nim,
         fold_in_ht=folds,
         code_page=machine.habits.code_page,
     )

@@ -62,9 +62,9 @@ class Journal(LedgerAccess):
     async def by_code(self, book: Book, code: str) -> Record | None:
         return await self._read(partial(journal.by_code, book=book, code=code))
 
-    async def credits_on(self, book: Book, sale: Record) -> Sequence[Record]:
-        """The certified credit notes on that sale, oldest first, a hundred at the most."""
-        return await self._read(partial(journal.credits_on, book=book, sale_id=sale.id))
+    async def credits_on(self, sale: Record) -> Sequence[Record]:
+        """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""
+        return await self._read(partial(journal.credits_on, sale_id=sale.id))
 
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
         """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""

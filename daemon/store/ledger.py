@@ -14,6 +14,7 @@ from daemon.core.call import NOBODY, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
 from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Mode, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
@@ -24,8 +25,8 @@ from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import catch_up, name_of
 from daemon.store.sqlite.connection import Job
 from daemon.store.sqlite.high_water import HighWater, book_name
-from daemon.store.tables import audit, journal
-from daemon.store.tables.book import attempts, books, closures, epochs, settlements, totals
+from daemon.store.tables import audit
+from daemon.store.tables.book import attempts, books, closures, epochs, originals, settlements, totals
 
 T = TypeVar("T")
 
@@ -130,11 +131,12 @@ class Ledger(CashDrawer):
     async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
         return await self._write(partial(epochs.book_of_taxpayer, book=book, nim=nim, ifu=ifu))
 
-    async def credited(self, book: Book, machine: str, fvc: int) -> tuple[int | None, int]:
-        def job(connection: sqlite3.Connection) -> tuple[int | None, int]:
-            return journal.credited(connection, book, epochs.epoch_of(connection, book, machine), fvc)
+    async def check_reference(self, book: Book, reference: Reference) -> None:
+        self._snapshot(partial(originals.places, mode=book.mode, reference=reference))
 
-        return self._snapshot(job)
+    async def claim_original(self, book: Book, attempt_id: int, invoice: Invoice) -> bool:
+        claim = partial(originals.claim, book=book, attempt_id=attempt_id, invoice=invoice)
+        return await self._write(claim, caller=book.id)
 
     # -- keys of requests ---------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from daemon.core.audit import Actor
 from daemon.core.call import NOBODY, Call
 from daemon.core.events import Event, EventSpan
 from daemon.core.invoice.invoice import Invoice, Payment
+from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
@@ -110,9 +111,13 @@ class Attempts(Protocol):
         """The machine has another taxpayer: that one's book, made if there is none. Keys of the one before do not see it."""
         ...
 
-    async def credited(self, book: Book, machine: str, fvc: int) -> tuple[int | None, int]:
-        """Of the sale that the machine counted as `fvc`: its total, None when this book does not have it, and the sum of
-        the credit notes that refer to it (certified and disputed), whole XOF."""
+    async def check_reference(self, book: Book, reference: Reference) -> None:
+        """InvalidRequest for an activation that its machine never had, going by the books of whichever machine."""
+        ...
+
+    async def claim_original(self, book: Book, attempt_id: int, invoice: Invoice) -> bool:
+        """Books the credit note under way on its sale; whether the ledger has that sale. InvalidRequest, CreditExceedsOriginal, or MachineBusy while
+        another credit note on it has no outcome."""
         ...
 
     async def record(self, book: Book, attempt_id: int) -> Record: ...
@@ -221,8 +226,8 @@ class Journal(Protocol):
 
     async def by_code(self, book: Book, code: str) -> Record | None: ...
 
-    async def credits_on(self, book: Book, sale: Record) -> Sequence[Record]:
-        """The certified credit notes on that sale, oldest first, a hundred at the most."""
+    async def credits_on(self, sale: Record) -> Sequence[Record]:
+        """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""
         ...
 
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:

@@ -10,7 +10,7 @@ from daemon.core.machine.state import FiscalCounters
 
 NIM = "EL02000015-1"
 BOOK = Book(1, NIM, "live")
-DEFAULTS = Defaults(operator_id="7", operator_name="Caisse 7", isf="ISF1", nim=NIM)
+DEFAULTS = Defaults(operator_id="7", operator_name="Caisse 7", isf="ISF1")
 RATES = dict(zip("ABCDEFGHIJKLMNOP", (0, 18, 10, 0, 0, 18, 10, 0, 0, 0, 0, 10, 10, 0, 0, 0), strict=True))
 RATES = {group: rate * 100 for group, rate in RATES.items()}
 AT = 1_767_607_200_123  # 2026-01-05T10:00:00.123Z

@@ -117,7 +117,7 @@ class MemoryShop:
             self.store.journal,
             self.store.events,
             self.box,
-            Defaults("1", "Caisse 1", "1", self.nim),
+            Defaults("1", "Caisse 1", "1"),
             self.limits,
             configured_nim=self.nim,
         )

@@ -107,7 +107,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     "CertifyBody": {"invoiceType": "FV sale, FT advance, EV export sale, ET export advance", **_INVOICE},
     "CreditNoteBody": {
         "invoiceType": "FA credit note, EA export credit note",
-        "creditNoteRef": "`{NIM}-{FVC}` of the original, as EL02000015-1-291, or `RRR`",
+        "creditNoteRef": "`{NIM}-{FVC}` of the original, the NIM with its activation counter, as EL02000015-1-291, or `RRR`; an FA is of FV and FT, an EA of EV and ET",
         "creditNoteNature": "Correction, cancellation, return of goods, rebate",
         **_INVOICE,
     },

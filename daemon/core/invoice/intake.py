@@ -17,6 +17,7 @@ from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import CREDITS, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode, Warn
 from daemon.core.invoice.items import Line, read_item
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
+from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
 from daemon.core.invoice.taxes import PSVB_RATES, psvb, tax_lines
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of
 from daemon.core.money import MAX_AMOUNT, scaled
@@ -35,7 +36,6 @@ NAME_LENGTH = 200
 SHORT_LENGTH = 40
 """Of numbers and identifiers: in characters, and for those that share the frame of C0h also in bytes as escaped."""
 
-_REFERENCE = re.compile(r"[A-Z]{2}[0-9]+-[0-9]+-[0-9]+")
 _ESCAPE_SEQUENCE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _ESCAPED_LENGTHS = {",": 5, "<": 4, ">": 4, "&": 5}
 _ESCAPED = re.compile("[,<>&]")
@@ -45,12 +45,11 @@ ClientType = Literal["CC", "PP", "PM", "PC"]
 
 
 class Defaults(msgspec.Struct, frozen=True):
-    """What the machine's configuration says where the till is silent; `nim` as in the path."""
+    """What the machine's configuration says where the till is silent."""
 
     operator_id: str
     operator_name: str
     isf: str
-    nim: str
     fold_in_ht: bool = False
     """In HT mode no specific tax is certified as its own amount: the machine would have no VAT on it (decision 31)."""
     code_page: str = "utf-8"
@@ -112,7 +111,7 @@ def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
         customer=_customer(fields),
         comments=_comments(fields),
         nature=fields.choice("creditNoteNature", NATURES, "COR") if credit else "",
-        reference=_reference(fields, defaults.nim) if credit else "",
+        reference=_reference(fields) if credit else "",
         stamp_duty=fields.francs("stampDuty"),
     )
 
@@ -211,13 +210,14 @@ def _comment(body: Fields, index: int, value: object) -> tuple[str, str]:
     return fields.choice("label", COMMENT_LABELS, ""), fields.text("text", NAME_LENGTH, required=True)
 
 
-def _reference(fields: Fields, nim: str) -> str:
-    """`<NIM>-<FVC of the original>`, or `RRR`; a NIM without its suffix is known only where it is ours."""
-    reference = fields.text("creditNoteRef", SHORT_LENGTH, required=True)
-    own = re.compile(re.escape(nim) + "-[0-9]+")
-    if reference not in ("", "RRR") and not (_REFERENCE.fullmatch(reference) or own.fullmatch(reference)):
+def _reference(fields: Fields) -> str:
+    """`<NIM>-<FVC of the original>` in its one form, or `RRR`."""
+    text = fields.text("creditNoteRef", SHORT_LENGTH, required=True)
+    if text.strip().upper() in ("", NO_SINGLE_ORIGINAL):
+        return text.strip().upper()
+    if (reference := read_reference(text)) is None:
         fields.fault("creditNoteRef", Text("must be <NIM>-<FVC of the original>, as EL02000015-1-291, or RRR"))
-    return reference
+    return str(reference)
 
 
 def _complete(head: _Head, mode: PriceMode, lines: Sequence[Line], paid: Sequence[Paid], group: str) -> Invoice:

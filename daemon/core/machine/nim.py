@@ -1,4 +1,4 @@
-"""A machine's number, with and without its suffix, and references to its invoices."""
+"""A machine's number, with and without its suffix."""
 
 from __future__ import annotations
 
@@ -17,10 +17,6 @@ def short_nim(nim: str) -> str:
     return nim.partition("-")[0]
 
 
-_DIGITS = 18
-"""No counter has more (protocol 3)."""
-
-
 def is_named(nim: str, machine: str) -> bool:
     """Whether a path's `nim` names that machine: up to the dash, with any activation counter or none (decision 26)."""
     return nim == machine or (same_machine(nim, machine) and _SUFFIX.fullmatch(nim[len(short_nim(nim)) :]) is not None)
@@ -33,15 +29,7 @@ def present_nim(told: str, configured: str, known: str) -> str:
     return configured if "-" in configured and same_machine(configured, known) else known
 
 
-def named_machine(reference: str) -> str:
-    """The NIM in a credit note's reference, with its activation counter where it has one."""
-    return reference.rpartition("-")[0]
-
-
-def original_fvc(reference: str, nim: str) -> int | None:
-    """The FVC of the original when the reference names an invoice of the machine `nim`; None for `RRR`, other machines, and
-    what no counter can be."""
-    named, _, fvc = reference.rpartition("-")
-    if not named or not (fvc.isascii() and fvc.isdigit()) or not same_machine(named, nim):
-        return None
-    return int(fvc) if len(fvc) <= _DIGITS else None
+def activation_of(nim: str) -> int | None:
+    """The activation counter in a machine's name; None where there is none."""
+    counter = nim.partition("-")[2]
+    return int(counter) if counter.isascii() and counter.isdigit() else None

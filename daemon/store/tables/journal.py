@@ -133,16 +133,9 @@ def by_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | N
     return None if row is None else record_of(row)
 
 
-def credits_on(connection: sqlite3.Connection, book: Book, sale_id: int) -> list[Record]:
-    """The certified credit notes on that sale, oldest first, a hundred at the most: another activation has the same FVC for another one."""
-    return [record_of(row) for row in connection.execute(_SQL["credits"], (book.id, sale_id))]
-
-
-def credited(connection: sqlite3.Connection, book: Book, epoch: int, fvc: int) -> tuple[int | None, int]:
-    """The total of the sale that the machine counted as `fvc` in that epoch, and the sum of the credit notes that refer to it."""
-    original = connection.execute(_SQL["original"], (book.id, epoch, fvc)).fetchone()
-    (total,) = connection.execute(_SQL["credited"], (book.id, epoch, fvc)).fetchone()
-    return (original[0] if original else None), total
+def credits_on(connection: sqlite3.Connection, sale_id: int) -> list[Record]:
+    """The certified credit notes on that sale, oldest first, a hundred at the most, of whichever machine."""
+    return [record_of(row) for row in connection.execute(_SQL["credits"], (sale_id,))]
 
 
 def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:

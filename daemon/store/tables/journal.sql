@@ -37,18 +37,9 @@ ORDER BY seq LIMIT ?;
 -- name: by_code
 SELECT {columns} FROM certification WHERE book_id = ? AND code = ? ORDER BY id DESC LIMIT 1;
 
--- name: original
-SELECT total_ttc FROM certification
-WHERE book_id = ? AND epoch = ? AND fvc = ? AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq LIMIT 1;
-
--- name: credited
-SELECT coalesce(sum(total_ttc), 0) FROM certification
-WHERE book_id = ? AND reference_epoch = ? AND reference_fvc = ? AND state IN ('certified', 'disputed');
-
 -- name: credits
 SELECT {columns} FROM certification
-WHERE book_id = ? AND (reference_epoch, reference_fvc) = (SELECT epoch, fvc FROM certification WHERE id = ?)
-    AND state = 'certified' ORDER BY seq LIMIT 100;
+WHERE original_id = ? AND original_id > 0 AND state = 'certified' ORDER BY id LIMIT 100;
 
 -- name: newest
 SELECT coalesce(max(seq), 0) FROM certification WHERE book_id = ? AND seq <= ?;

@@ -132,7 +132,9 @@ async def _await_turn(job: Job, entry: QueueEntry) -> FiscalMachine:
             raise MachineOffline(Text("the machine has another taxpayer now; nothing was sent"))
         if job.intent.done():
             job.intent.result()  # its number or its key is taken, or the disk is full: the machine is not asked
-        job.invoice = await credit.check(job.worker, job.invoice)
+        if job.invoice.is_credit:
+            await job.intent
+            job.invoice = await credit.claim(job.worker, job.id, job.invoice)
     except McfdError:
         await _end(job, "abandoned", NOT_SENT)
         raise

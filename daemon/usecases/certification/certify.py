@@ -12,6 +12,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.phases import Phase, Step
 from daemon.language import Text
+from daemon.usecases.certification import credit as credit_note
 from daemon.usecases.certification.attempt import Job, attempt
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -37,6 +38,7 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
     if not worker.rates:
         worker.ready()  # without the machine's rates nothing can be checked
     invoice = read_invoice(body, defaults=worker.defaults, rates=worker.rates, credit=credit, strict=call.strict)
+    invoice = await credit_note.name(worker, invoice)
     deadline = arrived + worker.limits.patience
     await _number_free(worker, invoice.number, deadline)
     live = worker.attempts.intend(invoice.number)

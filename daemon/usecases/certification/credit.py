@@ -1,34 +1,36 @@
-"""Credit notes never exceed the invoice that they refer to (409 CREDIT_EXCEEDS_ORIGINAL)."""
+"""Credit notes name one sale, and never exceed it (409 CREDIT_EXCEEDS_ORIGINAL)."""
 
 from __future__ import annotations
 
 import msgspec
 
-from daemon.core.errors import CreditExceedsOriginal
 from daemon.core.invoice.invoice import Invoice, Warn
-from daemon.core.machine.nim import named_machine, original_fvc
+from daemon.core.invoice.reference import read_reference
+from daemon.core.machine.nim import activation_of
 from daemon.language import Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
-NO_SINGLE_ORIGINAL = "RRR"
 
-
-async def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
-    """The invoice, with a warning when its original is none of this ledger's (from before mcfd, or of another machine).
-
-    Done at the machine, in turn, so that two credit notes of one invoice cannot both be the last that fits."""
-    if not invoice.is_credit or invoice.reference == NO_SINGLE_ORIGINAL:
+async def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
+    """The invoice with its reference in full: where the shop's configuration names the machine without its activation counter, a till may as well,
+    and the present one is meant. InvalidRequest for an activation that its machine never had."""
+    reference = read_reference(invoice.reference)
+    if reference is None:
         return invoice
-    fvc = original_fvc(invoice.reference, worker.book.nim)
-    if fvc is None:
-        return _unchecked(invoice)
+    if reference.activation is None and worker.configured_nim == reference.machine:
+        reference = reference._replace(activation=activation_of(worker.book.nim))
+    await worker.ledger.check_reference(worker.book, reference)
+    return msgspec.structs.replace(invoice, reference=str(reference))
+
+
+async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Invoice:
+    """The invoice, with a warning when its original is none of this ledger's (from before mcfd, or of a machine of elsewhere).
+
+    Done at the machine, in turn, and written down with the attempt: of two credit notes on one sale, at whichever machines, not both are the last
+    that fits."""
     await worker.attempts.all_durable()
-    original, credited = await worker.ledger.credited(worker.book, named_machine(invoice.reference), fvc)
-    if original is None:
-        return _unchecked(invoice)
-    if credited + invoice.total_ttc > original:
-        raise CreditExceedsOriginal(invoice.reference, original, credited + invoice.total_ttc)
-    return invoice
+    is_ours = await worker.ledger.claim_original(worker.book, attempt_id, invoice)
+    return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
 
 
 def _unchecked(invoice: Invoice) -> Invoice:

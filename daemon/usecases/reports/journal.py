@@ -129,7 +129,7 @@ async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
     """The credit notes on a certified sale, oldest first; none of what is no sale."""
     if record.counters is None or record.invoice.is_credit:
         return ()
-    return await worker.journal.credits_on(worker.book, record)
+    return await worker.journal.credits_on(record)
 
 
 async def read_in_slices(worker: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[Sequence[Dated], None]:

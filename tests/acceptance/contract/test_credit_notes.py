@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from support.shop import NIM, Machine, Shop, invoice
+from support.shop import IFU, NIM, Machine, Shop, invoice
+
+LOCAL = "EL02000016-3"
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +70,102 @@ def test_a_slow_tax_server_is_waited_for(shop: Shop, style: str) -> None:
     assert answer.status_code == 200, answer.text
     assert machine.counters[2] == before[2] + 1
     shop.verify()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """Two machines on one box, of which the second counts only local sales in FVC."""
+    folder = tmp_path_factory.mktemp("pair")
+    machines = Machine(folder, NIM, IFU), Machine(folder, LOCAL, IFU, "--fvc-local")
+    with Shop(folder, machines=machines) as shop:
+        yield shop.start()
+
+
+SPELLINGS = (
+    "{nim}-{at}",
+    "{short}-0{act}-{at}",
+    "{short}-{act}-00{at}",
+    "{lower}-{at}",
+    "{short}\u2011{act}\u2013{at}",
+)
+
+
+def test_a_sale_is_credited_once_however_its_reference_is_written(pair: Shop) -> None:
+    """Y5: each spelling is the same sale, also by the box's other machine; what was certified of it stands on the receipt's page as one reference."""
+    sale = pair.certify(invoice("Y-1", 10000)).json()
+    short, _, act = sale["nim"].partition("-")
+    names = {"nim": sale["nim"], "short": short, "act": act, "lower": sale["nim"].lower(), "at": sale["fvc"]}
+    for by in (NIM, LOCAL):
+        for at, spelling in enumerate(SPELLINGS):
+            body = credit(f"Y-{by}-{at}", spelling.format(**names), 1000)
+            assert pair.certify(body, path="credit-note", nim=by).status_code == 200
+    for by in (NIM, LOCAL):
+        for at, spelling in enumerate(SPELLINGS):
+            answer = pair.certify(credit(f"Y-{by}-x{at}", spelling.format(**names), 1), path="credit-note", nim=by)
+            assert (answer.status_code, answer.json()["code"]) == (409, "CREDIT_EXCEEDS_ORIGINAL")
+    kept = {r["creditNoteRef"] for r in pair.get("certifications", nim=LOCAL).json()["certifications"]} - {""}
+    assert kept == {f"{sale['nim']}-{sale['fvc']}"}
+    pair.verify()
+
+
+@pytest.mark.parametrize("activation", ["0", "2", "9"])
+def test_an_activation_that_never_was_is_refused(pair: Shop, activation: str) -> None:
+    """422 with the field, and nothing is written down or sent."""
+    sale = pair.certify(invoice(f"V-{activation}", 10000)).json()
+    before = pair.machines[0].counters
+    reference = f"{sale['nimShort']}-{activation}-{sale['fvc']}"
+    for by in (NIM, LOCAL):
+        answer = pair.certify(credit(f"W-{activation}-{by}", reference, 1), path="credit-note", nim=by)
+        assert (answer.status_code, answer.json()["code"]) == (422, "INVALID_REQUEST")
+        assert [fault["field"] for fault in answer.json()["errors"]] == ["creditNoteRef"]
+    assert pair.machines[0].counters == before
+
+
+def test_an_export_and_the_sale_before_it_are_credited_apart(pair: Shop) -> None:
+    """X10: a machine that counts only local sales in FVC gives an export the FVC of the sale before; FA is of the one, EA of the other, each up to
+    its own total."""
+    sale = pair.certify(invoice("X-1", 10000), nim=LOCAL).json()
+    export = pair.certify({**invoice("X-2", 3000), "invoiceType": "EV"}, nim=LOCAL).json()
+    assert sale["fvc"] == export["fvc"]
+    reference = f"{sale['nim']}-{sale['fvc']}"
+    for at, (kind, amount, status) in enumerate((
+        ("EA", 3001, 409), ("EA", 3000, 200), ("EA", 1, 409), ("FA", 10000, 200), ("FA", 1, 409),
+    )):  # fmt: skip
+        answer = pair.certify(credit(f"X-c{at}", reference, amount, invoiceType=kind), path="credit-note", nim=LOCAL)
+        assert answer.status_code == status, (kind, amount, answer.text)
+
+
+def test_a_credit_note_of_the_other_family_is_refused(pair: Shop) -> None:
+    """SECeF 2.12.4: an FA is of FV and FT, an EA of EV and ET."""
+    sale = pair.certify(invoice("F-1", 900)).json()
+    export = pair.certify({**invoice("F-2", 900), "invoiceType": "ET"}).json()
+    for of, kind in ((sale, "EA"), (export, "FA")):
+        body = credit(f"F-{kind}", f"{of['nim']}-{of['fvc']}", 900, invoiceType=kind)
+        answer = pair.certify(body, path="credit-note")
+        assert (answer.status_code, answer.json()["code"]) == (422, "INVALID_REQUEST")
+        assert [fault["field"] for fault in answer.json()["errors"]] == ["creditNoteRef"]
+        assert (
+            pair.certify(body | {"invoiceType": "FA" if kind == "EA" else "EA"}, path="credit-note").status_code == 200
+        )
+
+
+def test_of_two_machines_not_both_credit_the_last_that_fits(pair: Shop) -> None:
+    """Eight credit notes of the whole sale at the same moment, four at each machine, while the tax server takes its time: one is certified, and the
+    others are refused, or told to come again while it has no outcome."""
+    reference = sold(pair, "T-1", 5000)
+    for machine in pair.machines:
+        machine.order("options", credit_style="pending", credit_check=0.4)
+    bodies = [(credit(f"T-c{at}", reference, 5000), (NIM, LOCAL)[at % 2]) for at in range(8)]
+
+    def ask(asked: tuple[dict[str, Any], str]) -> int:
+        body, nim = asked
+        while (answer := pair.certify(body, path="credit-note", nim=nim)).json().get("code") == "MACHINE_BUSY":
+            assert answer.headers["Retry-After"]
+        return answer.status_code
+
+    with ThreadPoolExecutor(8) as tills:
+        answers = list(tills.map(ask, bodies))
+    for machine in pair.machines:
+        machine.order("options", credit_check=0.0)
+    assert sorted(answers) == [200] + [409] * 7
+    pair.verify()

@@ -48,6 +48,7 @@ class Month:
     number: int = 0
     sales: dict[int, int] = field(default_factory=dict)
     """What may still be credited of each FVC."""
+    credited_by: dict[int, str] = field(default_factory=dict)
 
     def move(self, millis: int) -> None:
         """Both clocks."""
@@ -83,6 +84,7 @@ class Month:
             self.sales[fvc] -= total
         else:
             self.sales[answer.json()["fvc"]] = total
+            self.credited_by[answer.json()["fvc"]] = "EA" if body["invoiceType"] in ("EV", "ET") else "FA"
 
     def sale(self) -> dict[str, Any]:
         kind = self.dice.choice(["FV"] * 8 + ["FT", "EV", "ET"])
@@ -96,7 +98,7 @@ class Month:
         amount = self.dice.randint(1, most)
         item = {"name": "Retour", "taxGroup": self.dice.choice([*RATES]), "amountTtc": amount}
         reference = {"creditNoteRef": f"{NIM}-{fvc}" if fvc else "RRR"}
-        kind = self.dice.choice(["FA", "FA", "EA"])
+        kind = self.credited_by.get(fvc) or self.dice.choice(["FA", "FA", "EA"])
         nature = self.dice.choice(["COR", "RAN", "RAM", "RRR"])
         self.sales.setdefault(fvc, 1 << 40)
         return self.invoice([item], invoiceType=kind, creditNoteNature=nature, **reference), fvc

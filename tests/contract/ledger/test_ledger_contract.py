@@ -258,31 +258,6 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
     assert (await store.events.span()).newest == told[3].id + 1
 
 
-async def test_credits_are_summed_by_what_they_refer_to(store: Store, till: Till) -> None:
-    """Certified and disputed credit notes count against the original; failed ones, those of other machines and of activations that were never here do not."""
-    await till.sell(10000)
-    await till.sell(700)
-    assert await store.ledger.credited(till.book, NIM, 1) == (10000, 0)
-    for at, (amount, reference) in enumerate(
-        [
-            (1000, f"{NIM}-1"),
-            (500, "EL02000015-1"),
-            (40, "EL02000099-1-1"),
-            (30, "RRR"),
-            (20, f"{NIM}-2"),
-            (10, "EL02000015-9-1"),
-        ]
-    ):
-        await till.certify(invoice(f"C-{at}", type_="FA", amounts=(("B", amount),), reference=reference))
-    await till.fail(invoice("C-f", type_="FA", reference=f"{NIM}-1"))
-    attempt_id = await till.begin(invoice("C-d", type_="FA", amounts=(("B", 7),), reference=f"{NIM}-1"))
-    assert await store.ledger.credited(till.book, NIM, 1) == (10000, 1500)
-    await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
-    assert await store.ledger.credited(till.book, NIM, 1) == (10000, 1507)
-    assert await store.ledger.credited(till.book, NIM, 2) == (700, 20)
-    assert await store.ledger.credited(till.book, NIM, 3) == (None, 0)
-
-
 async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) -> None:
     """Z brings in what the tick has not, closes it in one transaction, and the next period begins where it ended."""
     first = await till.sell(10000)

@@ -34,7 +34,6 @@ async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Til
         assert till.book.nim == SECOND
         assert await epochs_of(store, till) == [Epoch(2, NIM, SECOND, IFU, known, known)]
     assert (await store.ledger.state(till.book)).unexplained == 0
-    assert [await store.ledger.credited(till.book, nim, 2) for nim in (NIM, SECOND)] == [(15000, 0), (None, 0)]
     for _ in range(2):
         state = msgspec.structs.replace(till.state(), counters=FiscalCounters(1, 3, 1))
         till.book = await store.ledger.begin_epoch(till.book, state, THIRD, at=till.at)

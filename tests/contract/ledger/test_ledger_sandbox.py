@@ -45,7 +45,7 @@ async def live(till: Till, chance: random.Random, steps: int) -> None:
             case "sell":
                 await till.sell(chance.randrange(1, 10**6), chance.choice("ABC"))
             case "credit":
-                await till.certify(invoice(f"C-{till.at}", type_="FA", reference=f"{NIM}-1"))
+                await till.certify(invoice(f"C-{till.at}", type_="FA", reference="BF12345678-1-1"))
             case "fail":
                 await till.fail(invoice(f"X-{till.at}"), key=b"%d" % till.at)
             case "close":

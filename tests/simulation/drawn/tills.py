@@ -88,7 +88,7 @@ class Tills:
             answer = await self._post(sale, sale.hangs_up if tries == 1 else 0.0)
             if answer is None or self.told.is_given_up(sale.number):
                 return
-            refusals += isinstance(answer, (errors.MachineRefused, errors.CreditExceedsOriginal))
+            refusals += isinstance(answer, (errors.MachineRefused, errors.CreditExceedsOriginal, errors.InvalidRequest))
             if isinstance(answer, errors.KeyReused) or refusals == REFUSALS:
                 return
             if self.told.knows_nothing_of(sale.number):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from daemon.core.call import NOBODY, Call
 from daemon.core.clock import zone
+from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine
-from daemon.core.ledger.attempt import Attempt, Outcome, Record
+from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.closure import Closure
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
@@ -106,7 +107,14 @@ class Till:
     async def begin(self, sale: Invoice, key: bytes = b"", body: bytes = b"") -> int:
         self.at += MINUTE
         attempt = Attempt(sale, self.counters, self.at, f"request-{sale.number}", key, body)
-        return await self.store.ledger.begin(self.book, attempt)
+        attempt_id = await self.store.ledger.begin(self.book, attempt)
+        if sale.is_credit:
+            try:
+                await self.store.ledger.claim_original(self.book, attempt_id, sale)
+            except McfdError:
+                await self.store.ledger.end(self.book, attempt_id, "abandoned", NOT_SENT, at=self.at)
+                raise
+        return attempt_id
 
     async def finish(self, attempt_id: int, sale: Invoice) -> Record:
         self.at += 50

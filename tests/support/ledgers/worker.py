@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.ledgers.ledger import NIM, Till
+from support.ledgers.ledger import Till
 
 from daemon.core.invoice.intake import Defaults
 from daemon.usecases.worker.book_clock import BoxClock
@@ -13,6 +13,4 @@ def worker_of(till: Till) -> MachineWorker:
     """Its time is the till's."""
     store = till.store
     clock = BoxClock(lambda: till.at, lambda: True)
-    return MachineWorker(
-        till.book, store.ledger, store.journal, store.events, clock, Defaults("1", "Caisse 1", "1", NIM)
-    )
+    return MachineWorker(till.book, store.ledger, store.journal, store.events, clock, Defaults("1", "Caisse 1", "1"))

@@ -19,13 +19,13 @@ from daemon.core.ledger.attempt import NOT_SENT, OPEN, Attempt, DuplicateInvoice
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import went_down
-from daemon.core.machine.nim import named_machine, original_fvc
 from daemon.core.report.journal import Page
 from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
-from daemon.store.tables.book.epochs import Activation, begin_epoch, epoch_of, present_epoch
+from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
+from daemon.store.tables.book.originals import check_amended
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 _NOT_UNDER_WAY = "there is no attempt {} under way"
@@ -37,8 +37,6 @@ FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
 def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     """The intent and its key. DuplicateInvoice, MachineBusy or KeyReused when the number or the key is taken."""
     invoice, base = attempt.invoice, attempt.base
-    reference = original_fvc(invoice.reference, book.nim) if invoice.is_credit else None
-    reference_epoch = 1 if reference is None else epoch_of(connection, book, named_machine(invoice.reference))
     values = (
         book.id,
         invoice.number,
@@ -48,10 +46,8 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         base.tc,
         base.fvc,
         base.frc,
-        reference,
         attempt.request_id,
         pack(invoice_bytes(invoice)),
-        reference_epoch,
     )
     try:
         (attempt_id,) = connection.execute(_SQL["insert"], values).fetchone()
@@ -92,7 +88,9 @@ def keep_key(
 
 
 def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> None:
-    """The invoice of an attempt under way becomes what the machine agreed to."""
+    """The invoice of an attempt under way becomes what the machine agreed to; CreditExceedsOriginal where that is too much."""
+    if invoice.is_credit:
+        check_amended(connection, attempt_id, invoice)
     values = (invoice.total_ttc, pack(invoice_bytes(invoice)), attempt_id, book.id)
     if connection.execute(_SQL["amend"], values).rowcount != 1:
         raise NotFound(_NOT_UNDER_WAY.format(attempt_id))

@@ -75,17 +75,3 @@ def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: 
     taken = Book(found[0], found[1], book.mode) if found else books.new_book(connection, nim, book.mode)
     connection.execute(_SQL["take_up"], (ifu, taken.id))
     return taken
-
-
-NOBODYS = 0
-"""The epoch of no sale of ours."""
-
-
-def epoch_of(connection: sqlite3.Connection, book: Book, machine: str) -> int:
-    """The number of the newest epoch in which the machine had that name; the present one where the book or the name has no activation counter;
-    NOBODYS for a name that it never had here: its FVC would name another sale."""
-    number, nim, _ = present_epoch(connection, book)
-    if "-" not in machine or "-" not in nim or machine == nim:
-        return number
-    found = connection.execute(_SQL["called"], (book.id, machine)).fetchone()
-    return int(found[0]) if found else NOBODYS

@@ -10,11 +10,6 @@ WHERE id = ?;
 -- name: present
 SELECT epoch, nim, tc, fvc, frc FROM book WHERE id = ?;
 
--- name: called
-SELECT json_extract(CAST(body AS TEXT), '$.number') - 1 FROM entry
-WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch' AND json_extract(CAST(body AS TEXT), '$.was') = ?
-ORDER BY after_seq DESC, id DESC LIMIT 1;
-
 -- name: bind_keys
 UPDATE api_key SET taxpayer = ? WHERE taxpayer = '' AND mode = ? AND (nim = ? OR nim GLOB ?);
 

@@ -34,7 +34,7 @@ def usecases(monkeypatch: pytest.MonkeyPatch) -> UseCases:
 
 @pytest.fixture
 def workers() -> MachineWorkers:
-    defaults = Defaults("1", "Caisse 1", "1", NIM)
+    defaults = Defaults("1", "Caisse 1", "1")
     ledger = cast("Any", None)  # no use case runs here that would ask it
     return MachineWorkers(
         [

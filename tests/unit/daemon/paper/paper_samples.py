@@ -40,7 +40,7 @@ def shop(language="fr", **fields):
 
 
 def record(body, *, credit=False, **fields):
-    defaults = Defaults(operator_id="7", operator_name="Awa Ouédraogo", isf="ISF1", nim=NIM)
+    defaults = Defaults(operator_id="7", operator_name="Awa Ouédraogo", isf="ISF1")
     invoice = read_invoice(body, defaults=defaults, rates=RATES, credit=credit)
     return Record(
         **{

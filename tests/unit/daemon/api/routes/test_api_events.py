@@ -47,7 +47,7 @@ def deps(till: Till) -> dict[str, Any]:
         till.store.journal,
         till.store.events,
         BoxClock(lambda: 0),
-        Defaults("1", "Caisse 1", "1", NIM),
+        Defaults("1", "Caisse 1", "1"),
     )
     return {"workers": MachineWorkers([worker]), "notifier": EventNotifier(), "event_streams": ConcurrencyLimit(1)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.core.machine.nim import is_named, original_fvc, present_nim
+from daemon.core.machine.nim import is_named, present_nim
 
 BARE, FIRST, SECOND = "EL02000015", "EL02000015-1", "EL02000015-2"
 
@@ -32,22 +32,3 @@ def test_what_a_machine_is_called_now(told: str, configured: str, known: str, pr
 def test_which_paths_name_a_machine(nim: str, named: bool) -> None:
     """With any activation counter, or with none."""
     assert is_named(nim, FIRST) is named
-
-
-@pytest.mark.parametrize(
-    ("reference", "fvc"),
-    [
-        (f"{FIRST}-7", 7),
-        (f"{SECOND}-7", 7),
-        (f"{FIRST}-{'9' * 18}", int("9" * 18)),
-        (f"{FIRST}-{'9' * 19}", None),
-        (f"{FIRST}-x", None),
-        (f"{FIRST}-²", None),
-        ("EL02000099-1-7", None),
-        ("-7", None),
-        ("RRR", None),
-    ],
-)
-def test_which_invoice_a_credit_note_names(reference: str, fvc: int | None) -> None:
-    """Only one of this machine has a number here, and no number has more than 18 digits."""
-    assert original_fvc(reference, FIRST) == fvc

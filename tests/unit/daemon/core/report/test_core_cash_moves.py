@@ -11,7 +11,7 @@ from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.entries import CashMove, Gap, Placed, entry_bytes
 from daemon.core.report.cash import move_of, read_move
 
-DEFAULTS = Defaults("1", "Caisse 1", "1", "EL02000015-1")
+DEFAULTS = Defaults("1", "Caisse 1", "1")
 FLOAT: dict[str, object] = {"amount": 500, "kind": "deposit", "reason": "float"}
 
 

@@ -13,7 +13,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.journal import certify_request
 
-DEFAULTS = Defaults(operator_id="1", operator_name="Caisse 1", isf="1", nim="EL02000015-1")
+DEFAULTS = Defaults(operator_id="1", operator_name="Caisse 1", isf="1")
 RATES = {"A": 0, "B": 1800}
 
 

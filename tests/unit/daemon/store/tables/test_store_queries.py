@@ -128,6 +128,7 @@ def test_a_released_migration_never_changes() -> None:
         "0005_strict_key",
         "0006_sandbox",
         "0007_epoch_names",
+        "0008_originals",
     ]
 
 

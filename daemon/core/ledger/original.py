@@ -1,0 +1,122 @@
+"""Which sale a credit note is of: its reference names a machine, an activation and a counter, its own type the family (SECeF 2.12.4).
+
+However a reference is written, the same sale is found: in the books of whatever machine of this box, by whichever of its names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest, MachineBusy
+from daemon.core.invoice.invoice import CREDITS, SALES
+from daemon.core.invoice.reference import Reference
+from daemon.core.machine.nim import activation_of
+from daemon.language import Text
+
+ORIGINALS: Final[Mapping[str, tuple[str, ...]]] = {"FA": ("FV", "FT"), "EA": ("EV", "ET")}
+FIELD: Final = "creditNoteRef"
+
+
+class Name(NamedTuple):
+    """What a machine is called in one epoch of one book. `goes_on`: its counters did, in the epoch after that."""
+
+    book_id: int
+    epoch: int
+    nim: str
+    is_present: bool
+    """The name of now, of the taxpayer of now."""
+    goes_on: bool = False
+
+
+Place = tuple[int, int]
+"""A book and an epoch."""
+
+
+class Candidate(NamedTuple):
+    """A sale that a reference may mean. `moved`: the counter is its own, and not that of the sale before it. `credited` is what certified and disputed
+    credit notes have taken of it, `claimed` that and those whose outcome is not known yet."""
+
+    id: int
+    number: str
+    type: str
+    total_ttc: int
+    moved: int = 1
+    credited: int = 0
+    claimed: int = 0
+
+    def is_credited_by(self, credit_type: str) -> bool:
+        """A type in words of the machine's own says nothing."""
+        return self.type in ORIGINALS[credit_type] or self.type not in (*SALES, *CREDITS)
+
+
+def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
+    """Where the sale is looked for, newest first: nowhere for a machine or an activation that these books do not know. `names` are those of the
+    reference's machine. InvalidRequest for an activation that it never had, or none where there has always been one."""
+    wanted = reference.activation
+    if found := [name for name in names if activation_of(name.nim) == wanted]:
+        return _numbering(names, _newest(found))
+    if wanted is None:
+        raise InvalidRequest(
+            [FieldError(FIELD, Text("lacks the activation counter: <NIM>-<ACTIVATION>-<FVC of the original>"))]
+        )
+    activations = [known for name in names if (known := activation_of(name.nim)) is not None]
+    if wanted == 0 or (activations and wanted > max(activations)):
+        message = Text("names the activation {wanted}, which this machine never had", wanted=wanted)
+        raise InvalidRequest([FieldError(FIELD, message)])
+    return _numbering(names, [name for name in names if name.is_present and activation_of(name.nim) is None])
+
+
+def _newest(names: Iterable[Name]) -> list[Name]:
+    """Of each book."""
+    return list({name.book_id: name for name in sorted(names)}.values())
+
+
+def _numbering(names: Sequence[Name], wanted: Sequence[Name]) -> tuple[Place, ...]:
+    """Their epochs, newest first, and those before and after with which the counters went on: there a counter names one sale."""
+    runs: list[list[Name]] = []
+    for name in sorted(names):
+        if runs and runs[-1][-1].goes_on and runs[-1][-1].book_id == name.book_id:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    found = [name for run in runs if not set(wanted).isdisjoint(run) for name in run]
+    return tuple(sorted(((name.book_id, name.epoch) for name in found), reverse=True))
+
+
+def choose(reference: str, credit_type: str, amount: int, candidates: Sequence[Candidate]) -> Candidate | None:
+    """The sale that a credit note of that amount (whole XOF) is booked on; None where the ledger has none of that counter.
+
+    A machine may count exports in TC alone: then several have the counter of the sale before them, and the one that the amount fits best is meant.
+    InvalidRequest for a sale of the other family, CreditExceedsOriginal, and MachineBusy where another credit note decides first."""
+    originals = [each for each in candidates if each.is_credited_by(credit_type)]
+    if not originals:
+        if others := [each for each in candidates if each.moved]:
+            raise InvalidRequest([FieldError(FIELD, _other_family(credit_type, others[0]))])
+        return None
+    fits = [each for each in originals if each.claimed + amount <= each.total_ttc]
+    if fits:
+        return min(fits, key=lambda each: each.total_ttc - each.claimed)
+    if any(each.credited + amount <= each.total_ttc for each in originals):
+        raise MachineBusy(
+            Text("another credit note on {reference} has no outcome yet; nothing was sent", reference=reference)
+        )
+    nearest = max(originals, key=lambda each: each.total_ttc - each.credited)
+    raise CreditExceedsOriginal(reference, nearest.total_ttc, nearest.credited + amount)
+
+
+def _other_family(credit_type: str, found: Candidate) -> str:
+    return Text(
+        "is a {type}; {credit} credits {types} only",
+        type=found.type,
+        credit=credit_type,
+        types=", ".join(ORIGINALS[credit_type]),
+    )
+
+
+def booked_on(credit_type: str, amount: int, candidates: Sequence[Candidate]) -> int:
+    """The same for a credit note that is certified already, which may be more than fits: the id, 0 where there is no such sale."""
+    originals = [each for each in candidates if each.is_credited_by(credit_type)] or list(candidates)
+    fits = [each for each in originals if each.claimed + amount <= each.total_ttc]
+    best = min(fits, key=lambda each: each.total_ttc - each.claimed, default=originals[0] if originals else None)
+    return best.id if best else 0

@@ -1,0 +1,91 @@
+"""What a credit note is booked on (`core.ledger.original`), over all books of a mode. Functions on a connection, for the writer or a reader."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+from daemon.core.errors import CreditExceedsOriginal, InvalidRequest
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.reference import Reference, read_reference
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.original import Candidate, Name, Place, booked_on, choose, locate
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.codec import read_invoice, unpack
+
+_SQL = load(__name__)
+
+NONE = 0
+"""A credit note on no sale of this ledger."""
+AT_ONCE = 1000
+"""Credit notes of an older ledger that are looked at in one go."""
+
+
+def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> tuple[Place, ...]:
+    """Where what it names is looked for; InvalidRequest for an activation that its machine never had."""
+    machine = (mode, reference.machine, f"{reference.machine}-*")
+    rows = connection.execute(_SQL["names"], machine)
+    return locate(reference, [Name(*row) for row in rows])
+
+
+def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> bool:
+    """Books the credit note under way on its sale, in the same transaction as its limit is looked at: whichever machine another one is at.
+    Whether there is such a sale; InvalidRequest, CreditExceedsOriginal, MachineBusy."""
+    found = None
+    if (reference := read_reference(invoice.reference)) is not None:
+        _resolve_older(connection, book.mode)
+        candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
+        found = choose(invoice.reference, invoice.type, invoice.total_ttc, candidates)
+    connection.execute(_SQL["claim"], (found.id if found else NONE, attempt_id))
+    return found is not None
+
+
+def check_amended(connection: sqlite3.Connection, attempt_id: int, invoice: Invoice) -> None:
+    """CreditExceedsOriginal where the machine's total, a franc off in HT mode, no longer fits."""
+    sale = connection.execute(_SQL["claimed"], (attempt_id,)).fetchone()
+    if sale is None:
+        return
+    original_id, total = sale
+    _, claimed = _taken(connection, original_id, attempt_id)
+    if claimed + invoice.total_ttc > total:
+        raise CreditExceedsOriginal(invoice.reference, total, claimed + invoice.total_ttc)
+
+
+def _candidates(
+    connection: sqlite3.Connection, mode: Mode, reference: Reference, credit_type: str, attempt_id: int
+) -> list[Candidate]:
+    """By FVC; where none of its family has that one, by the counter that stands on an export's paper."""
+    found = places(connection, mode, reference)
+    by_fvc = _listed(connection, "sales", found, reference.counter, attempt_id)
+    if credit_type != "EA" or any(each.is_credited_by(credit_type) for each in by_fvc):
+        return by_fvc
+    return _listed(connection, "exports", found, reference.counter, attempt_id) or by_fvc
+
+
+def _listed(
+    connection: sqlite3.Connection, query: str, found: tuple[Place, ...], counter: int, attempt_id: int
+) -> list[Candidate]:
+    """Of the newest epoch that has any."""
+    for place in found:
+        rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], (*place, counter)).fetchall()
+        if rows:
+            return [Candidate(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows]
+    return []
+
+
+def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int) -> tuple[int, int]:
+    taken: tuple[int, int] = connection.execute(_SQL["credited"], (original_id, attempt_id)).fetchone()
+    return taken
+
+
+def _resolve_older(connection: sqlite3.Connection, mode: Mode) -> None:
+    """Credit notes that 0.1.0 had booked on nothing, since their reference was written in another way or names another machine of this box."""
+    while rows := connection.execute(_SQL["unresolved"], (mode, AT_ONCE)).fetchall():
+        for attempt_id, credit_type, total, payload in rows:
+            reference = read_reference(read_invoice(unpack(payload)).reference)
+            candidates: list[Candidate] = []
+            with contextlib.suppress(InvalidRequest):  # an activation that its machine never had: 0.1.0 took those too
+                if reference is not None:
+                    candidates = _candidates(connection, mode, reference, credit_type, attempt_id)
+            connection.execute(_SQL["claim"], (booked_on(credit_type, total, candidates), attempt_id))

@@ -1,0 +1,34 @@
+-- name: names
+-- What a machine was called in each epoch that is over, and is called now.
+SELECT book.id, json_extract(CAST(body AS TEXT), '$.number') - 1, json_extract(CAST(body AS TEXT), '$.was'), 0,
+    json_extract(CAST(body AS TEXT), '$.before') = json_extract(CAST(body AS TEXT), '$.now')
+FROM book JOIN entry ON entry.book_id = book.id AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'
+WHERE book.mode = ?1 AND (book.nim = ?2 OR book.nim GLOB ?3)
+UNION ALL
+SELECT id, epoch, nim, in_use, 0 FROM book WHERE mode = ?1 AND (nim = ?2 OR nim GLOB ?3);
+
+-- name: sales
+SELECT id, number, type, total_ttc, fvc > base_fvc FROM certification
+WHERE book_id = ? AND epoch = ? AND fvc = ? AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq;
+
+-- name: exports
+SELECT id, number, type, total_ttc, 1 FROM certification
+WHERE book_id = ? AND epoch = ? AND fc = ? AND type IN ('EV', 'ET') AND state = 'certified' AND fc >= 0 ORDER BY seq;
+
+-- name: credited
+SELECT coalesce(sum(total_ttc) FILTER (WHERE state <> 'begun'), 0), coalesce(sum(total_ttc), 0) FROM certification
+WHERE original_id = ? AND original_id > 0 AND id <> ? AND state IN ('begun', 'certified', 'disputed');
+
+-- name: claim
+UPDATE certification SET original_id = ? WHERE id = ?;
+
+-- name: claimed
+-- The sale that a credit note under way is booked on, with its total.
+SELECT sale.id, sale.total_ttc FROM certification AS credit JOIN certification AS sale ON sale.id = credit.original_id
+WHERE credit.id = ?;
+
+-- name: unresolved
+SELECT certification.id, type, total_ttc, payload FROM certification
+WHERE book_id IN (SELECT book.id FROM book WHERE mode = ?)
+    AND original_id IS NULL AND type IN ('FA', 'EA') AND state IN ('certified', 'disputed')
+ORDER BY certification.id LIMIT ?;

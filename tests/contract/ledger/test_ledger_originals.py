@@ -1,0 +1,216 @@
+"""Credit notes never exceed their original: however the reference is written, whichever machine of the box certifies (X10, Y5)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.ledgers.ledger import NIM, Till, invoice, opened, query
+
+from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.reference import read_reference
+from daemon.core.ledger.attempt import Outcome, Record
+from daemon.core.machine.state import FiscalCounters
+from daemon.store import Store
+from daemon.store.maintenance.verify import verify
+
+OTHER = "EL02000099-1"
+
+
+def credit(number: str, reference: str, amount: int, type_: str = "FA") -> Invoice:
+    """As intake leaves it: with the one form of its reference."""
+    kept = str(read_reference(reference) or reference)
+    return invoice(number, type_=type_, amounts=(("B", amount),), reference=kept)
+
+
+def reference_to(sale: Record) -> str:
+    assert sale.counters
+    return f"{sale.nim}-{sale.counters.fvc}"
+
+
+def spelt(reference: str, dice: random.Random) -> str:
+    short, activation, counter = reference.split("-")
+    dash = dice.choice("-\u2011\u2013")
+    return dash.join(
+        (
+            dice.choice((short, short.lower())),
+            dice.choice(("", "0", "00")) + activation,
+            dice.choice(("", "000")) + counter,
+        )
+    )
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("sell"), st.booleans(), st.sampled_from(["FV", "FT", "EV", "ET"]), st.integers(1, 100)),
+        st.tuples(
+            st.just("credit"),
+            st.booleans(),
+            st.integers(0, 30),
+            st.integers(1, 60),
+            st.sampled_from(["", "fail", "dispute"]),
+        ),
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+@settings(max_examples=60)
+@given(steps, st.randoms(use_true_random=False))
+def test_what_is_credited_never_exceeds_its_sale(history: list[tuple], dice: random.Random) -> None:
+    """Over two machines, all types, every spelling and every end of a credit note: what fits is taken, what does not is refused, to the franc."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.sqlite3"
+        asyncio.run(_never_exceeds(path, history, dice))
+        assert verify(path).clean
+
+
+async def _never_exceeds(path: Path, history: list[tuple], dice: random.Random) -> None:
+    async with opened(path) as store:
+        tills = await Till.of(store), await Till.of(store, OTHER)
+        sales: list[Record] = []
+        taken: Counter[str] = Counter()
+        for at, (kind, is_other, *rest) in enumerate(history):
+            till = tills[is_other]
+            if kind == "sell":
+                sales.append(await till.certify(invoice(f"N-{at}", type_=rest[0], amounts=(("B", rest[1]),))))
+                continue
+            which, amount, end = rest
+            if not sales:
+                continue
+            sale = sales[which % len(sales)]
+            type_ = "EA" if sale.type in ("EV", "ET") else "FA"
+            note = credit(f"N-{at}", spelt(reference_to(sale), dice), amount, type_)
+            if taken[sale.number] + amount > sale.total_ttc:
+                with pytest.raises(CreditExceedsOriginal):
+                    await till.begin(note)
+                continue
+            attempt_id = await till.begin(note)
+            if end == "fail":
+                await store.ledger.end(till.book, attempt_id, "refused", "E:no", at=till.at)
+                continue
+            taken[sale.number] += amount
+            if end == "dispute":
+                await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
+            else:
+                await till.finish(attempt_id, note)
+
+
+async def test_an_export_and_the_sale_whose_counter_it_has_are_credited_apart(store: Store, till: Till) -> None:
+    """A machine that counts exports in TC alone: each of them has the FVC of the sale before, and each is credited to its own total."""
+    sale = await till.sell(10_000)
+    for number, amount in (("E-1", 5_000), ("E-2", 3_000)):
+        export = invoice(number, type_="EV", amounts=(("B", amount),))
+        attempt_id = await till.begin(export)
+        counters = till.counters = msgspec.structs.replace(till.counters, tc=till.counters.tc + 1)
+        word = msgspec.structs.replace(till.word(export), counters=counters)
+        till.counters = counters
+        await store.ledger.certify(till.book, attempt_id, Outcome(word, export, amount, till.at))
+    same = reference_to(sale)
+    for number, amount, type_ in (
+        ("C-1", 10_000, "FA"),
+        ("C-2", 3_000, "EA"),
+        ("C-3", 2_000, "EA"),
+        ("C-4", 3_000, "EA"),
+    ):
+        await till.certify(credit(number, same, amount, type_))
+    for type_ in ("FA", "EA"):
+        with pytest.raises(CreditExceedsOriginal):
+            await till.begin(credit("C-5", same, 1, type_))
+
+
+async def test_an_activation_that_never_was_is_refused(store: Store, till: Till) -> None:
+    """One that was is not, though its sales are in no ledger; nor is a machine of elsewhere."""
+    await till.sell(10_000)
+    for reference in ("EL02000015-2-1", "EL02000015-0-1", "EL02000015-1"):
+        with pytest.raises(InvalidRequest, match="creditNoteRef"):
+            await till.begin(credit("C-1", reference, 1))
+    till.book = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-3", at=till.at)
+    known = read_reference("EL02000015-2-1")
+    assert known
+    await store.ledger.check_reference(till.book, known)
+    note = credit("C-2", "EL02000015-2-1", 20_000)
+    assert not await store.ledger.claim_original(till.book, await till.begin(note), note)
+
+
+async def test_a_sale_of_the_activation_before_keeps_its_limit(store: Store, till: Till) -> None:
+    """The same counter in two activations is two sales."""
+    before = await till.sell(10_000)
+    now = FiscalCounters(0, 0, 0)
+    state = msgspec.structs.replace(till.state(), counters=now, nim="EL02000015-2")
+    till.book = await store.ledger.begin_epoch(till.book, state, "EL02000015-2", at=till.at)
+    till.counters = now
+    after = await till.sell(500)
+    assert (reference_to(before), reference_to(after)) == ("EL02000015-1-1", "EL02000015-2-1")
+    await till.certify(credit("C-1", reference_to(before), 10_000))
+    await till.certify(credit("C-2", reference_to(after), 500))
+    for sale in (before, after):
+        with pytest.raises(CreditExceedsOriginal):
+            await till.begin(credit("C-3", reference_to(sale), 1))
+
+
+async def test_of_two_machines_at_once_not_both_credit_a_sale(store: Store, till: Till) -> None:
+    """While one has no outcome, the other is told to come again; in doubt and disputed it counts; once it has failed it does not."""
+    other = await Till.of(store, OTHER)
+    sale = await till.sell(10_000)
+    first, second = credit("C-1", reference_to(sale), 6_000), credit("C-2", reference_to(sale), 6_000)
+    attempt_id = await till.begin(first)
+    with pytest.raises(MachineBusy):
+        await other.begin(second)
+    await store.ledger.end(till.book, attempt_id, "refused", "E:no", at=till.at)
+    await other.certify(credit("C-3", reference_to(sale), 6_000))
+    with pytest.raises(CreditExceedsOriginal) as refused:
+        await till.begin(credit("C-4", reference_to(sale), 6_000))
+    assert (refused.value.original_ttc, refused.value.credited_ttc) == (10_000, 12_000)
+    assert [note.number for note in await store.journal.credits_on(sale)] == ["C-3"]
+
+
+async def test_a_sandbox_and_the_live_machine_know_nothing_of_each_other(store: Store, till: Till) -> None:
+    """The same NIM, two modes: a credit note is booked in its own."""
+    sandbox = await Till.of(store, NIM, "test")
+    await till.sell(10_000)
+    await sandbox.sell(500)
+    await sandbox.certify(credit("C-1", f"{NIM}-1", 500))
+    await till.certify(credit("C-1", f"{NIM}-1", 10_000))
+
+
+async def test_the_machine_s_total_has_to_fit_too(store: Store, till: Till) -> None:
+    """In HT mode it may be a franc more than ours (decision 24): nothing is certified then."""
+    sale = await till.sell(10_000)
+    note = credit("C-1", reference_to(sale), 10_000)
+    attempt_id = await till.begin(note)
+    with pytest.raises(CreditExceedsOriginal):
+        await store.ledger.amend(till.book, attempt_id, credit("C-1", reference_to(sale), 10_001))
+    await store.ledger.amend(till.book, attempt_id, credit("C-1", reference_to(sale), 9_999))
+
+
+async def test_what_an_older_mcfd_booked_on_nothing_counts(path: Path) -> None:
+    """0.1.0 did not see that `-01-1`, and a note by the box's other machine, are of a sale: after the upgrade they are."""
+    async with opened(path) as store:
+        till, other = await Till.of(store), await Till.of(store, OTHER)
+        sale = await till.sell(10_000)
+        for at, (by, reference) in enumerate(((till, "EL02000015-01-1"), (other, f"{NIM}-1"), (till, f"{NIM}-1"))):
+            await by.certify(invoice(f"C-{at}", type_="FA", amounts=(("B", 3_000),), reference=reference))
+        await till.certify(invoice("C-9", type_="FA", amounts=(("B", 3_000),), reference="RRR"))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE certification SET original_id = NULL")
+    async with opened(path) as store:
+        till = await Till.of(store)
+        with pytest.raises(CreditExceedsOriginal) as refused:
+            await till.begin(credit("C-4", reference_to(sale), 2_000))
+        assert refused.value.credited_ttc == 11_000
+        await till.certify(credit("C-5", reference_to(sale), 1_000))
+        assert len(await store.journal.credits_on(sale)) == 4
+    assert not query(
+        path, "SELECT id FROM certification WHERE type = 'FA' AND original_id IS NULL AND state = 'certified'"
+    )
