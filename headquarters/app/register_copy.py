@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,61 +16,94 @@ import structlog
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.register import Copy, Register
+from headquarters.store.revision import PutBack
 
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 2.0
+TRIES = 3
 
 
 class RegisterCopy:
-    """`path` None keeps none."""
+    """`path` None keeps it in memory, for as long as the program runs."""
 
     def __init__(self, register: Register, path: Path | None) -> None:
         self._register = register
         self._path = path
-        self._written = -1
+        self._in_memory = b""
+        self._known = 0
+        self._written = 0
+        self._trouble = ""
 
     def heal(self) -> None:
-        """At the start: a database that is new, or was put back, gets what it lacks."""
+        """At the start: a database that is new, or was put back, gets what it lacks; and from now on each time that its revision is another one,
+        before anything of it is used."""
         copy = self._read()
-        if copy is not None and self._register.from_copy(copy, time.time_ns() // 1_000_000):
-            log.warning("register.restored", path=str(self._path), revision=copy.revision)
+        self._known = copy.revision if copy is not None else 0
+        self._register.settled.look = self._look
+        self._register.revision()
 
     def write(self) -> None:
         """Where the register has changed since; whole or not at all, for its owner's eyes."""
-        revision = self._register.revision()
-        if self._path is None or revision in (self._written, 0):
-            return
-        descriptor, name = tempfile.mkstemp(prefix=".register-", dir=self._path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.writelines(self._register.to_copy())
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self._path)
-        except (OSError, StoreError):
-            Path(name).unlink(missing_ok=True)
-            raise
+        if self._register.revision() not in (self._written, 0):
+            self._look()
+
+    def _look(self) -> int:
+        """The revision up to which the database lacks nothing that is known here."""
+        for _ in range(TRIES):
+            try:
+                with self._register.copied(self._known) as (revision, pieces):
+                    self._keep(revision, pieces)
+                    self._known = revision
+                    return revision
+            except PutBack:
+                copy = self._read()
+                log.warning("register.put_back", path=str(self._path), known=self._known)
+                if copy is not None and self._register.from_copy(copy, time.time_ns() // 1_000_000):
+                    log.warning("register.restored", path=str(self._path), revision=copy.revision)
+                self._known = copy.revision if copy is not None else 0
+        raise StoreError("the register changes faster than it can be copied")
+
+    def _keep(self, revision: int, pieces: Iterator[bytes]) -> None:
+        if self._path is None:
+            self._in_memory = b"".join(pieces)
+        elif revision:
+            try:
+                _replace(self._path, pieces)
+            except OSError as error:  # a disk that is full today is tried again
+                if str(error) != self._trouble:
+                    self._trouble = str(error)
+                    log.error("register.not_copied", path=str(self._path), reason=self._trouble)  # noqa: TRY400  # one line is enough
+                return
+        self._trouble = ""
         self._written = revision
 
     async def keep(self, threads: Threads) -> None:
-        """For ever. A disk that is full today is tried again."""
-        trouble = ""
+        """For ever."""
         while True:
-            try:
+            with contextlib.suppress(StoreError):  # whoever asks for something says so
                 await threads.run(self.write)
-                trouble = ""
-            except (OSError, StoreError) as error:
-                if str(error) != trouble:
-                    trouble = str(error)
-                    log.error("register.not_copied", path=str(self._path), reason=trouble)  # noqa: TRY400  # one line is enough
             await asyncio.sleep(LOOK_SECONDS)
 
     def _read(self) -> Copy | None:
-        if self._path is None or not self._path.exists():
-            return None
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=Copy)
+            content = self._in_memory if self._path is None else self._path.read_bytes()
+            return msgspec.json.decode(content, type=Copy) if content else None
+        except FileNotFoundError:
+            return None
         except (OSError, msgspec.MsgspecError) as error:
             log.error("register.copy_unreadable", path=str(self._path), reason=str(error))  # noqa: TRY400  # one line is enough
             return None
+
+
+def _replace(path: Path, pieces: Iterator[bytes]) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=".register-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except (OSError, StoreError):
+        Path(name).unlink(missing_ok=True)
+        raise

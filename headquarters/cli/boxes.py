@@ -63,6 +63,8 @@ def list_(settings: Settings) -> None:
     """One line for each box: NIM, region, label, ids of its valid keys."""
     with opened(settings) as store:
         for box in store.register.boxes():
+            if box.retired_at is not None:
+                continue
             keys = " ".join(key.key_id for key in store.register.keys(box.machine) if key.revoked_at is None)
             print_row(box.nim, box.region, box.label, keys)
 
@@ -89,6 +91,17 @@ def revoke(settings: Settings, nim: str, key_id: str, *, stolen_since: str | Non
         if withdrawn is None:
             raise refusal(f"{nim} has no key {key_id}")
         click.echo(withdrawn)
+
+
+@boxes.command()
+@click.argument("nim")
+@configured
+def retire(settings: Settings, nim: str) -> None:
+    """The shop is closed for good: its keys are revoked, nobody waits for its closures, and it is in no list. What it has sent stays. `boxes add`
+    opens it again."""
+    with opened(settings) as store:
+        if not store.register.retire(machine_of(nim), now()):
+            raise refusal(f"no open box {nim}")
 
 
 def _millis(text: str, settings: Settings) -> int:
@@ -134,5 +147,5 @@ def closing(settings: Settings, nim: str, at: str) -> None:
     if (match is None and at != "learn") or (minute is not None and minute >= MINUTES_A_DAY):
         raise refusal(f"{at} is neither a time (HH:MM) nor `learn`")
     with opened(settings) as store:
-        if not store.register.set_closing(machine_of(nim), minute):
+        if not store.register.set_closing(machine_of(nim), minute, now()):
             raise refusal(f"no box {nim}")

@@ -52,7 +52,7 @@ def passwd(settings: Settings, name: str, password_stdin: bool) -> None:
     """Give a person another password; ends the sessions."""
     hashed = _asked(password_stdin)
     with opened(settings) as store:
-        if not store.people.change(name, password=hashed):
+        if not store.people.change(name, now(), password=hashed):
             raise refusal(f"nobody is called {name}")
 
 
@@ -62,7 +62,7 @@ def passwd(settings: Settings, name: str, password_stdin: bool) -> None:
 def disable(settings: Settings, name: str) -> None:
     """At once, in every session."""
     with opened(settings) as store:
-        if not store.people.change(name, disabled=True):
+        if not store.people.change(name, now(), disabled=True):
             raise refusal(f"nobody is called {name}")
 
 

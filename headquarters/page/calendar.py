@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
 from headquarters.core.held import machine_of
-from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
+from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
 from headquarters.store.store import Store
 from pagekit.asked import RIGHT
@@ -26,8 +26,8 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     today = screens.today()
     month, region = month_of(request, today), text_of(request, "region")
-    page = max(0, int(text_of(request, "page"))) if text_of(request, "page").isdecimal() else 0
-    values = await screens.run(_calendar, screens.store, month, region, page)
+    since = datetime.fromisoformat(f"{month}-01").replace(tzinfo=screens.zone).timestamp()
+    values = await screens.run(_calendar, screens.store, month, region, page_of(request), int(since * 1000))
     recent = (today - timedelta(days=1)).isoformat(), today.isoformat()
     totals = {total.day: total for total in await screens.run(screens.store.figures.totals, *recent)}
     return screens.shown(
@@ -37,14 +37,14 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
         **values,
         **with_those_beside(month),
         region=region,
-        page=page,
         recent=[(day, totals.get(day)) for day in recent],
         today=today.isoformat(),
     )
 
 
-def _calendar(store: Store, month: str, region: str, page: int) -> dict[str, Any]:
-    boxes, count = store.register.some(region or None, page * SHOPS, SHOPS)
+def _calendar(store: Store, month: str, region: str, page: int, since: int) -> dict[str, Any]:
+    """`since`: when the month begins (ms); a shop that was closed for good after that is shown."""
+    boxes, count, page = store.register.some(region or None, page, SHOPS, since)
     machines = [box.machine for box in boxes]
     days = days_of(month)
     cells = store.figures.cells(machines, days[0], days[-1])
@@ -52,6 +52,7 @@ def _calendar(store: Store, month: str, region: str, page: int) -> dict[str, Any
     return {
         "boxes": boxes,
         "count": count,
+        "page": page,
         "days": days,
         "cells": {(cell.machine, cell.day): cell for cell in cells},
         "depth": _depths(cells),

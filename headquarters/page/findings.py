@@ -8,7 +8,7 @@ from datetime import timedelta
 from litestar import Response, get, post
 from litestar.response import Redirect
 
-from headquarters.page.shared import AnyRequest, Screens, text_of
+from headquarters.page.shared import AnyRequest, Screens, page_of, text_of
 from headquarters.page.words import word
 from headquarters.store.people import ROLES
 from pagekit.asked import RIGHT
@@ -45,8 +45,7 @@ async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Red
 @get("/ui/boxes", opt={RIGHT: "reader"})
 async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
-    page = int(text_of(request, "page")) if text_of(request, "page").isdecimal() else 0
-    some, count = await screens.run(screens.store.register.some, None, page * SHOPS, SHOPS)
+    some, count, page = await screens.run(screens.store.register.some, None, page_of(request), SHOPS)
     words = await screens.run(screens.store.presences.last_words, [box.machine for box in some])
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
@@ -98,5 +97,5 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
 @post("/ui/people/{name:str}/disable", status_code=303)
 async def disable(request: AnyRequest, screens: Screens, name: str) -> Redirect:
     await screens.caller(request, "admin")
-    await screens.run(screens.store.people.change, name, disabled=True)
+    await screens.run(screens.store.people.change, name, time.time_ns() // 1_000_000, disabled=True)
     return Redirect("/ui/people", status_code=303)

@@ -30,6 +30,7 @@ AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
 ASKED_COOKIE = "hq_asked"
+MOST_DIGITS = 9
 MENU = {
     "reader": (("/ui/", "calendar"), ("/ui/totals", "totals"), ("/ui/findings", "findings"), ("/ui/boxes", "boxes")),
     "accountant": (("/ui/exports", "exports"),),
@@ -128,3 +129,9 @@ def days_of(month: str) -> list[str]:
 
 def text_of(request: AnyRequest, name: str) -> str:
     return str(request.query_params.get(name) or "")
+
+
+def page_of(request: AnyRequest) -> int:
+    """`page` of the query, from 0 on; whoever asks beyond the last is shown the last."""
+    text = text_of(request, "page")
+    return int(text[:MOST_DIGITS]) if text.isascii() and text.isdecimal() else 0

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest of the migrations."""
 MIGRATIONS = Path(__file__).with_name("migrations")
 POOL = 6

@@ -6,11 +6,12 @@ import hashlib
 import secrets
 from typing import NamedTuple
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import case, delete, select, update
 
 from headquarters.store import tables
 from headquarters.store.database import Database
-from headquarters.store.register import count_up
+from headquarters.store.revision import changing
+from headquarters.store.settled import Settled
 
 ROLES = ("reader", "accountant", "admin")
 """Each may what those before it may."""
@@ -38,37 +39,45 @@ def hashed(secret: str) -> str:
 
 
 class People:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, settled: Settled | None = None) -> None:
         self._database = database
+        self._settled = settled or Settled(database)
 
     def create(self, name: str, password: str, role: str, now: int) -> bool:
         """`password` as `pagekit.passwords` hashes it. False when the name is taken."""
         if role not in ROLES:
             raise ValueError(f"{role} is not a role")
         table = tables.person
-        with self._database.write() as connection:
+        with changing(self._database) as connection:
             if connection.scalar(select(table.c.name).where(table.c.name == name)) is not None:
                 return False
-            row = {"name": name, "password": password, "role": role, "disabled": False, "added_at": now}
+            row = {
+                "name": name,
+                "password": password,
+                "role": role,
+                "disabled": False,
+                "added_at": now,
+                "changed_at": now,
+            }
             connection.execute(table.insert(), row)
-            count_up(connection)
             return True
 
-    def change(self, name: str, *, password: str | None = None, disabled: bool | None = None) -> bool:
+    def change(self, name: str, now: int, *, password: str | None = None, disabled: bool | None = None) -> bool:
         """Either ends the person's sessions at once; False when there is nobody of that name."""
         values = {"password": password, "disabled": disabled}
         given = {key: value for key, value in values.items() if value is not None}
-        with self._database.write() as connection:
-            one = update(tables.person).where(tables.person.c.name == name).values(**given)
+        table = tables.person.c
+        later = case((table.changed_at >= now, table.changed_at + 1), else_=now)
+        with changing(self._database) as connection:
+            one = update(tables.person).where(table.name == name).values(changed_at=later, **given)
             done = connection.execute(one).rowcount == 1
             connection.execute(delete(tables.session).where(tables.session.c.name == name))
-            count_up(connection)
             return done
 
     def password(self, name: str) -> str | None:
         """The hash; None for nobody, and for somebody who may not any more."""
         table = tables.person.c
-        with self._database.read() as connection:
+        with self._settled.reading() as connection:
             one = select(table.password).where(table.name == name, table.disabled.is_(False))
             return connection.scalar(one)
 
@@ -96,7 +105,7 @@ class People:
             person.disabled.is_(False),
             table.used_at > now - IDLE,
         )
-        with self._database.read() as connection:
+        with self._settled.reading() as connection:
             found = connection.execute(query).one_or_none()
         if found is None:
             return None
@@ -116,14 +125,13 @@ class People:
             raise ValueError(f"{role} is not a role")
         key = f"hq_{secrets.token_urlsafe(32)}"
         row = {"hash": hashed(key), "id": hashed(key)[:12], "role": role, "label": label, "added_at": now}
-        with self._database.write() as connection:
+        with changing(self._database) as connection:
             connection.execute(tables.api_key.insert(), row)
-            count_up(connection)
         return key
 
     def role_of_key(self, key: str) -> str | None:
         table = tables.api_key.c
-        with self._database.read() as connection:
+        with self._settled.reading() as connection:
             return connection.scalar(select(table.role).where(table.hash == hashed(key), table.revoked_at.is_(None)))
 
     def api_keys(self) -> list[ApiKey]:
@@ -134,8 +142,6 @@ class People:
 
     def revoke_key(self, id_: str, now: int) -> bool:
         table = tables.api_key.c
-        with self._database.write() as connection:
+        with changing(self._database) as connection:
             one = update(tables.api_key).where(table.id == id_, table.revoked_at.is_(None)).values(revoked_at=now)
-            done = connection.execute(one).rowcount == 1
-            count_up(connection)
-            return done
+            return connection.execute(one).rowcount == 1

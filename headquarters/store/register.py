@@ -4,35 +4,44 @@ It is all that headquarters cannot ask the boxes for again, so it can be written
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Table, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, case, delete, exists, func, or_, select, update
 
 from exchange.closure import Id, Nim
 from exchange.keys import VerifyingKey, verifying_key
+from headquarters.core.finding import Kind
 from headquarters.core.held import machine_of
+from headquarters.core.register_merge import MERGED, Row
 from headquarters.store import tables
 from headquarters.store.book.books import take_back
 from headquarters.store.book.withdrawal import withdraw
-from headquarters.store.bulk import insert_new, write_all
+from headquarters.store.bulk import among, insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
+from headquarters.store.revision import (
+    StaleRing,
+    be_alone,
+    changing,
+    check_descent,
+    count_up,
+    hold_revision,
+    revision_of,
+)
+from headquarters.store.settled import Settled
 
+__all__ = ["Box", "BoxKey", "Copy", "Register", "Ring", "StaleRing", "hold_revision"]
 COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
 OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
-
-
-_REVISION = select(tables.meta.c.value).where(tables.meta.c.name == "revision")
-
-
-class StaleRing(Exception):
-    """Keys were added or revoked since these signatures were looked at: look again."""
+_OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock")
+"""Kinds that nobody asks for of a shop that is closed for good."""
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +55,10 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     usual_at: int | None
     usual_days: int
     added_at: int
+    changed_at: int | None = None
+    """ms, when a person has changed it last"""
+    retired_at: int | None = None
+    """ms; None while the shop is open"""
 
 
 class BoxKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +68,8 @@ class BoxKey(msgspec.Struct, frozen=True, kw_only=True):
     added_at: int
     revoked_at: int | None
     stolen_since: int | None
+    restored: int | None = None
+    """The revocation that was taken back last, by its time."""
 
 
 class AcceptedLedger(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,11 +106,12 @@ class Ring:
 
 
 class Register:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, settled: Settled | None = None) -> None:
         self._database = database
+        self.settled = settled or Settled(database)
 
     def revision(self) -> int:
-        with self._database.read() as connection:
+        with self.settled.reading() as connection:
             return revision_of(connection)
 
     def identity(self) -> str:
@@ -105,7 +121,7 @@ class Register:
             return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == "identity")))
 
     def ring(self) -> Ring:
-        with self._database.read() as connection:
+        with self.settled.reading() as connection:
             # First: keys that are newer than it are looked at again, older ones never.
             revision = revision_of(connection)
             keys = connection.execute(_streamed(tables.box_key)).mappings()
@@ -117,46 +133,51 @@ class Register:
         if _NIM.fullmatch(nim) is None:
             raise ValueError(f"{nim} is not a NIM")
         machine, key = machine_of(nim), verifying_key(line)
-        with self._database.write() as connection:
-            row = {
-                "label": label,
-                "region": region,
-                "closes_at": None,
-                "usual_at": None,
-                "usual_days": 0,
-                "added_at": now,
-            }
-            insert_new(connection, tables.box, [{"machine": machine, "nim": nim, **row}])
+        with changing(self._database) as connection:
+            row = {"closes_at": None, "usual_at": None, "usual_days": 0, "added_at": now}
+            insert_new(connection, tables.box, [{"machine": machine, "nim": nim, "label": "", "region": "", **row}])
             named = {name: text for name, text in (("label", label), ("region", region)) if text}
-            connection.execute(update(tables.box).where(tables.box.c.machine == machine).values(nim=nim, **named))
+            _change_box(connection, machine, now, nim=nim, retired_at=None, **named)
             insert_new(
                 connection, tables.box_key, [{"machine": machine, "key_id": key.id, "line": line, "added_at": now}]
             )
             table = tables.box_key.c
-            one = (table.machine == machine, table.key_id == key.id)
-            connection.execute(update(tables.box_key).where(*one).values(revoked_at=None, stolen_since=None))
-            count_up(connection)
+            revoked = (table.machine == machine, table.key_id == key.id, table.revoked_at.is_not(None))
+            again = {"restored": table.revoked_at, "revoked_at": None, "stolen_since": None}
+            connection.execute(update(tables.box_key).where(*revoked).values(again))
         return key.id
 
     def revoke(self, machine: str, key_id: str, now: int) -> bool:
         """From the next message on, and what a box has said under it alone is taken back; False when there is no such key that is valid."""
         table = tables.box_key.c
         one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_(None))
-        with self._database.write() as connection:
-            # First: no word that this key has signed is on its way any more.
-            count_up(connection)
-            done = connection.execute(update(tables.box_key).where(*one).values(revoked_at=now)).rowcount == 1
+        with changing(self._database) as connection:
+            done = _revoke(connection, and_(*one), now)
             if done:
                 take_back(connection, machine, key_id, now)
-            return done
+            return bool(done)
+
+    def retire(self, machine: str, now: int) -> bool:
+        """The shop is closed for good: its keys are revoked, nobody waits for it, and it is in no list. Its closures stay, with its name. False
+        when there is no such box that is open. To add it again opens it again."""
+        keys, findings = tables.box_key.c, tables.finding.c
+        still = and_(findings.machine == machine, findings.kind.in_(_OF_PRESENCE), findings.solved_at.is_(None))
+        with changing(self._database) as connection:
+            is_open = (tables.box.c.machine == machine, tables.box.c.retired_at.is_(None))
+            if connection.scalar(select(tables.box.c.machine).where(*is_open)) is None:
+                return False
+            _change_box(connection, machine, now, retired_at=now)
+            _revoke(connection, and_(keys.machine == machine, keys.revoked_at.is_(None)), now)
+            solved = {"solved_at": now, "solved_by": "", "note": "shop retired"}
+            connection.execute(update(tables.finding).where(still).values(solved))
+            return True
 
     def withdraw(self, machine: str, key_id: str, since: int, now: int) -> int | None:
         """What headquarters got under that key from `since` on (ms) was perhaps not the box's: it is taken out of the table, and the box asked for
         it. How many closures that were; None when that box has no such key, or it was not revoked."""
         table = tables.box_key.c
         one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_not(None))
-        with self._database.write() as connection:
-            count_up(connection)
+        with changing(self._database) as connection:
             done = connection.execute(update(tables.box_key).where(*one).values(stolen_since=since)).rowcount == 1
             return withdraw(connection, machine, key_id, since, now) if done else None
 
@@ -168,13 +189,12 @@ class Register:
         row = {"machine": machine, "ledger_id": ledger_id, "accepted_at": now, "accepted_by": who}
         table = tables.finding.c
         lost = (table.machine == machine, table.kind.in_(OF_A_LEDGER), table.solved_at.is_(None))
-        with self._database.write() as connection:
+        with changing(self._database) as connection:
             if connection.scalar(select(tables.box.c.machine).where(tables.box.c.machine == machine)) is None:
                 return False
             write_all(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
             solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted"}
             connection.execute(update(tables.finding).where(*lost).values(solved))
-            count_up(connection)
             return True
 
     def ledgers(self, machine: str) -> list[AcceptedLedger]:
@@ -184,28 +204,33 @@ class Register:
         with self._database.read() as connection:
             return [AcceptedLedger(**row) for row in connection.execute(query).mappings()]
 
-    def set_closing(self, machine: str, minute: int | None) -> bool:
+    def set_closing(self, machine: str, minute: int | None, now: int = 0) -> bool:
         """When that shop usually closes, in minutes of the day; None to learn it."""
-        with self._database.write() as connection:
-            one = update(tables.box).where(tables.box.c.machine == machine).values(closes_at=minute)
-            count_up(connection)
-            return connection.execute(one).rowcount == 1
+        with changing(self._database) as connection:
+            return _change_box(connection, machine, now, closes_at=minute)
 
     def boxes(self, region: str | None = None) -> list[Box]:
+        """Also those of shops that are closed for good."""
         query = select(tables.box).order_by(tables.box.c.machine)
         if region is not None:
             query = query.where(tables.box.c.region == region)
         with self._database.read() as connection:
             return [Box(**row) for row in connection.execute(query).mappings()]
 
-    def some(self, region: str | None, skip: int, most: int) -> tuple[list[Box], int]:
-        """A page of them, by region and label, and how many there are in all."""
+    def some(self, region: str | None, page: int, most: int, since: int | None = None) -> tuple[list[Box], int, int]:
+        """A page of them, by region and machine; how many there are in all, and which page it is: the last when there are not so many. With those
+        that were open at `since` (ms) or later."""
         table = tables.box.c
-        of_region = [] if region is None else [table.region == region]
-        query = select(tables.box).where(*of_region).order_by(table.region, table.machine).offset(skip).limit(most)
+        wanted = [
+            table.retired_at.is_(None) if since is None else or_(table.retired_at.is_(None), table.retired_at >= since)
+        ]
+        wanted += [] if region is None else [table.region == region]
+        query = select(tables.box).where(*wanted).order_by(table.region, table.machine)
         with self._database.read() as connection:
-            count = connection.scalar(select(func.count()).select_from(tables.box).where(*of_region))
-            return [Box(**row) for row in connection.execute(query).mappings()], int(count or 0)
+            count = connection.scalar(select(func.count()).select_from(tables.box).where(*wanted)) or 0
+            page = min(page, max(0, count - 1) // most)
+            rows = connection.execute(query.offset(page * most).limit(most)).mappings()
+            return [Box(**row) for row in rows], count, page
 
     def box(self, machine: str) -> Box | None:
         with self._database.read() as connection:
@@ -225,31 +250,86 @@ class Register:
 
     def to_copy(self) -> Iterator[bytes]:
         """A `Copy`, in pieces: of ten thousands of boxes it is larger than all else that is held here."""
+        with self.copied() as (_, pieces):
+            yield from pieces
+
+    @contextlib.contextmanager
+    def copied(self, known: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """The revision of a copy, and its pieces; PutBack when the database has not come from the revision `known`."""
         with self._database.read() as connection:
-            yield b'{"revision":%d,"rows":{' % revision_of(connection)
-            for number, table in enumerate(COPIED):
-                yield b'%s"%s":[' % (b"," if number else b"", table.name.encode())
-                rows = connection.execute(_streamed(table)).mappings()
-                for count, row in enumerate(rows):
-                    yield (b",\n" if count else b"") + msgspec.json.encode(dict(row))
-                yield b"]"
-            yield b"}}"
+            revision = revision_of(connection)
+            check_descent(connection, known)
+            yield revision, _pieces(connection, revision)
 
     def from_copy(self, copy: Copy, now: int) -> bool:
-        """Takes it when it is newer than what the database has: the database was put back, or is a new one."""
+        """What the copy knows comes to what the database has, row by row (`core.register_merge`), so that it does not matter which of them is
+        newer. False when there was nothing that the database did not know."""
         with self._database.write() as connection:
-            if copy.revision <= revision_of(connection):
-                return False
-            for table in COPIED:
-                connection.execute(delete(table))
-                for some in _parts(copy.rows.get(table.name, [])):
-                    connection.execute(table.insert(), [msgspec.json.decode(row) for row in some])
+            be_alone(connection)
+            is_newer = copy.revision > revision_of(connection)
             count_up(connection, copy.revision)
+            changed = False
+            for table in COPIED:
+                for some in _parts(copy.rows.get(table.name, [])):
+                    rows = [msgspec.json.decode(row, type=Row) for row in some]
+                    changed = _merge(connection, table, rows, is_newer=is_newer) or changed
+            if changed:
+                connection.execute(
+                    delete(tables.session)
+                )  # one that was ended, or of somebody who was disabled, may be there again
             for machine, key_id in connection.execute(_revoked_that_spoke()).all():
                 take_back(connection, machine, key_id, now)
             for machine, key_id, since in connection.execute(_stolen()).all():
                 withdraw(connection, machine, key_id, since, now)
-            return True
+            return changed or is_newer
+
+
+def _pieces(connection: Connection, revision: int) -> Iterator[bytes]:
+    yield b'{"revision":%d,"rows":{' % revision
+    for number, table in enumerate(COPIED):
+        yield b'%s"%s":[' % (b"," if number else b"", table.name.encode())
+        rows = connection.execute(_streamed(table)).mappings()
+        for count, row in enumerate(rows):
+            yield (b",\n" if count else b"") + msgspec.json.encode(dict(row))
+        yield b"]"
+    yield b"}}"
+
+
+def _merge(connection: Connection, table: Table, rows: Sequence[Row], *, is_newer: bool) -> bool:
+    """Whether any has changed the database."""
+    names, key = [column.name for column in table.columns], [column.name for column in table.primary_key]
+    first = table.c[key[0]]
+    found = connection.execute(
+        select(table).where(among(connection, first, sorted({row[key[0]] for row in rows})))
+    ).mappings()
+    held = {tuple(row[name] for name in key): dict(row) for row in found}
+    changed = []
+    for row in rows:
+        theirs = {name: row.get(name) for name in names}
+        ours = held.get(tuple(row[name] for name in key))
+        if ours is None:
+            merged = theirs
+        else:
+            merge = MERGED[table.name]
+            merged = merge(theirs, ours) if is_newer else merge(ours, theirs)
+        if merged != ours:
+            changed.append(merged)
+    write_all(connection, table, changed, replaced=[name for name in names if name not in key])
+    return bool(changed)
+
+
+def _change_box(connection: Connection, machine: str, now: int, **values: object) -> bool:
+    table = tables.box.c
+    later = case((table.changed_at >= now, table.changed_at + 1), else_=now)
+    one = update(tables.box).where(table.machine == machine).values(changed_at=later, **values)
+    return connection.execute(one).rowcount == 1
+
+
+def _revoke(connection: Connection, which: ColumnElement[bool], now: int) -> int:
+    """How many."""
+    restored = tables.box_key.c.restored
+    later = case((restored >= now, restored + 1), else_=now)
+    return connection.execute(update(tables.box_key).where(which).values(revoked_at=later)).rowcount
 
 
 def _streamed(table: Table) -> Select[Any]:
@@ -274,23 +354,3 @@ def _revoked_that_spoke() -> Select[Any]:
 def _stolen() -> Select[Any]:
     key = tables.box_key.c
     return select(key.machine, key.key_id, key.stolen_since).where(key.stolen_since.is_not(None))
-
-
-def hold_revision(connection: Connection, looked_with: int | None) -> None:
-    """StaleRing unless the keys are those of that revision, and none is added or revoked before this transaction ends."""
-    if looked_with is None:
-        return
-    held = connection.scalar(_REVISION.with_for_update(read=True))
-    if int(held or 0) != looked_with:
-        raise StaleRing
-
-
-def revision_of(connection: Connection) -> int:
-    return int(connection.scalar(_REVISION) or 0)
-
-
-def count_up(connection: Connection, to: int | None = None) -> None:
-    """Also when nothing changed: the price is one more look at the keys."""
-    insert_new(connection, tables.meta, [{"name": "revision", "value": "0"}])
-    value = to if to is not None else int(connection.scalar(_REVISION.with_for_update()) or 0) + 1
-    connection.execute(update(tables.meta).where(tables.meta.c.name == "revision").values(value=str(value)))

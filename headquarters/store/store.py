@@ -10,6 +10,7 @@ from headquarters.store.figures import Figures
 from headquarters.store.findings import Findings
 from headquarters.store.people import People
 from headquarters.store.register import Register
+from headquarters.store.settled import Settled
 from headquarters.store.watching import Watching
 
 
@@ -22,9 +23,10 @@ class Store:
         self.evidence = Evidence(self.database)
         self.findings = Findings(self.database)
         self.figures = Figures(self.database)
-        self.people = People(self.database)
+        self.settled = Settled(self.database)
+        self.people = People(self.database, self.settled)
         self.presences = Presences(self.database)
-        self.register = Register(self.database)
+        self.register = Register(self.database, self.settled)
         self.watching = Watching(self.database)
 
     def open(self) -> None:

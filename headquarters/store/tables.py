@@ -43,3 +43,10 @@ presence.append_column(Column("key_id", Text))
 
 # 0004, ms by headquarters' clock: closures that it got under the key from then on were withdrawn; NULL: it was never in the wrong hands
 box_key.append_column(Column("stolen_since", BigInteger))
+
+# 0005. Box and person: ms, when a person changed the row last; NULL: before that was kept. A box: since when its shop is closed for good. A key: the
+# revocation that was taken back last. A closure: the number of the transaction that kept it; 0: before there were numbers.
+box.append_column(Column("changed_at", BigInteger))
+box.append_column(Column("retired_at", BigInteger))
+person.append_column(Column("changed_at", BigInteger))
+box_key.append_column(Column("restored", BigInteger))

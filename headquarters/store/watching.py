@@ -51,6 +51,7 @@ class Watching:
                 )
             )
             .select_from(joined)
+            .where(box.retired_at.is_(None))
             .where(or_(presence.received_at.is_(None), presence.received_at < since))
         )
         with self._database.read() as connection:

@@ -99,3 +99,31 @@ def test_learnt_in_the_store(store):
     assert [finding.kind for finding in store.findings.listed(is_open=True)] == ["late"]
     [kept] = store.register.boxes()
     assert (kept.usual_at, kept.usual_days) == (15 * 60, 0b1111111)
+
+
+def test_a_shop_that_is_closed_for_good(store):
+    """Nobody waits for it, its key is refused, and no list has it; its closures stay in the sums, with its name, and in the calendar of its last
+    months. Whoever adds it again opens it again."""
+    box, others = PaperBox(), [PaperBox(f"EL020001{number:02}-1") for number in range(3)]
+    for one in (box, *others):
+        store.register.add(one.nim, one.key.public, now=1, label=one.nim[-4:])
+    store.register.set_closing("EL02000015", 19 * 60)
+    take(store, box, box.close())
+    watch = Watch(store, UTC, Pace(every=1, tell_after=0), [])
+    now = at("2026-03-03T20:30:00")
+    watch.look(now)
+    assert [finding.machine for finding in store.findings.listed(is_open=True)] == ["EL02000015"]
+    assert store.register.retire("EL02000015", now)
+    assert not store.register.retire("EL02000015", now)
+    assert not store.register.retire("EL99999999", now)
+    watch.look(now + MINUTE)
+    assert store.findings.listed(is_open=True) == []
+    assert store.register.ring().keys_of("EL02000015") == ()
+    assert [line.z for line in store.figures.lines()] == [1]
+    assert [one.machine for one in store.register.some(None, 0, 2)[0]] == ["EL02000100", "EL02000101"]
+    assert store.register.some(None, 10**9, 2)[1:] == (3, 1)
+    assert store.register.some(None, 0, 9, now)[1] == 4
+    assert store.register.box("EL02000015").label == "15-1"
+    store.register.add(box.nim, box.key.public, now=now + 1)
+    assert len(store.register.ring().keys_of("EL02000015")) == 1
+    assert store.register.some(None, 0, 9)[1] == 4

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from sqlalchemy import text
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import MetaData, select, text
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, open_findings, said, take
 
 from exchange.closure import Gap, read_closure
 from exchange.presence import Wanted
+from headquarters.store import tables
 from headquarters.store.book.closures import Outcome
-from headquarters.store.database import HEAD
+from headquarters.store.database import HEAD, MIGRATIONS, Database
 from headquarters.store.register import Copy
 from headquarters.store.store import Store
 
@@ -143,26 +146,36 @@ def test_who_has_no_such_ledger(store):
         store.register.accept_ledger("EL02000099", "x", "awa", NOW)
 
 
-def test_from_the_first_version_on(new_url):
-    """A database of version 1 with a closure in it is brought up to date at the start, and goes on."""
-    box = PaperBox()
-    old = Store(new_url)
-    old.open()
-    old.register.add(box.nim, box.key.public, now=NOW)
-    take(old, box, box.close())
-    with old.database.write() as connection:
-        connection.execute(text("DROP TABLE ledger"))
-        later = ("book", "ledger"), ("book", "told_by"), ("presence", "key_id"), ("box_key", "stolen_since")
-        for table, column in later:
-            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    old.close()
-    store = Store(new_url)
+@pytest.mark.parametrize("version", ["0001", "0004"])
+def test_from_an_older_version_on(tmp_path, new_url, version):
+    """A database as an older version has left it (0004 is that of 0.1.0), with a closure in it, is brought up to date at the start, and goes on."""
+    store, box = Store(f"sqlite:///{tmp_path}/of_today.sqlite3"), PaperBox()
     store.open()
-    assert take(store, box, box.close(), box.closures[0]) == [Outcome.STORED, Outcome.KNOWN]
-    with store.database.read() as connection:
-        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD
+    store.register.add(box.nim, box.key.public, now=NOW)
+    take(store, box, box.close())
+    older = Database(new_url)
+    with older.write() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+        made = MetaData()
+        made.reflect(connection)
+        with store.database.read() as now:
+            for table in tables.metadata.sorted_tables:
+                rows = [dict(row) for row in now.execute(select(table)).mappings()] if table.name in made.tables else []
+                for row in rows:
+                    known = {name: value for name, value in row.items() if name in made.tables[table.name].c}
+                    connection.execute(made.tables[table.name].insert(), known)
+    older.close()
     store.close()
+    again = Store(new_url)
+    again.open()
+    assert take(again, box, box.close(), box.closures[0]) == [Outcome.STORED, Outcome.KNOWN]
+    assert [line.z for line in again.figures.lines()] == [1, 2]
+    with again.database.read() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD
+    again.close()
 
 
 def test_one_backup_put_back_twice(store, box):

@@ -1,0 +1,65 @@
+"""One row of the register as two databases or copies know it, made one: nothing that either was told to take away comes back.
+
+A revocation and a disabled person are facts that only grow, and of what changes both ways the later counts, whichever of the two databases is
+newer; of equally late ones `ours`. Merged again, nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def merged_box(ours: Row, theirs: Row) -> Row:
+    """What people have set last; what was learnt goes with it."""
+    return {**_later(ours, theirs), "added_at": min(ours["added_at"], theirs["added_at"])}
+
+
+def merged_key(ours: Row, theirs: Row) -> Row:
+    """A key is revoked unless its last revocation was taken back by somebody who knew of it (`restored`: which one)."""
+    restored = max(_at(ours, "restored"), _at(theirs, "restored"))
+    revoked = max(restored, _at(ours, "revoked_at"), _at(theirs, "revoked_at"))
+    is_revoked = revoked > restored
+    in_force = [row for row in (ours, theirs) if _at(row, "revoked_at") > restored]
+    thefts = [row["stolen_since"] for row in in_force if row.get("stolen_since") is not None]  # the first of them
+    return {
+        **ours,
+        "added_at": min(ours["added_at"], theirs["added_at"]),
+        "revoked_at": revoked if is_revoked else None,
+        "restored": restored or None,
+        "stolen_since": min(thefts, default=None),
+    }
+
+
+def merged_ledger(ours: Row, theirs: Row) -> Row:
+    return max(theirs, ours, key=lambda row: _at(row, "accepted_at"))
+
+
+def merged_person(ours: Row, theirs: Row) -> Row:
+    """The last password; whoever was disabled anywhere is."""
+    return {**_later(ours, theirs), "disabled": bool(ours["disabled"] or theirs["disabled"])}
+
+
+def merged_api_key(ours: Row, theirs: Row) -> Row:
+    ends = [row["revoked_at"] for row in (ours, theirs) if row["revoked_at"] is not None]
+    return {**ours, "revoked_at": min(ends, default=None)}
+
+
+MERGED: Mapping[str, Callable[[Row, Row], Row]] = {
+    "box": merged_box,
+    "box_key": merged_key,
+    "ledger": merged_ledger,
+    "person": merged_person,
+    "api_key": merged_api_key,
+}
+"""By table."""
+
+
+def _later(ours: Row, theirs: Row) -> Row:
+    return {**ours, **theirs} if _at(theirs, "changed_at") > _at(ours, "changed_at") else {**theirs, **ours}
+
+
+def _at(row: Row, name: str) -> int:
+    """A copy of an older version has no such column."""
+    return int(row.get(name) or 0)

@@ -1,0 +1,88 @@
+"""The revision of the register: every change has one of its own, and is alone while it is made.
+
+It counts up, and its lower half is drawn, so that two histories of a database that was put back never have the same one. `TRAIL` are the last
+ones: a database that has not come from the revision that somebody knows has lost something."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, select, text, update
+
+from headquarters.store import tables
+from headquarters.store.bulk import insert_new, is_sqlite
+from headquarters.store.database import Database
+
+REVISION, TRAIL = "revision", "trail"
+MOST_TRAIL = 100
+_DRAWN_BITS = 32
+_CHANGING = 8_490_002
+"""The advisory lock. Not the row alone: PostgreSQL lets new readers of a row pass whoever waits to write it, for as long as they come."""
+_REVISION = select(tables.meta.c.value).where(tables.meta.c.name == REVISION)
+
+
+class PutBack(Exception):
+    """The database has not come from the revision that is known."""
+
+
+class StaleRing(Exception):
+    """Keys were added or revoked since these signatures were looked at: look again."""
+
+
+def revision_of(connection: Connection) -> int:
+    return int(connection.scalar(_REVISION) or 0)
+
+
+def check_descent(connection: Connection, known: int) -> int:
+    """The revision; PutBack when the database has not gone on from the one that is known. It has kept the last `MOST_TRAIL` alone, so that the same
+    is said of one that was changed very often meanwhile."""
+    revision = revision_of(connection)
+    if known not in (0, revision) and str(known) not in _trail(connection):
+        raise PutBack
+    return revision
+
+
+def hold_revision(connection: Connection, looked_with: int | None) -> None:
+    """StaleRing unless the keys are those of that revision, and none is added or revoked before this transaction ends. Whoever wants to change
+    them is waited for first."""
+    if looked_with is None:
+        return
+    if not is_sqlite(connection):
+        connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _CHANGING})
+    held = connection.scalar(_REVISION.with_for_update(read=True))
+    if int(held or 0) != looked_with:
+        raise StaleRing
+
+
+@contextlib.contextmanager
+def changing(database: Database) -> Iterator[Connection]:
+    """A transaction that changes the register, under a revision of its own; no word that an old key has signed is on its way any more. Also when
+    nothing changes: the price is one more look at the keys."""
+    with database.write() as connection:
+        be_alone(connection)
+        count_up(connection)
+        yield connection
+
+
+def be_alone(connection: Connection) -> None:
+    """Until this transaction ends, nobody else changes the register or holds its revision."""
+    if not is_sqlite(connection):
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHANGING})
+
+
+def count_up(connection: Connection, beyond: int = 0) -> None:
+    """The next revision, which comes from `beyond` as well."""
+    insert_new(
+        connection, tables.meta, [{"name": name, "value": value} for name, value in ((REVISION, "0"), (TRAIL, ""))]
+    )
+    before = int(connection.scalar(_REVISION.with_for_update()) or 0)
+    following = ((max(before, beyond) >> _DRAWN_BITS) + 1 << _DRAWN_BITS) | secrets.randbits(_DRAWN_BITS)
+    past = " ".join([*_trail(connection), str(before), *([str(beyond)] if beyond else [])][-MOST_TRAIL:])
+    for name, value in ((REVISION, str(following)), (TRAIL, past)):
+        connection.execute(update(tables.meta).where(tables.meta.c.name == name).values(value=value))
+
+
+def _trail(connection: Connection) -> list[str]:
+    return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == TRAIL)) or "").split()
