@@ -1,22 +1,25 @@
 """What root does with the daemon's files, it does as the daemon's user: a name in there may lead anywhere.
 
 Only the effective user changes, and comes back: an operator's own files (a copy on a stick, a certificate for tills) are root's
-business. What goes between the two goes through a folder that nobody else can put anything into.
+business. What goes between the two goes through a private folder of the daemon's user.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from daemon.files import write_stream
 
-SCRATCH = Path("/var/tmp")  # noqa: S108  a folder with a random name is made in it
+LEFT = ".mcfd-private-"
+"""How the names of private folders begin."""
 
 
 @contextlib.contextmanager
@@ -40,32 +43,31 @@ def as_owner(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_owner(file: Path, folder: Path) -> Iterator[Path]:
-    """A path at which the owner of `folder` can read `file`: itself, or a copy by root, gone afterwards."""
+    """A path at which the owner of `folder` can read `file`: itself, or a copy in `folder`, gone afterwards. Who owns the folder that the
+    file is in reads it: a link in there leads to nothing that they could not read themselves."""
     with as_owner(folder):
         readable = os.access(file, os.R_OK, effective_ids=True)
     if readable or not _is_misleading(folder):
         yield file
         return
-    with _scratch() as scratch:
-        copy = scratch / "copy"
-        with file.open("rb") as source, copy.open("xb") as target:
-            shutil.copyfileobj(source, target)
-            os.fchown(target.fileno(), *_owner(folder))
-        _give(scratch, folder)  # last: from now on they may put anything into it
-        yield copy
+    with private_folder(folder) as scratch:
+        with as_owner(file.parent):
+            source = file.open("rb")
+        with source, new_file(scratch / "copy") as copy:
+            shutil.copyfileobj(source, copy)
+        yield scratch / "copy"
 
 
 @contextlib.contextmanager
 def by_owner(target: Path, folder: Path) -> Iterator[Path]:
-    """A path at which the owner of `folder` can write what is to stand at `target`: that itself, or one from which it is put there
-    by root, or by whoever else the target's folder belongs to."""
+    """A path at which the owner of `folder` can write what is to stand at `target`: that itself, or one in `folder` from which it is put
+    there by root, or by whoever else the target's folder belongs to."""
     with as_owner(folder):
         writable = os.access(target.parent, os.W_OK | os.X_OK, effective_ids=True)
     if writable or not _is_misleading(folder):
         yield target
         return
-    with _scratch() as scratch:
-        _give(scratch, folder)
+    with private_folder(folder) as scratch:
         made = scratch / target.name
         yield made
         with as_owner(folder):
@@ -78,14 +80,54 @@ def by_owner(target: Path, folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    """Root's alone, until it is given away; what is found there at the end is deleted without following anything (`shutil.rmtree`)."""
-    with tempfile.TemporaryDirectory(prefix="mcfd-", dir=SCRATCH) as name:
-        yield Path(name)
+def private_folder(within: Path) -> Iterator[Path]:
+    """A folder inside of `within` for its owner alone, gone afterwards; one that a killed process has left goes first, here or at the next
+    start of the daemon (`remove_left`). What is decrypted lies nowhere else."""
+    remove_left(within)
+    with as_owner(within):
+        lock = os.open(within, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # of a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with as_owner(within):
+            folder = Path(tempfile.mkdtemp(prefix=LEFT, dir=within))
+        try:
+            yield folder
+        finally:
+            with as_owner(within):
+                shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
 
 
-def _give(path: Path, folder: Path) -> None:
-    os.chown(path, *_owner(folder), follow_symlinks=False)
+def remove_left(within: Path) -> None:
+    """What private folders killed processes have left in there; nothing while a process uses one."""
+    with as_owner(within):
+        try:
+            left = [*within.glob(f"{LEFT}*")]
+        except OSError:
+            return
+        if not left:
+            return
+        lock = os.open(within, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for each in left:
+                shutil.rmtree(each, ignore_errors=True)
+        except OSError:  # in use
+            return
+        finally:
+            os.close(lock)
+
+
+def new_file(path: Path) -> BinaryIO:
+    """For its owner's eyes alone; the owner of its folder makes it."""
+    with as_owner(path.parent):
+        return open(path, "xb", opener=_private)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _is_misleading(folder: Path) -> bool:

@@ -44,6 +44,7 @@ from daemon.app.upkeep.certificate import Certificate
 from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy
 from daemon.app.upkeep.line_history import LineHistory
 from daemon.core.errors import StorageError
+from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.tls.home import AuthorityError
 from daemon.upstream.options import BadOptions
@@ -70,6 +71,7 @@ def serve(settings: Settings) -> int:
     """Runs until SIGTERM or SIGINT; the exit code. What stops the start is one line in the log."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
+        remove_left(settings.storage.path.parent)
         carry_out_order(settings)
         code = uvloop.run(_serve(settings))
     except (BadOptions, BadCertificate, AuthorityError) as error:

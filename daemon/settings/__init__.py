@@ -15,7 +15,7 @@ from daemon.settings.model import (
     Webhook,
 )
 from daemon.settings.secrets import read_secret, secret_path
-from daemon.settings.source import check_files, find, load
+from daemon.settings.source import check_files, find, load, parse
 
 __all__ = [
     "Changes",
@@ -34,6 +34,7 @@ __all__ = [
     "check_files",
     "find",
     "load",
+    "parse",
     "read_secret",
     "secret_path",
 ]

@@ -47,19 +47,25 @@ class Origin(msgspec.Struct, frozen=True):
         return SettingsError(str(self.file), key, reason)
 
 
-def load(
-    path: Path | None = None, environ: Mapping[str, str] = os.environ, *, stands_at: Path | None = None
-) -> Settings:
-    """The settings in force, or SettingsError; relative paths are taken from the file's directory, or from that of the place where it
-    will stand."""
+def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings in force, or SettingsError; relative paths are taken from the file's directory."""
     file = find(path)
-    raw = _read(file)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SettingsError(str(file), "", tr("cannot be read: {why}", why=reason(error))) from None
+    return parse(content, file, environ)
+
+
+def parse(content: bytes, file: Path, environ: Mapping[str, str]) -> Settings:
+    """The same of a file that has this content."""
+    raw = _tables(content, file)
     origin = Origin(file, overlay(raw, environ))
     try:
         settings = msgspec.convert(raw, Settings, dec_hook=_decode)
     except msgspec.ValidationError as error:
         raise _explained(str(error), raw, origin) from None
-    place = (stands_at or file).absolute()
+    place = file.absolute()
     settings = _anchored(msgspec.structs.replace(settings, file=place), place.parent)
     check_values(settings, origin.error)
     return settings
@@ -87,12 +93,10 @@ def _may_be_there(file: Path) -> bool:
         return True
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _tables(content: bytes, file: Path) -> dict[str, Any]:
     try:
-        raw = tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise SettingsError(str(file), "", tr("cannot be read: {why}", why=reason(error))) from None
-    except ValueError as error:
+        raw = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise SettingsError(str(file), "", tr("is not TOML: {why}", why=error)) from None
     for name in raw:
         if name not in TABLES:

@@ -1,31 +1,35 @@
-"""What belongs to a box beside its ledger, packed into one archive and put back on another one.
+"""What belongs to a box beside its ledger, packed into one archive and read again: data, which decides nothing about where it goes.
 
 The numbers that are remembered beside the ledger are not in it: they are older than the box that died, and would let a Z number be
 given twice (decision 30). A restore on a new disk asks for the last Z on paper."""
 
 from __future__ import annotations
 
+import hashlib
 import io
-import os
+import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from daemon.files import write_whole
 from daemon.language import Text
 from daemon.owner import as_owner
-from daemon.settings import Settings, load, secret_path
+from daemon.settings import Settings, secret_path
 from daemon.settings.section import Section
-from daemon.whole_box.age import NotOpened, Opened, Sealing
+from daemon.whole_box.sealed import NotOpened
+from daemon.whole_box.signature import KEY_FILE, BoxKey, Entry, Signature, key_file
 
 CONFIG: Final = "mcfd.toml"
 LEDGER: Final = "ledger.sqlite3"
 MANIFEST: Final = "manifest.json"
+SIGNATURE: Final = "signature.json"
 FILES: Final = "files/"
 AUTHORITY: Final = "authority/"
+BOX: Final = "box/"
 FORMAT: Final = 1
 AUTHORITY_FILES: Final = {"ca.pem": 0o644, "ca.key": 0o600, "server.pem": 0o600}
 NOT_COPIED: Final = ("file", "storage.path", "server.tls_folder")
@@ -33,6 +37,13 @@ NOT_COPIED: Final = ("file", "storage.path", "server.tls_folder")
 OPEN_FILES: Final = {"company.logo": 0o644}
 """What is no secret, and is read by a daemon that is not root."""
 LARGEST_FILE: Final = 1024 * 1024
+LARGEST_TOGETHER: Final = 16 * LARGEST_FILE
+"""Of all files but the ledger, which are in memory."""
+MOST_FILES: Final = 1000
+LONGEST_HEADERS: Final = 64 * 1024
+"""Of what stands between two files of the archive."""
+PIECE: Final = 256 * 1024
+_FILE_NAME: Final = re.compile(rf"({FILES}|{AUTHORITY}|{BOX})[A-Za-z0-9_][A-Za-z0-9_.\[\]-]*")
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -41,7 +52,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """RFC 3339"""
     version: str
     config: str
-    """where the configuration was"""
+    """where the configuration was; for people"""
 
 
 class Belonging(NamedTuple):
@@ -55,115 +66,190 @@ class Belonging(NamedTuple):
 
 
 def belongings(settings: Settings) -> Iterator[Belonging]:
-    """What the configuration names and what its authority holds; whether or not it is there."""
-    for key, path in _paths(settings, ""):
+    """What the configuration names, what its authority holds, and the key that signs backups; whether or not it is there."""
+    for key, path in named_paths(settings):
         if key not in NOT_COPIED:
             yield Belonging(FILES + key, path, OPEN_FILES.get(key, 0o600))
     for name, mode in AUTHORITY_FILES.items():
         yield Belonging(AUTHORITY + name, settings.tls_home / name, mode)
+    yield Belonging(BOX + KEY_FILE, key_file(settings.storage.path), 0o600)
 
 
-def _paths(section: Section, within: str) -> Iterator[tuple[str, Path]]:
+def named_paths(section: Section, within: str = "") -> Iterator[tuple[str, Path]]:
+    """Each path of a configuration with its key."""
     for name in section.__struct_fields__:
         value, key = getattr(section, name), f"{within}{name}"
         if isinstance(value, Path):
             yield key, value
         elif isinstance(value, Section):
-            yield from _paths(value, f"{key}.")
+            yield from named_paths(value, f"{key}.")
         elif isinstance(value, tuple):
             for index, each in enumerate(value):
                 if isinstance(each, Section):
-                    yield from _paths(each, f"{key}[{index}].")
+                    yield from named_paths(each, f"{key}[{index}].")
 
 
-def pack(settings: Settings, ledger: Path, target: Sealing, *, made_at: str, version: str) -> list[Path]:
-    """`ledger` is a verified copy. What the configuration names and is not there, or may not be read by this user, is left out, and is the
-    answer; the key of an authority that is kept elsewhere, too."""
+def pack(settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, made_at: str, version: str) -> list[Path]:
+    """`ledger` is a verified copy; `key` signs all of it. What the configuration names and is not there, may not be read by this user or is
+    too large is left out, and is the answer; the key of an authority that is kept elsewhere, too."""
     left_out: list[Path] = []
     file = settings.file or Path(CONFIG)
     manifest = Manifest(FORMAT, made_at, version, str(file))
+    entries: list[Entry] = []
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        _add(archive, MANIFEST, msgspec.json.encode(manifest))
-        _add(archive, CONFIG, file.read_bytes())
+
+        def add(name: str, content: bytes) -> None:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+            entries.append(_entry(name, content))
+
+        add(MANIFEST, msgspec.json.encode(manifest))
+        add(CONFIG, file.read_bytes())
         for each in belongings(settings):
             try:
-                _add(archive, each.name, _read(secret_path(each.path)))
+                add(each.name, _read(secret_path(each.path)))
             except OSError:
                 if settings.server.tls or not each.name.startswith(AUTHORITY):
                     left_out.append(each.path)
-        with ledger.open("rb") as copy:
+        with as_owner(ledger.parent):
+            copy = ledger.open("rb")
+        with copy:
             info = tarfile.TarInfo(LEDGER)
-            info.size = ledger.stat().st_size
-            archive.addfile(info, copy)
+            info.size = copy.seek(0, io.SEEK_END)
+            copy.seek(0)
+            hashed = _Hashed(copy.read)
+            archive.addfile(info, hashed)
+            entries.append(Entry(LEDGER, info.size, hashed.sha256.hexdigest()))
+        add(SIGNATURE, msgspec.json.encode(key.sign(entries)))
     return left_out
 
 
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    info = tarfile.TarInfo(name)
-    info.size = len(content)
-    archive.addfile(info, io.BytesIO(content))
+def _read(path: Path) -> bytes:
+    with as_owner(path.parent), path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise OSError(f"{path} is too large")
+    return content
 
 
-def unpack(source: Opened, folder: Path) -> Manifest:
-    """Into `folder`, which is the caller's alone; nothing of the box is touched. NotOpened when it is no backup of a whole box."""
+def _entry(name: str, content: bytes) -> Entry:
+    return Entry(name, len(content), hashlib.sha256(content).hexdigest())
+
+
+class _Hashed(io.RawIOBase):
+    """Reads on, and keeps the hash of what was read."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._read = read
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int = -1, /) -> bytes:
+        content = self._read(size)
+        self.sha256.update(content)
+        return content
+
+
+class ArchiveReader:
+    """Reads an archive member by member, in the order in which `pack` writes them: `files` first, then `copy_ledger`. NotOpened for what
+    is no archive of a box: links, devices, holes, other names, a name twice, more than is bounded here."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = _Allowance(source)
+        self.files: dict[str, bytes] = {}
+        self.entries: list[Entry] = []
+        self.signature: Signature | None = None
+        with _as_archive():
+            self._archive = tarfile.open(fileobj=self._source, mode="r|")  # noqa: SIM115  as long as its source
+        self._ledger = self._read_files()
+        self.manifest = _manifest(self.files)
+
+    def copy_ledger(self, target: BinaryIO) -> None:
+        """The ledger goes to `target`; `signature` and `entries` are known afterwards."""
+        with _as_archive():
+            hashed, size = _Hashed(self._content(self._ledger).read), 0
+            while piece := hashed.read(PIECE):
+                size += target.write(piece)
+            self.entries.append(Entry(LEDGER, size, hashed.sha256.hexdigest()))
+            while (member := self._next()) is not None:
+                if member.name != SIGNATURE:
+                    raise _wrong(member.name)
+                self.signature = msgspec.json.decode(self._small(member), type=Signature)
+
+    def _read_files(self) -> tarfile.TarInfo:
+        """Up to the ledger, which is the answer."""
+        together = 0
+        with _as_archive():
+            while (member := self._next()) is not None:
+                if member.name == LEDGER:
+                    return member
+                together += member.size
+                is_known = member.name in {MANIFEST, CONFIG} or _FILE_NAME.fullmatch(member.name)
+                is_too_much = together > LARGEST_TOGETHER or len(self.files) >= MOST_FILES
+                if not is_known or member.name in self.files or is_too_much:
+                    raise _wrong(member.name)
+                self.files[member.name] = content = self._small(member)
+                self.entries.append(_entry(member.name, content))
+        raise _wrong(LEDGER)
+
+    def _next(self) -> tarfile.TarInfo | None:
+        self._source.left = LONGEST_HEADERS
+        member = self._archive.next()
+        if member is not None and (not member.isreg() or member.issparse() or member.size < 0):
+            raise _wrong(member.name)
+        return member
+
+    def _small(self, member: tarfile.TarInfo) -> bytes:
+        if member.size > LARGEST_FILE or self.signature is not None:
+            raise _wrong(member.name)
+        return self._content(member).read()
+
+    def _content(self, member: tarfile.TarInfo) -> BinaryIO:
+        self._source.left = LONGEST_HEADERS + member.size
+        content = self._archive.extractfile(member)
+        if content is None:
+            raise _wrong(member.name)
+        return content  # type: ignore[return-value]  # tarfile's own reader
+
+
+class _Allowance(io.RawIOBase):
+    """Gives no more than `left` bytes: a header of an archive says how long it is, and tarfile would read it into memory."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        super().__init__()
+        self._source = source
+        self.left = LONGEST_HEADERS
+
+    def read(self, size: int = -1, /) -> bytes:
+        content = self._source.read(size)
+        self.left -= len(content)
+        if self.left < 0:
+            raise _wrong(Text("a header is too long"))
+        return content
+
+
+@contextmanager
+def _as_archive() -> Iterator[None]:
+    """What tarfile and msgspec raise for what they are given, as NotOpened."""
     try:
-        with tarfile.open(fileobj=source, mode="r|") as archive:
-            for member in archive:
-                content = archive.extractfile(member) if member.isreg() else None
-                if content is None or not _is_known(member):
-                    continue
-                path = folder / member.name
-                path.parent.mkdir(mode=0o700, exist_ok=True)
-                with path.open("xb") as file:
-                    while piece := content.read(LARGEST_FILE):
-                        file.write(piece)
-    except tarfile.TarError as error:
-        raise NotOpened(Text("this is no backup of a whole box ({why})", why=error)) from None
-    missing = [name for name in (MANIFEST, CONFIG, LEDGER) if not (folder / name).is_file()]
-    if missing:
-        raise NotOpened(Text("this is no backup of a whole box ({why})", why=", ".join(missing)))
-    manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+        yield
+    except NotOpened:
+        raise
+    except (tarfile.TarError, msgspec.MsgspecError, ValueError, LookupError, OverflowError, EOFError) as error:
+        raise _wrong(error) from None
+
+
+def _manifest(files: dict[str, bytes]) -> Manifest:
+    for name in (MANIFEST, CONFIG):
+        if name not in files:
+            raise _wrong(name)
+    with _as_archive():
+        manifest = msgspec.json.decode(files[MANIFEST], type=Manifest)
     if manifest.format != FORMAT:
         raise NotOpened(Text("the backup was made by a newer mcfd ({version})", version=manifest.version))
     return manifest
 
 
-def _is_known(member: tarfile.TarInfo) -> bool:
-    if member.name in (MANIFEST, CONFIG, LEDGER):
-        return True
-    folder, slash, name = member.name.partition("/")
-    return f"{folder}{slash}" in (FILES, AUTHORITY) and "/" not in name and ".." not in name and bool(name)
-
-
-def settings_in(folder: Path, config: Path) -> Settings:
-    """Those of the archive, as they are in force once its configuration stands at `config`. SettingsError."""
-    return load(folder / CONFIG, environ={}, stands_at=config)
-
-
-def put_back(folder: Path, settings: Settings, config: Path, *, stamp: str) -> list[Path]:
-    """Everything but the ledger, the configuration last: what is half there after a power cut starts nothing, and the same again
-    finishes it. Only where the archive's own configuration says. A configuration that is there is kept aside; the paths written."""
-    written = []
-    for each in belongings(settings):
-        source = folder / each.name
-        if source.is_file():
-            _write(each.path, source.read_bytes(), each.mode)
-            written.append(each.path)
-    if config.exists():
-        config.replace(config.with_name(f"{config.name}.replaced-{stamp}"))
-    # The daemon, which is not root, reads it through the group of its folder (systemd/mcfd.tmpfiles).
-    config.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    group = config.parent.stat().st_gid if os.geteuid() == 0 else -1
-    write_whole(config, (folder / CONFIG).read_bytes(), 0o640, gid=group)
-    return [*written, config]
-
-
-def _read(path: Path) -> bytes:
-    with as_owner(path.parent):
-        return path.read_bytes()
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    with as_owner(path.parent):
-        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        write_whole(path, content, mode)
+def _wrong(why: object) -> NotOpened:
+    return NotOpened(Text("this is no backup of a whole box ({why})", why=why))

@@ -331,12 +331,10 @@ def speak() -> None:
 
 
 def cheapen() -> None:
-    """Passwords and passphrases that a command hashes cost it next to nothing; what they cost, the unit tests look at."""
+    """Passwords that a command hashes cost it next to nothing; what they cost, the unit tests look at."""
     from daemon.core import passwords  # noqa: PLC0415
-    from daemon.whole_box import age  # noqa: PLC0415
 
     vars(passwords).update(_N=2, _P=1)
-    vars(age).update(WORK=1)
 
 
 def start(order: dict[str, Any]) -> dict[str, Any]:

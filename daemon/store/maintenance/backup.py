@@ -175,7 +175,7 @@ def _in_the_making(target: Path) -> Iterator[Path]:
     try:
         for name in names:
             name.unlink(missing_ok=True)
-        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o640))
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         yield copy
     except OSError as error:
         raise LedgerUnusable(Text("{target} cannot be written ({why})", target=target, why=reason(error))) from error

@@ -134,7 +134,7 @@ def test_the_whole_box_is_on_the_stick_that_is_pulled(stick: Stick, box: Command
     try:
         told = new.json(
             *("restore", "--all", str(stick.place / name), "--config", str(new.config), "--last-z", "1"),
-            *("--passphrase-file", str(box.folder / "passphrase")),
+            *("--passphrase-file", str(box.folder / "passphrase"), "--yes"),
         )
     finally:
         system("umount", stick.place)

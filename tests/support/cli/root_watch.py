@@ -27,8 +27,6 @@ PATHS = {
     "os.utime": (0,),
     "sqlite3.connect": (0,),
 }
-TIDYING = "owner.py _scratch"
-"""Deletes what it had given away, by `shutil.rmtree`, which follows nothing, and finds out when the folder is not the one that it was."""
 
 
 def watch(told: str) -> None:
@@ -46,9 +44,7 @@ def watch(told: str) -> None:
             for place in places:
                 path = arguments[place]
                 if isinstance(path, str | bytes | os.PathLike) and (name := os.fsdecode(path)) and is_misleading(name):
-                    who = _who(sys._getframe(1))
-                    if who[:1] != [TIDYING]:
-                        os.write(log, f"{event} {name} {who}\n".encode())
+                    os.write(log, f"{event} {name} {_who(sys._getframe(1))}\n".encode())
         finally:
             busy = False
 

@@ -9,11 +9,12 @@ import click
 from daemon.cli.failures import Failure
 from daemon.cli.ledger import counts, existing, figures, now, whoever_types, with_ledger
 from daemon.cli.options import config_option, examples, file_option, json_option, progress_option
-from daemon.cli.output import print_json, say
+from daemon.cli.output import print_json, say, warn
 from daemon.cli.progress import Progress
-from daemon.cli.whole_box import back_up_box, sealing, tell_left_out
+from daemon.cli.whole_box import BoxCopy, back_up_box, sealing, tell_left_out, tell_new_key
 from daemon.core.audit import Actor
-from daemon.language import tr
+from daemon.core.errors import StorageError
+from daemon.language import ambient, tell, tr
 from daemon.language.system import reason
 from daemon.owner import as_owner, by_owner
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
@@ -64,6 +65,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help=tr("With --all: do nothing without a [backup] section, for the nightly one."),
 )
+@click.option(
+    "--new-key",
+    is_flag=True,
+    help=tr("Make a recovery key for paper, which opens backups of the whole box; nothing is copied."),
+)
 @json_option
 def command(
     config: Path | None,
@@ -80,8 +86,12 @@ def command(
     recipients: tuple[str, ...],
     passphrase_file: Path | None,
     when_configured: bool,
+    new_key: bool,
     as_json: bool,
 ) -> None:
+    if new_key:
+        tell_new_key(load(config))
+        return
     if (file is None) == (into is None):
         raise click.UsageError(tr("FILE or --into FOLDER is needed"))
     if into is None and (keep_daily or keep_monthly):
@@ -98,9 +108,13 @@ def command(
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure(tr("{path} exists already", path=target))
     with Progress(telling=telling) as progress:
-        findings = (
-            _ledger_copied(ledger, target, progress) if lock is None else _box_copied(settings, target, *lock, progress)
+        copied = (
+            BoxCopy(_ledger_copied(ledger, target, progress), [], "")
+            if lock is None
+            else back_up_box(settings, target, *lock, progress)
         )
+    findings = copied.findings
+    tell_left_out(copied.left_out)
     with as_owner(into or Path()):
         gone = (
             rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix) if into and keep_daily else []
@@ -109,9 +123,12 @@ def command(
     by, detail = (Actor(person, address), {"through": typed.name}) if person else (typed, {})
     _note(settings, target, whole=whole, by=by, detail=detail)
     if as_json:
-        print_json({"backup": str(target), "deleted": [str(path) for path in gone], **figures(findings)})
+        signed = {"signed_by": copied.fingerprint} if whole else {}
+        print_json({"backup": str(target), "deleted": [str(path) for path in gone], **figures(findings), **signed})
         return
     say(tr("verified copy: {path} ({records}, {closures})", path=target, **counts(findings)))
+    if whole:
+        say(tr("This box signs its backups; fingerprint: {fingerprint}", fingerprint=copied.fingerprint))
     for path in gone:
         say(tr("deleted: {path}", path=path))
 
@@ -126,12 +143,6 @@ def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> Findings:
         raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
 
 
-def _box_copied(settings: Settings, target: Path, keys: list[bytes], passphrase: str, progress: Progress) -> Findings:
-    findings, left_out = back_up_box(settings, target, keys, passphrase, progress)
-    tell_left_out(left_out)
-    return findings
-
-
 def _note(settings: Settings, target: Path, *, whole: bool, by: Actor, detail: dict[str, str]) -> None:
     """In the audit log; of the whole box on another disk than the ledger's also as what `doctor` asks for."""
     is_away = whole and target.stat().st_dev != settings.storage.path.stat().st_dev
@@ -143,7 +154,10 @@ def _note(settings: Settings, target: Path, *, whole: bool, by: Actor, detail: d
         if is_away:
             await store.retention.note_away(at=now())
 
-    with_ledger(settings, job)
+    try:
+        with_ledger(settings, job)
+    except StorageError as error:  # as on a full disk: the copy is there and verified all the same
+        warn(tr("the copy is made, but not in the audit log: {why}", why=tell(error, ambient())))
 
 
 def _dated(into: Path | None, suffix: str) -> Path:

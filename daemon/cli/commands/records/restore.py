@@ -11,7 +11,7 @@ from daemon.cli.ledger import counts, figures, now, whoever_types
 from daemon.cli.options import config_option, examples, file_option, json_option
 from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
-from daemon.cli.whole_box import restore_box, tell_restored
+from daemon.cli.restore_box import Wanted, restore_box, tell_restored
 from daemon.language import tr
 from daemon.owner import as_owner, for_owner
 from daemon.settings import Settings, load
@@ -35,6 +35,23 @@ if TYPE_CHECKING:
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
 @file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is asked."))
+@click.option(
+    "--place",
+    "places",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar=tr("FOLDER"),
+    help=tr("With --all: a folder that may be written beside those of this box's configuration, ledger and authority."),
+)
+@click.option(
+    "--signed-by",
+    default="",
+    metavar=tr("FINGERPRINT"),
+    help=tr("With --all: the box that has to have signed it, as its paper says; otherwise this one."),
+)
+@click.option(
+    "--foreign", is_flag=True, help=tr("With --all: also one that another box has signed, or none, as mcfd 0.1.0.")
+)
 @json_option
 def command(
     config: Path | None,
@@ -45,18 +62,24 @@ def command(
     whole: bool,
     identity: Path | None,
     passphrase_file: Path | None,
+    places: tuple[Path, ...],
+    signed_by: str,
+    foreign: bool,
     as_json: bool,
 ) -> None:
     if not file.is_file():
         raise Failure(tr("{path} cannot be read: {why}", path=file, why=tr("there is no such file")))
     if whole:
-        settings, restored, written = restore_box(file, config, identity, passphrase_file, last_z=last_z, yes=yes)
+        done = restore_box(
+            Wanted(file, config, identity, passphrase_file, places, signed_by, foreign, last_z=last_z, yes=yes)
+        )
         if as_json:
-            print_json({**_told(settings, restored), "written": [str(path) for path in written]})
+            told = {"written": list(map(str, done.written)), "outside": [key for key, _ in done.outside]}
+            print_json({**_told(done.settings, done.ledger), **told, "signature": done.signed_by})
         else:
-            tell_restored(settings, restored, written)
+            tell_restored(done)
         return
-    if identity or passphrase_file:
+    if identity or passphrase_file or places or signed_by or foreign:
         raise click.UsageError(tr("means something only with {other}", other="--all"))
     settings = load(config)
     _restore_ledger(settings, file, yes=yes, last_z=last_z, as_json=as_json)

@@ -22,10 +22,7 @@ from daemon.core.ledger.entries import CashMove
 WALK = """
 import contextlib, io, json, sys
 from daemon.cli import main, root
-from daemon.whole_box import age
 import click
-
-age.WORK = 1  # what is said of a passphrase does not depend on what it costs
 
 def walk(command, path):
     yield path
@@ -161,10 +158,14 @@ backup --all boitier.age --passphrase-file phrase
 backup --all boitier.age --passphrase-file phrase
 backup --all autre.age --passphrase-file absent
 backup --all autre.age --recipient age1xx
+backup --new-key
 restore journal.csv --yes
 restore --all journal.csv --passphrase-file phrase --yes
 restore --all boitier.age --passphrase-file secret --yes
 restore --all boitier.age --passphrase-file phrase --yes
+restore --all boitier.age --passphrase-file phrase --yes --signed-by 1234
+restore --all copie.sqlite3 --foreign
+restore copie.sqlite3 --place x
 restore copie.sqlite3 --yes
 upstream keygen cle
 upstream keygen cle

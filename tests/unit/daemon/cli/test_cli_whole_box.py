@@ -13,7 +13,8 @@ from support.tools import folder_for_all
 
 from daemon.core.clock import DAY
 from daemon.doctor.ledger import check_away
-from daemon.whole_box.age import Opened, generate, read_identity
+from daemon.whole_box.sealed import new_identity
+from daemon.whole_box.sealed import opened as unsealed
 
 MORE = """
 [server]
@@ -58,10 +59,17 @@ def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
     new.config.unlink()
     told = new.json(
         *("restore", "--all", str(file), "--config", str(new.config)),
-        *("--passphrase-file", str(box.folder / "passphrase")),
+        *("--passphrase-file", str(box.folder / "passphrase"), "--yes"),
     )
     assert (told["records"], told["aside"]) == (2, None)
-    for name in ("mcfd.toml", "credentials/upstream.secret", "tls/ca.pem", "tls/ca.key", "tls/server.pem"):
+    for name in (
+        "mcfd.toml",
+        "credentials/upstream.secret",
+        "tls/ca.pem",
+        "tls/ca.key",
+        "tls/server.pem",
+        "backup.key",
+    ):
         assert (new.folder / name).read_bytes() == (box.folder / name).read_bytes(), name
     assert stat.S_IMODE((new.folder / "tls/ca.key").stat().st_mode) == 0o600
     assert new.ok("verify")
@@ -84,9 +92,9 @@ def test_nothing_is_replaced_unasked_and_what_was_there_is_kept(box: Command, tm
 def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -> None:
     """With `[backup] recipients` nothing is asked, and the box itself cannot open what it made; a wrong key or a file of something
     else changes nothing."""
-    identity, recipient = generate()
+    identity, recipient = new_identity()
     (tmp_path / "id").write_text(identity)
-    (tmp_path / "other").write_text(generate()[0])
+    (tmp_path / "other").write_text(new_identity()[0])
     assert box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--when-configured") == ""
     box.config.write_text(box.config.read_text() + f'\n[backup]\nrecipients = ["{recipient}"]\n')
     box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--keep-daily", "2", "--when-configured")
@@ -99,7 +107,8 @@ def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -
     assert box.config.read_bytes() == before
     with (
         file.open("rb") as source,
-        tarfile.open(fileobj=Opened(source, identities=[read_identity(identity)]), mode="r|") as archive,
+        unsealed(source, identity=identity) as plain,
+        tarfile.open(fileobj=plain, mode="r|") as archive,
     ):
         names = archive.getnames()
     assert {"manifest.json", "mcfd.toml", "ledger.sqlite3", "files/upstream.secret_file", "authority/ca.key"} <= set(
@@ -148,9 +157,9 @@ def test_what_root_puts_back_the_daemon_can_use(box: Command, tmp_path: Path) ->
     box.ok("backup", "--all", str(file), *phrase)
     with folder_for_all() as new:
         os.chown(new, daemon, daemon)
-        done = box.run("restore", "--all", str(file), "--config", str(new / "mcfd.toml"), *phrase)
+        done = box.run("restore", "--all", str(file), "--config", str(new / "mcfd.toml"), *phrase, "--yes")
         assert done.returncode == 0, done.stderr
-        for name in ("mcfd.sqlite3", "tls", "tls/ca.key", "tls/server.pem"):
+        for name in ("mcfd.sqlite3", "tls", "tls/ca.key", "tls/server.pem", "backup.key"):
             assert (new / name).stat().st_uid == daemon, name
         config = (new / "mcfd.toml").stat()
     assert (config.st_gid, stat.S_IMODE(config.st_mode)) == (daemon, 0o640)

@@ -1,0 +1,258 @@
+"""`restore --all`: a whole box from its encrypted file, into the folders of this box and nowhere else."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import click
+
+from daemon.cli.failures import Failure, Unavailable
+from daemon.cli.ledger import counts, now, whoever_types
+from daemon.cli.output import say, warn
+from daemon.cli.progress import Progress
+from daemon.cli.whole_box import ask_passphrase, read_passphrase
+from daemon.core.clock import millis_text
+from daemon.language import ambient, tell, tr
+from daemon.language.system import reason
+from daemon.owner import as_owner, new_file, private_folder
+from daemon.settings import Settings, SettingsError, find, load, parse
+from pagekit.terminal import visible
+
+if TYPE_CHECKING:
+    from daemon.store.maintenance.backup import Restored
+    from daemon.whole_box.archive import ArchiveReader
+    from daemon.whole_box.places import Places, Plan
+
+CONFIG = Path("/etc/mcfd/mcfd.toml")
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+class Wanted(NamedTuple):
+    """What was typed."""
+
+    file: Path
+    config: Path | None
+    identity: Path | None
+    passphrase_file: Path | None
+    places: tuple[Path, ...]
+    signed_by: str
+    foreign: bool
+    last_z: int | None
+    yes: bool
+
+
+class BoxRestored(NamedTuple):
+    """`settings` are in force from now on; `written` beside the ledger, `outside` is what was not, by its key."""
+
+    settings: Settings
+    ledger: Restored
+    written: list[Path]
+    outside: tuple[tuple[str, Path], ...]
+    signed_by: str
+
+
+def restore_box(wanted: Wanted) -> BoxRestored:
+    """The ledger goes first, the configuration last: a box that lost power in between starts nothing, and the same command again
+    finishes it."""
+    from daemon.store.maintenance.backup import restore
+    from daemon.whole_box.archive import CONFIG as TOML
+    from daemon.whole_box.archive import ArchiveReader
+    from daemon.whole_box.places import places_of, put_back
+
+    place = _place(wanted.config)
+    present = _present(place)
+    with ExitStack() as stack:
+        with _decrypted(wanted) as source:
+            reader = ArchiveReader(source)
+            settings = parse(reader.files[TOML], place, {})
+            planned = _planned(reader, settings, places_of(place, present, wanted.places))
+            home = planned.ledger.parent
+            with as_owner(home):
+                home.mkdir(parents=True, exist_ok=True)
+            copy = stack.enter_context(private_folder(home)) / "ledger"
+            with new_file(copy) as file:
+                reader.copy_ledger(file)
+        # From here on it is known to be whole.
+        signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
+        _confirm(wanted, reader, planned, place, signed_by)
+        at, by = now(), whoever_types()
+        with as_owner(home), Progress() as progress:
+            restored = restore(
+                copy, planned.ledger, at=at, by=by, origin=wanted.file, last_z=wanted.last_z, progress=progress
+            )
+        stamp = millis_text(at).replace(":", "").replace(".", "")
+        try:
+            written = put_back(planned, reader.files[TOML], place, stamp=stamp)
+        except OSError as error:
+            raise _not_written(Path(error.filename or place), error) from None
+        return BoxRestored(settings, restored, written, planned.outside, signed_by)
+
+
+def _place(config: Path | None) -> Path:
+    """Where the configuration goes: as every command finds it, never where the archive says."""
+    try:
+        return find(config).absolute()
+    except SettingsError:
+        return CONFIG
+
+
+def _present(place: Path) -> Settings | None:
+    """What is in force on this box; None where that cannot be said."""
+    try:
+        return load(place)
+    except SettingsError:
+        return None
+
+
+@contextmanager
+def _decrypted(wanted: Wanted) -> Iterator[BinaryIO]:
+    from daemon.whole_box.sealed import NotOpened, is_by_passphrase, opened
+
+    try:
+        with as_owner(wanted.file.parent):
+            source = wanted.file.open("rb")
+        with source:
+            if is_by_passphrase(source):
+                file = wanted.passphrase_file
+                passphrase = read_passphrase(file) if file else ask_passphrase(twice=False)
+                with opened(source, passphrase=passphrase) as plain:
+                    yield plain
+            else:
+                with opened(source, identity=_recovery_key(wanted.identity)) as plain:
+                    yield plain
+    except NotOpened as error:
+        raise Failure(tell(error, ambient())) from None
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise Unavailable(tr("no room to put {path} back: {why}", path=wanted.file, why=reason(error))) from None
+        raise Failure(tr("{path} cannot be read: {why}", path=wanted.file, why=reason(error))) from None
+
+
+def _recovery_key(file: Path | None) -> str:
+    """The private key of age: from its file, or typed from the paper."""
+    from daemon.whole_box.sealed import check_identity
+
+    if file is None:
+        if not sys.stdin.isatty():
+            raise click.UsageError(tr("this backup is for a key: {option} FILE is needed", option="--identity"))
+        text = click.prompt(tr("Recovery key (AGE-SECRET-KEY-1…)"), hide_input=True)
+    else:
+        with as_owner(file.parent):
+            text = file.read_text()
+    try:
+        return check_identity(text)
+    except ValueError:
+        where = file or tr("what was typed")
+        raise Failure(tr("{path} holds no identity of age (AGE-SECRET-KEY-1…)", path=where)) from None
+
+
+def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> Plan:
+    from daemon.whole_box.places import OutOfPlace, plan
+
+    try:
+        return plan(reader.files, settings, places)
+    except OutOfPlace as error:
+        raise Failure(
+            tr(
+                "the backup wants {key} at {path}, in no folder of this box; nothing was written. If it is to be there: --place {folder}",
+                key=error.key,
+                path=visible(str(error.path)),
+                folder=visible(str(error.path.parent)),
+            )
+        ) from None
+
+
+def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted: Wanted) -> str:
+    """Who signed it, for people; a Failure unless that is this box, or what was typed says that it may be another. On a new disk, which has
+    neither a ledger nor a key, the fingerprint is for the person to compare with their paper."""
+    from daemon.whole_box.signature import fingerprint, is_named, signer
+
+    key = signer(reader.signature, reader.entries) if reader.signature else None
+    if key is None and reader.signature is not None:
+        raise Failure(tr("the signature of the backup is not of what is in it"))
+    if key is None:
+        if not wanted.foreign:
+            raise Failure(
+                tr(
+                    "the backup is not signed, as those of mcfd 0.1.0 are not; if you know where it comes from: --foreign"
+                )
+            )
+        return tr("not signed")
+    name = fingerprint(key)
+    if wanted.signed_by and not is_named(key, wanted.signed_by):
+        raise Failure(
+            tr("the backup is signed by {fingerprint}, not by {given}", fingerprint=name, given=wanted.signed_by)
+        )
+    own = _own_keys(ledgers)
+    if key in own:
+        return tr("signed by this box ({fingerprint})", fingerprint=name)
+    is_new = not own and not any(ledger.exists() for ledger in ledgers)
+    if not (wanted.signed_by or wanted.foreign or is_new):
+        raise Failure(
+            tr(
+                "the backup is not this box's: it is signed by {fingerprint}. If that is on your paper: --signed-by {fingerprint}; "
+                "any box's: --foreign",
+                fingerprint=name,
+            )
+        )
+    return tr("signed by {fingerprint}: compare it with the paper of the recovery key", fingerprint=name)
+
+
+def _own_keys(ledgers: Collection[Path]) -> set[bytes]:
+    from daemon.whole_box.signature import NoKey, own_public
+
+    found = set()
+    for ledger in ledgers:
+        with suppress(OSError, NoKey):  # a key that cannot be read is nobody's
+            found.add(own_public(ledger))
+    return {key for key in found if key is not None}
+
+
+def _confirm(wanted: Wanted, reader: ArchiveReader, planned: Plan, place: Path, signed_by: str) -> None:
+    """Names every file that will be written, and asks unless `--yes` was typed."""
+    manifest = reader.manifest
+    click.echo(
+        visible(
+            tr("{file}: made {at} by mcfd {version}", file=wanted.file, at=manifest.made_at, version=manifest.version)
+        ),
+        err=True,
+    )
+    click.echo(signed_by, err=True)
+    targets = [planned.ledger, *(each.path for each, _ in planned.files), place]
+    for path in targets:
+        is_there = path in {planned.ledger, place} and path.exists()
+        kept = tr(" (what is there is kept beside it)") if is_there else ""
+        click.echo(f"  {visible(str(path))}{kept}", err=True)
+    for key, path in planned.outside:
+        warn(tr("not written, since it is in no folder of this box (--place): {key} = {path}", key=key, path=path))
+    if wanted.yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
+    click.confirm(tr("Write these files?"), abort=True, err=True)
+
+
+def _not_written(path: Path, error: OSError) -> Failure:
+    kind = Unavailable if error.errno in NO_ROOM else Failure
+    return kind(
+        tr(
+            "{path} cannot be written: {why}; the ledger is put back, the same command again does the rest",
+            path=path,
+            why=reason(error),
+        )
+    )
+
+
+def tell_restored(done: BoxRestored) -> None:
+    path, restored = done.settings.storage.path, done.ledger
+    say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
+    for written in done.written:
+        say(tr("put back: {path}", path=written))
+    if restored.aside:
+        say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
+    say(tr("next: mcfd doctor, then sudo systemctl restart mcfd; a new disk asks for the last Z (mcfd machine last-z)"))

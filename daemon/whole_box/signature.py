@@ -1,0 +1,119 @@
+"""A box signs its backups: an Ed25519 key of its own beside the ledger, made with the first backup of the whole box. It tells a box's own
+backup from a stranger's; the daemon's user owns the key, so it is no proof against that user."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from daemon.files import write_whole
+from daemon.owner import as_owner
+from exchange.keys import PRIVATE, PUBLIC, BadKey, decode, encode, private_line
+
+KEY_FILE: Final = "backup.key"
+CONTEXT: Final = b"mcfd backup of a whole box 1\n"
+SEED_BYTES: Final = 32
+LONGEST_LINE: Final = 256
+
+
+class NoKey(ValueError):
+    """The file of the box's key holds none."""
+
+
+class Entry(NamedTuple):
+    """One file of an archive, as it is signed."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """As it stands in the archive, in base64."""
+
+    key: str
+    signature: str
+
+
+class BoxKey:
+    """The key of a box, which signs."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self.public = self._key.public_key().public_bytes_raw()
+
+    def sign(self, entries: Iterable[Entry]) -> Signature:
+        return Signature(PUBLIC + encode(self.public), encode(self._key.sign(_content(entries))))
+
+
+def key_file(ledger: Path) -> Path:
+    return ledger.parent / KEY_FILE
+
+
+def own_key(ledger: Path) -> BoxKey:
+    """Made where there is none. OSError as it comes; NoKey."""
+    file = key_file(ledger)
+    with as_owner(file.parent):
+        if not file.exists():
+            new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+            write_whole(new, private_line(os.urandom(SEED_BYTES)).encode() + b"\n", 0o600)
+            with contextlib.suppress(FileExistsError):  # another backup was quicker
+                os.link(new, file)
+            new.unlink()
+        return _read(file)
+
+
+def own_public(ledger: Path) -> bytes | None:
+    """None where the box has no key. OSError, NoKey as above."""
+    file = key_file(ledger)
+    with as_owner(file.parent):
+        return _read(file).public if file.exists() else None
+
+
+def signer(signature: Signature, entries: Iterable[Entry]) -> bytes | None:
+    """The public key that signed exactly these files; None when the signature does not hold."""
+    try:
+        public = decode(signature.key.removeprefix(PUBLIC))
+        Ed25519PublicKey.from_public_bytes(public).verify(decode(signature.signature), _content(entries))
+    except (BadKey, ValueError, InvalidSignature):
+        return None
+    return public
+
+
+def fingerprint(public: bytes) -> str:
+    """For people and paper: 32 hex digits in groups of four."""
+    digits = hashlib.sha256(public).hexdigest()[:32]
+    return "-".join(digits[at : at + 4] for at in range(0, len(digits), 4))
+
+
+def is_named(public: bytes, text: str) -> bool:
+    """Whether `text` is the fingerprint of that key, with or without its dashes, or the key itself (`whpk_…`)."""
+    given = text.strip()
+    if given.startswith(PUBLIC):
+        return given == PUBLIC + encode(public)
+    return given.replace("-", "").lower() == fingerprint(public).replace("-", "")
+
+
+def _read(file: Path) -> BoxKey:
+    with file.open() as opened:
+        line = opened.read(LONGEST_LINE).strip()
+    try:
+        seed = decode(line.removeprefix(PRIVATE))[:SEED_BYTES] if line.startswith(PRIVATE) else b""
+    except BadKey:
+        seed = b""
+    if len(seed) != SEED_BYTES:
+        raise NoKey
+    return BoxKey(seed)
+
+
+def _content(entries: Iterable[Entry]) -> bytes:
+    return CONTEXT + b"".join(f"{each.sha256} {each.size} {each.name}\n".encode() for each in entries)

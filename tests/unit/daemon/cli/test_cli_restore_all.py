@@ -1,0 +1,362 @@
+"""`restore --all` as root types it, of an archive that somebody else has made: it is data. It is written into the folders of this box and
+nowhere else, after its targets were named and asked for, and a killed restore leaves nothing to read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from support.archives import box as box_of
+from support.archives import members, packed, seal, tampered
+from support.cli.command import CONFIG, Command, audited
+from support.ledgers.ledger import Till, opened
+from support.tools import folder_for_all
+
+from daemon.whole_box.archive import LEDGER, SIGNATURE
+from daemon.whole_box.sealed import new_identity
+
+MEGABYTE = 1024 * 1024
+NOBODY = 65_534
+
+
+class Bench:
+    """A key, a ledger that somebody has, and a box without anything on which it is put back."""
+
+    def __init__(self, folder: Path, identity: str, recipient: str, ledger: bytes) -> None:
+        self.folder, self.recipient, self.ledger = folder, recipient, ledger
+        self.identity = folder / "identity"
+        self.identity.write_text(identity)
+        self.secret = identity
+        (folder / "new").mkdir()
+        self.new = Command(folder / "new")
+        self.new.config.unlink()
+        self.outside = folder / "outside"
+        self.outside.mkdir()
+
+    def archive(self, config: str, files: Mapping[str, bytes] | None = None) -> Path:
+        return seal(self.folder / "forged.age", self.recipient, box_of(config, self.ledger, files))
+
+    def words(self, file: Path, *more: str) -> tuple[str, ...]:
+        return ("restore", "--all", str(file), "--identity", str(self.identity), *more)
+
+    def nothing_is_written(self) -> bool:
+        return not [*self.new.folder.rglob("*"), *self.outside.rglob("*")]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> Bench:
+    ledger = tmp_path / "some.sqlite3"
+    async with opened(ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await till.close()
+    return Bench(tmp_path, *new_identity(), ledger.read_bytes())
+
+
+def test_nothing_is_written_outside_of_the_folders_of_this_box(bench: Bench) -> None:
+    """The configuration in the archive names other places for logo, secrets and certificates: absolute, by `..`, as the ledger itself.
+    They are told and not written; the rest is put back, a secret with the mode of a secret."""
+    evil = bench.outside / "cron"
+    config = f"""{CONFIG}
+[company]
+logo = "{evil}"
+
+[server]
+tls_cert = "{bench.new.folder}/../outside/cert.pem"
+tls_key = "mcfd.sqlite3-wal"
+
+[backup]
+passphrase_file = "credentials/backup.passphrase"
+"""
+    files = {
+        "files/company.logo": b"* * * * * root evil\n",
+        "files/server.tls_cert": b"evil",
+        "files/server.tls_key": b"evil",
+        "files/backup.passphrase_file": b"six mots\n",
+    }
+    done = bench.new.run(*bench.words(bench.archive(config, files), "--foreign", "--yes"))
+    assert done.returncode == 0, done.stderr
+    for key, path in (("company.logo", evil), ("server.tls_cert", bench.outside / "cert.pem")):
+        assert f"{key} = {path}" in done.stderr
+    assert list(bench.outside.iterdir()) == []
+    secret = bench.new.folder / "credentials/backup.passphrase"
+    assert (secret.read_bytes(), stat.S_IMODE(secret.stat().st_mode)) == (b"six mots\n", 0o600)
+    assert b"evil" not in b"".join(path.read_bytes() for path in bench.new.folder.rglob("*") if path.is_file())
+    assert len(audited(bench.new, "ledger.restored")) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("storage.path", CONFIG.replace('"mcfd.sqlite3"', '"{outside}/x"')),
+        ("storage.path", CONFIG.replace('"mcfd.sqlite3"', '"../outside/x"')),
+        ("storage.path", CONFIG.replace('"mcfd.sqlite3"', '"deeper/x"')),
+        ("server.tls_folder", f'{CONFIG}\n[server]\ntls = "internal"\ntls_folder = "{{outside}}/x"\n'),
+        ("server.tls_folder", f'{CONFIG}\n[server]\ntls = "internal"\ntls_folder = "../outside/x"\n'),
+    ],
+)
+def test_a_ledger_or_an_authority_in_another_folder_is_refused(bench: Bench, key: str, config: str) -> None:
+    """Before anything is written; the operator may say that it is to be there."""
+    file = bench.archive(config.replace("{outside}", str(bench.outside)), {"authority/ca.key": b"key"})
+    done = bench.new.run(*bench.words(file, "--foreign", "--yes"))
+    assert (done.returncode, key in done.stderr, "--place" in done.stderr) == (1, True, True), done.stderr
+    assert bench.nothing_is_written()
+    (bench.new.folder / "deeper").mkdir()
+    places = ("--place", str(bench.outside), "--place", str(bench.new.folder / "deeper"))
+    assert bench.new.run(*bench.words(file, "--foreign", "--yes", *places)).returncode == 0
+
+
+def test_the_place_of_the_configuration_is_not_the_archives(bench: Bench) -> None:
+    """The manifest says where it was on the other box, which decides nothing here."""
+    content = box_of(CONFIG, bench.ledger, at=str(bench.outside / "mcfd.toml"))
+    file = seal(bench.folder / "forged.age", bench.recipient, content)
+    assert bench.new.run(*bench.words(file, "--foreign", "--yes")).returncode == 0
+    assert (list(bench.outside.iterdir()), bench.new.config.exists()) == ([], True)
+
+
+def link(kind: bytes, name: str = "files/company.logo", target: str = "/etc/passwd") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def hole(size: int) -> bytes:
+    """The header of GNU's sparse files: one byte of 745 MB."""
+    info = tarfile.TarInfo("files/company.logo")
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 512
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[386:410] = b"%011o\0%011o\0" % (size - 512, 512)
+    header[483:495] = b"%011o\0" % size
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + b"x" * 512
+
+
+def raw(content: bytes) -> object:
+    def change(archive: tarfile.TarFile) -> None:
+        assert archive.fileobj
+        archive.fileobj.write(content)
+        archive.offset += len(content)
+
+    return change
+
+
+def sized(name: str, size: int) -> object:
+    def change(archive: tarfile.TarFile) -> None:
+        info = tarfile.TarInfo(name)
+        info.size = size
+        archive.addfile(info, _Zeros())  # type: ignore[arg-type]
+
+    return change
+
+
+class _Zeros:
+    def read(self, size: int) -> bytes:
+        return bytes(size)
+
+
+def long_header(archive: tarfile.TarFile) -> None:
+    info = tarfile.TarInfo("files/company.logo")
+    info.pax_headers = {"comment": "x" * 50 * MEGABYTE}
+    archive.addfile(info)
+
+
+def sparse_by_pax(archive: tarfile.TarFile) -> None:
+    info = tarfile.TarInfo("files/company.logo")
+    info.pax_headers = {"GNU.sparse.size": str(745 * MEGABYTE), "GNU.sparse.map": "0,1"}
+    info.size = 1
+    archive.addfile(info, _Zeros())  # type: ignore[arg-type]
+
+
+def twice(archive: tarfile.TarFile) -> None:
+    for _ in range(2):
+        archive.addfile(tarfile.TarInfo("files/company.logo"))
+
+
+def many(archive: tarfile.TarFile) -> None:
+    for number in range(5000):
+        archive.addfile(tarfile.TarInfo(f"files/webhook[{number}].secret_file"))
+
+
+HOSTILE = {
+    "a symbolic link": lambda archive: archive.addfile(link(tarfile.SYMTYPE)),
+    "a link": lambda archive: archive.addfile(link(tarfile.LNKTYPE)),
+    "a symbolic link in the ledger's place": lambda archive: archive.addfile(link(tarfile.SYMTYPE, LEDGER)),
+    "a device": lambda archive: archive.addfile(link(tarfile.CHRTYPE)),
+    "a pipe": lambda archive: archive.addfile(link(tarfile.FIFOTYPE)),
+    "a folder": lambda archive: archive.addfile(link(tarfile.DIRTYPE, "files")),
+    "an absolute name": sized("/etc/cron.d/evil", 5),
+    "a name that leads out": sized("files/../../evil", 5),
+    "a name with a line": sized("files/a\nb", 5),
+    "another name": sized("evil", 5),
+    "a name twice": twice,
+    "too many": many,
+    "a hole": raw(hole(745 * MEGABYTE)),
+    "a hole by pax": sparse_by_pax,
+    "a large file": sized("files/company.logo", 2 * MEGABYTE),
+    "a header of 50 MB": long_header,
+    "no tar": raw(b"\xff" * 512),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_archive_with_something_else_in_it_is_refused(bench: Bench, name: str) -> None:
+    """In words, before anything is written, and within a few megabytes."""
+    file = seal(bench.folder / "forged.age", bench.recipient, tampered(CONFIG, bench.ledger, HOSTILE[name]))  # type: ignore[arg-type]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    done = bench.new.run(*bench.words(file, "--foreign", "--yes"))
+    assert (done.returncode, "no backup of a whole box" in done.stderr) == (1, True), done.stderr
+    assert bench.nothing_is_written()
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss - before < 200_000  # KiB
+
+
+# -- who signed it --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def box(bench: Bench) -> Command:
+    """A box in use, and the backup of it that it has signed: `own.age`."""
+    (bench.folder / "box").mkdir()
+    box = Command(bench.folder / "box", CONFIG)
+    async with opened(box.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+    box.ok("backup", "--all", str(bench.folder / "own.age"), "--recipient", bench.recipient)
+    return box
+
+
+def test_its_own_backup_is_put_back_another_wants_a_word(bench: Bench, box: Command) -> None:
+    """One that is not signed, as all of 0.1.0, or signed by another box, is refused and says what it is. `--foreign` takes it, and
+    `--signed-by` that of one other box."""
+    own, unsigned = bench.folder / "own.age", bench.archive(CONFIG)
+    assert "this box" in box.json(*bench.words(own, "--yes"))["signature"]
+    done = box.run(*bench.words(unsigned, "--yes"))
+    assert (done.returncode, "not signed" in done.stderr, "--foreign" in done.stderr) == (1, True, True), done.stderr
+    (bench.folder / "third").mkdir()
+    third = Command(bench.folder / "third", CONFIG)
+    third.ok("keys", "create", "--nim", "EL02000015-1")
+    other = bench.folder / "third.age"
+    name = third.json("backup", "--all", str(other), "--recipient", bench.recipient)["signed_by"]
+    done = box.run(*bench.words(other, "--yes"))
+    assert (done.returncode, name in done.stderr) == (1, True), done.stderr
+    assert box.run(*bench.words(other, "--yes", "--signed-by", "1234-5678")).returncode == 1
+    assert box.run(*bench.words(own, "--yes", "--signed-by", name)).returncode == 1
+    assert box.json("journal", "--from", "2020-01-01")
+    assert box.run(*bench.words(other, "--yes", "--signed-by", name.upper().replace("-", ""))).returncode == 0
+    assert box.run(*bench.words(unsigned, "--yes", "--foreign")).returncode == 0
+
+
+def test_a_box_without_a_key_takes_no_strangers_backup_either(bench: Bench, box: Command) -> None:
+    """It has a ledger, so it is no new disk; where the ledger is, this box says, and not the archive."""
+    bench.new.config.write_text(CONFIG)
+    bench.new.ok("keys", "create", "--nim", "EL02000015-1")
+    assert bench.new.run(*bench.words(bench.folder / "own.age", "--yes")).returncode == 1
+
+
+def test_on_a_new_disk_the_fingerprint_is_shown_to_compare(bench: Bench, box: Command) -> None:
+    """There is no key yet; from then on the box signs as the dead one did, and takes its older backups."""
+    done = bench.new.run(*bench.words(bench.folder / "own.age", "--yes"))
+    name = box.json("backup", "--all", str(bench.folder / "later.age"), "--recipient", bench.recipient)["signed_by"]
+    assert (done.returncode, name in done.stderr) == (0, True), done.stderr
+    assert "this box" in bench.new.json(*bench.words(bench.folder / "later.age", "--yes"))["signature"]
+
+
+@pytest.mark.parametrize("name", ["mcfd.toml", LEDGER])
+def test_a_signature_is_of_every_byte(bench: Bench, box: Command, name: str) -> None:
+    """Whoever has the public key can seal, but not change what was signed; not even `--foreign` takes that."""
+    found = members(bench.folder / "own.age", bench.secret)
+    assert SIGNATURE in found
+    changed = packed({**found, name: found[name] + b"\n"})
+    done = box.run(*bench.words(seal(bench.folder / "x.age", bench.recipient, changed), "--yes", "--foreign"))
+    assert (done.returncode, "signature" in done.stderr) == (1, True), done.stderr
+
+
+# -- asked for, and killed ------------------------------------------------------------------------------------------------
+
+
+def test_the_targets_are_named_and_asked_for(bench: Bench) -> None:
+    """Also on a new disk: without a terminal `--yes` is needed, at one "n" ends it; each time every file is named and none is written."""
+    words = bench.words(bench.archive(CONFIG), "--foreign")
+    for done, code in ((bench.new.run(*words), 2), (bench.new.at_terminal(b"n\n", *words), 130)):
+        assert done.returncode == code, done.stderr
+        assert all(str(path) in done.stderr for path in (bench.new.ledger, bench.new.config)), done.stderr
+        assert bench.nothing_is_written()
+
+
+def readable_by_others(folder: Path, put_back: set[Path]) -> list[Path]:
+    found = []
+    for path in folder.rglob("*"):
+        ways = {path, *(each for each in path.parents if each != folder and folder in each.parents)}
+        is_closed = any(stat.S_IMODE(way.lstat().st_mode) & 0o077 == 0 for way in ways)
+        is_config = path.name.startswith(".mcfd.toml.")  # no secret, and as readable as in its place
+        if path.is_file() and not is_closed and path not in put_back and not is_config:
+            found.append(path)
+    return found
+
+
+@contextlib.contextmanager
+def nothing_new_in(*folders: str) -> Iterator[None]:
+    before = {path for folder in folders for path in Path(folder).glob("mcfd-*")}
+    yield
+    after = {path for folder in folders for path in Path(folder).glob("mcfd-*")}
+    assert [path for path in after - before if "box" in path.name] == []
+
+
+def test_a_restore_that_is_killed_leaves_nothing_to_read(bench: Bench) -> None:
+    """At whatever moment the power goes: what is decrypted and not in its place yet is its owner's alone, and the same command again
+    finishes it and leaves nothing beside."""
+    files = {"files/backup.passphrase_file": b"six mots\n"}
+    config = f'{CONFIG}\n[backup]\npassphrase_file = "credentials/backup.passphrase"\n'
+    words = bench.words(bench.archive(config, files), "--foreign", "--yes")
+    put_back = {bench.new.config, *(bench.new.folder / f"mcfd.sqlite3.{each}" for each in ("lock", "high-water"))}
+    killed = 0
+    with nothing_new_in("/tmp", "/var/tmp"):  # noqa: S108  where they were
+        for number in range(1, 400):
+            first = ("support.cli.killed", "at", {"number": number, "within": str(bench.new.folder)})
+            done = bench.new.run(*words, first=first)
+            if done.returncode == 0:
+                break
+            killed += 1
+            assert done.returncode < 0, done.stderr
+            assert readable_by_others(bench.new.folder, put_back) == []
+            bench.new.config.unlink(missing_ok=True)
+    assert killed > 5
+    assert bench.new.run(*words).returncode == 0
+    names = {path.name for path in bench.new.folder.rglob("*")}
+    assert not [name for name in names if name.startswith(".") or ".part" in name]
+    assert bench.new.ok("verify")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_root_follows_no_link_that_the_daemons_user_has_planted(bench: Bench) -> None:
+    """In the ledger's folder, which is theirs: the folder of the authority, a secret's, and the archive itself lead elsewhere."""
+    with folder_for_all() as folder:
+        (folder / "var/backups").mkdir(parents=True)
+        (folder / "etc").mkdir()
+        (folder / "root").mkdir(mode=0o700)
+        (folder / "root/shadow").write_text("secret")
+        (folder / "root/shadow").chmod(0o600)
+        for name in ("tls", "keys"):
+            (folder / "var" / name).symlink_to(folder / "root")
+        (folder / "var/backups/copy.sqlite3").symlink_to(folder / "root/shadow")
+        for path in (folder / "var", *(folder / "var").rglob("*")):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        config = CONFIG.replace('"mcfd.sqlite3"', f'"{folder}/var/mcfd.sqlite3"')
+        (folder / "etc/mcfd.toml").write_text(f'{config}\n[company]\nlogo = "{folder}/var/keys/evil"\n')
+        file = bench.archive(
+            (folder / "etc/mcfd.toml").read_text(), {"authority/ca.key": b"k", "files/company.logo": b"e"}
+        )
+        where = ("--config", str(folder / "etc/mcfd.toml"))
+        done = bench.new.run(*bench.words(file, "--foreign", "--yes", *where))
+        assert done.returncode == 1, done.stderr
+        done = bench.new.run("restore", str(folder / "var/backups/copy.sqlite3"), "--yes", *where)
+        assert done.returncode != 0
+        assert [path.name for path in (folder / "root").iterdir()] == ["shadow"]
+        files = [path for path in (folder / "var").rglob("*") if path.is_file() and not path.is_symlink()]
+        assert not [path for path in files if path.read_bytes().startswith(b"secret")]
