@@ -179,7 +179,9 @@ def _describe(name: str, wheels: list[Path]) -> Library:
     classifiers = [
         line.rsplit(" :: ", 1)[1] for line in metadata.get_all("Classifier", []) if line.startswith("License")
     ]
-    license_name = metadata["License-Expression"] or ", ".join(classifiers) or metadata["License"]
+    # Who says it nowhere else says it in the first line of the text.
+    told = [text.strip().splitlines()[0] for text in texts if "licen" in text.strip().splitlines()[0].lower()]
+    license_name = metadata["License-Expression"] or ", ".join(classifiers) or metadata["License"] or ", ".join(told)
     if not license_name:
         sys.exit(f"mcfd: {wheels[0].name} does not say its licence")
     sums = tuple((wheel.name, hashlib.sha256(wheel.read_bytes()).hexdigest()) for wheel in wheels)

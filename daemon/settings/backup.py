@@ -20,5 +20,6 @@ class Backup(Section, frozen=True):
         key("Who can open backups of the whole box: public keys `age1…`, as `mcfd backup --new-key` makes them."),
     ] = ()
     passphrase_file: Annotated[
-        Path | None, key("File with one line, the passphrase that opens them (256 MB at the most); only without `recipients`.")
+        Path | None,
+        key("File with one line, the passphrase that opens them (256 MB at the most); only without `recipients`."),
     ] = None
