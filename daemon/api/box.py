@@ -34,12 +34,13 @@ class LineSlot(msgspec.Struct, frozen=True, kw_only=True):
 
 class BoxFigures(msgspec.Struct, frozen=True, kw_only=True):
     """`outbox` by destination: `upstream`, or the name of a webhook (a URL may be a secret).
-    `verified_at` is when `mcfd verify` last found the ledger sound (ms), 0 for never."""
+    `verified_at` is when `mcfd verify` last found the ledger sound (ms), 0 for never; `damaged` how much is known to be damaged in it."""
 
     outbox: dict[str, tuple[Backlog, ...]]
     disk_free_bytes: int
     ledger_bytes: int
     verified_at: int
+    damaged: int = 0
     commits: int
 
 

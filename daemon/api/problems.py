@@ -48,6 +48,8 @@ INTERNAL = Kind(
     Text("mcfd failed here; its log has the reason under this request_id"),
 )
 
+DAMAGED: Final = Kind(503, "LEDGER_DAMAGED", Text("The ledger is damaged"))
+
 OFFLINE_RETRY: Final = 2
 PRINTER_RETRY: Final = 10
 
@@ -95,7 +97,8 @@ KINDS: Final[dict[type[Exception], Kind]] = {
         Text("nothing was sent; free disk space on the box"),
     ),
     errors.OutcomeNotStored: Kind(507, "STORAGE_FULL", Text("The outcome is not stored yet"), OUTCOME_NOT_STORED),
-    errors.LedgerUnusable: INTERNAL,
+    errors.LedgerUnusable: DAMAGED,
+    errors.EntryDamaged: DAMAGED,
     errors.StorageError: INTERNAL,
     errors.McfdError: INTERNAL,
 }
@@ -137,7 +140,7 @@ def problem_answer(error: Exception, request_id: str, language: Language = "en")
     if isinstance(error, HTTPException):
         return _http_problem(error, request_id, language)
     kind = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
-    if kind is INTERNAL:
+    if kind is INTERNAL or isinstance(error, errors.LedgerUnusable):
         log.error("request.failed", request_id=request_id, exc_info=error)
     problem = _problem(kind, kind.detail or _text(error, language), request_id, language)
     problem = msgspec.structs.replace(problem, **_members(error, language))
@@ -152,11 +155,11 @@ def plain_problem(
     return _answer(_problem(Kind(status, code, title), detail, request_id, language), headers)
 
 
-_PORT_ERRORS: Final = (errors.MachineOffline, errors.NothingDone)
+_PORT_ERRORS: Final = (errors.MachineOffline, errors.NothingDone, errors.LedgerUnusable)
 
 
 def _text(error: Exception, language: Language) -> str:
-    """Only the errors of a port name a path; numbers and the machine's own words are left as they are."""
+    """Only the errors of a port and of the ledger name a path; numbers and the machine's own words are left as they are."""
     if isinstance(error, errors.InvalidRequest):
         return "; ".join(f"{fault.field}: {fault.message}" for fault in _told(error, language))
     text = str(tell(error, language))

@@ -200,6 +200,7 @@ def _api_deps(
         stopping=stopping,
         logins=Logins(runtime.store.people, now_millis),
         sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
+        damage=lambda: runtime.store.retention.damage().all,
     )
 
 

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
 from daemon.cli.failures import Unavailable
 from daemon.core.audit import Actor
 from daemon.language import Counted, Text, tr
@@ -45,7 +43,8 @@ def existing(settings: Settings) -> Path:
 
 def figures(findings: Findings) -> dict[str, object]:
     """What a look through a ledger found, for `--json`."""
-    return {**msgspec.structs.asdict(findings), "problems": [tr(problem) for problem in findings.problems]}
+    found = {"problems": [tr(problem) for problem in findings.problems]}
+    return found | {name: getattr(findings, name) for name in ("books", "records", "closures")}
 
 
 def counts(findings: Findings) -> dict[str, Text]:

@@ -19,7 +19,8 @@ McfdError
 └── StorageError
     ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
     │   └── OutcomeNotStored  the machine certified, and the ledger does not take it at the moment (507)
-    └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused
+    └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused (503)
+        └── EntryDamaged  one row cannot be read
 """
 
 from __future__ import annotations
@@ -154,6 +155,19 @@ class OutcomeNotStored(StorageFull):
 
 class LedgerUnusable(StorageError):
     pass
+
+
+class EntryDamaged(LedgerUnusable):
+    def __init__(self, seq: object, number: object) -> None:
+        self.seq = seq if isinstance(seq, int) else 0
+        self.number = number if isinstance(number, str) else ""
+        super().__init__(
+            Text(
+                "entry {seq} (invoice {number!r}) of the ledger cannot be read; put the last backup back with `mcfd restore`",
+                seq=self.seq,
+                number=self.number,
+            )
+        )
 
 
 _PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")

@@ -19,7 +19,8 @@ from daemon.language.stored import stored
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store import Store
-from daemon.store.maintenance.verify import examine_shape
+from daemon.store.maintenance.health import SMALL_BYTES
+from daemon.store.maintenance.verify import examine_shape, verify
 
 AWAY_DAYS = 7
 """After which somebody is reminded of the stick."""
@@ -65,7 +66,26 @@ async def _opened(settings: Settings, owned: Finding, now: int) -> list[Finding]
             )
         ]
     async with store:
-        return [owned, *await _look_in(store, settings, now)]
+        damage = _check_content(path, store)
+        return [damage or owned, *await _look_in(store, settings, now)]
+
+
+def _check_content(path: Path, store: Store) -> Finding | None:
+    """What is known to be damaged; a small ledger is recomputed here, a large one by `mcfd verify` every night."""
+    if path.stat().st_size <= SMALL_BYTES:
+        problems = verify(path).problems
+    else:
+        problems = tuple(filter(None, (*store.retention.damage().all, store.retention.lost())))
+    if not problems:
+        return None
+    found = tr(stored(str(problems[0])))
+    if more := len(problems) - 1:
+        found = tr(Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found))
+    return fail(
+        "ledger",
+        found,
+        tr("mcfd verify tells all; the last sound backup is put back with: mcfd restore COPY"),
+    )
 
 
 def check_owner(path: Path, user: User) -> Finding:

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
 
+from daemon.core.errors import StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Extent, Page
 from daemon.store.access import LedgerAccess
+from daemon.store.sqlite.connection import Job
 from daemon.store.tables import journal
 from daemon.store.tables.book import books, closures
+from daemon.store.tables.damage import MOST, add_entries, damaged_entries, read_damage
 
 
 class Journal(LedgerAccess):
+    """An entry whose row is damaged comes in state `damaged`, and is written down for whoever looks after the box."""
+
+    async def _records(self, book: Book, job: Job[list[Record]]) -> list[Record]:
+        """What `job` reads; the damaged ones among it are noted."""
+        records = await self._read(job)
+        if found := damaged_entries(book, records):
+            known = self._snapshot(read_damage).entries
+            if len(known) < MOST and not set(found) <= set(known):
+                with contextlib.suppress(StorageError):
+                    await self._write(partial(add_entries, found=found))
+        return records
+
     async def books(self) -> Sequence[Book]:
         return await self._read(books.all_books)
 
@@ -25,7 +41,7 @@ class Journal(LedgerAccess):
 
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first; go on with `before_seq` = the seq of the last one."""
-        return await self._read(partial(journal.journal, book=book, page=page))
+        return await self._records(book, partial(journal.journal, book=book, page=page))
 
     async def reach(self, book: Book, page: Page) -> tuple[int, int]:
         """The seqs between which all ended entries lie that the page asks for: after the first, up to the second."""
@@ -40,7 +56,7 @@ class Journal(LedgerAccess):
         older: list[Record] = []
         for stretch in await self._read(partial(journal.stretches, book=book)):
             await make_way()
-            older += await self._read(partial(journal.with_part, book=book, page=rest, stretch=stretch))
+            older += await self._records(book, partial(journal.with_part, book=book, page=rest, stretch=stretch))
             older = sorted(older, key=lambda record: -record.seq)[: rest.limit]
             if len(older) == rest.limit:
                 rest = msgspec.structs.replace(rest, after_seq=older[-1].seq)
@@ -54,7 +70,9 @@ class Journal(LedgerAccess):
     async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:
         """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
         after = 0
-        while records := await self._read(partial(journal.chunk, book=book, start=start, end=end, after_seq=after)):
+        while records := await self._records(
+            book, partial(journal.chunk, book=book, start=start, end=end, after_seq=after)
+        ):
             for record in records:
                 yield record
             after = records[-1].seq

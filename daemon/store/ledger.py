@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from daemon.core.audit import Actor
 from daemon.core.call import NOBODY, Call
-from daemon.core.errors import StorageError, ZNumberUnknown
+from daemon.core.errors import LedgerUnusable, StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.reference import Reference
@@ -20,13 +20,16 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.language import Text
 from daemon.store.access import OpenLedger
 from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import catch_up, name_of
 from daemon.store.sqlite.connection import Job
+from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, books, closures, epochs, originals, settlements, totals
+from daemon.store.tables.damage import read_damage
 
 T = TypeVar("T")
 
@@ -42,6 +45,8 @@ class Ledger(CashDrawer):
 
     async def check_free_space(self, book: Book) -> None:
         await self._open.free_space.check(sandbox=book.mode == "test")
+        if found := self._snapshot(read_damage).file:
+            raise LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=found[0]))
 
     async def set_attention(self, book: Book, found: str, *, at: int) -> None:
         def job(connection: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Mapping
 from functools import partial
 
@@ -10,7 +11,9 @@ from daemon.store import outbox
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import housekeeping, sandbox
 from daemon.store.maintenance.housekeeping import Kept
+from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.outbox import Resettled
+from daemon.store.tables.damage import Damage, read_damage, write_damage
 from daemon.store.tables.meta import read_meta, write_meta
 
 VERIFIED_AT = "verified_at"
@@ -41,7 +44,24 @@ class Retention(LedgerAccess):
 
     async def note_verified(self, *, at: int) -> None:
         """`mcfd verify` has found the whole ledger sound."""
-        await self._write(lambda connection: write_meta(connection, VERIFIED_AT, str(at)))
+
+        def job(connection: sqlite3.Connection) -> None:
+            write_meta(connection, VERIFIED_AT, str(at))
+            write_damage(connection, Damage())
+
+        await self._write(job)
+
+    async def note_damage(self, damage: Damage) -> None:
+        """`mcfd verify` has found that."""
+        await self._write(partial(write_damage, damage=damage))
+
+    def damage(self) -> Damage:
+        """What is known to be damaged."""
+        return self._snapshot(read_damage)
+
+    def lost(self) -> str:
+        """Which acknowledged writes are missing, while an operator has not looked at it; empty when none."""
+        return self._snapshot(read_lost)
 
     async def verified_at(self) -> int:
         """When that was last so (ms), 0 for never."""

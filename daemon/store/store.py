@@ -24,15 +24,17 @@ from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger, SandboxLedger
 from daemon.store.maintenance import housekeeping
 from daemon.store.maintenance.health import examine
+from daemon.store.maintenance.lost_writes import count_commit, ledger_name, look_for_lost, note_lost
 from daemon.store.maintenance.numbers import bring_back
 from daemon.store.outbox import Outbox
 from daemon.store.people import People
 from daemon.store.retention import Retention
+from daemon.store.sqlite.commit_mark import CommitMark, read_mark
 from daemon.store.sqlite.connection import Connection, connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
-from daemon.store.sqlite.writer import Writer
+from daemon.store.sqlite.writer import Marking, Writer
 from daemon.store.standing import Standings
 from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
 from daemon.store.tables.keys import KeyRing
@@ -85,7 +87,9 @@ class Store:
             stack.push_async_callback(reads.close)
             snapshot = connect_snapshot(path)
             stack.callback(snapshot.close)
-            writer = Writer(writes)
+            mark = CommitMark(path, ledger_name(snapshot))
+            stack.callback(mark.close)
+            writer = Writer(writes, Marking(count_commit, mark.write))
             stack.push_async_callback(writer.close)
             free_space = FreeSpace(
                 path,
@@ -128,13 +132,17 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
     connection = None
     try:
         try:
+            mark = read_mark(path)
             connection = await connect_writer(path, max_pages=max_pages)
+            lost = await connection.run(partial(look_for_lost, ledger=path, mark=mark, alone=exclusive))
             if exclusive:
                 await _prepare(connection)
             elif not await connection.run(partial(is_current, steps=migrations())):
                 lock = LedgerLock.acquire(path)  # never under a running daemon of another version
                 await connection.run(partial(migrate, steps=migrations()))
                 lock.unlock()
+            if lost:
+                await connection.run(partial(note_lost, found=lost))
         except StorageError as error:
             raise type(error)(f"{path}: {error}") from error
         yield connection

@@ -68,6 +68,8 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     logins: Logins | None = None
     sandbox: SandboxShare = msgspec.field(default_factory=SandboxShare)
     uses: Uses = msgspec.field(default_factory=dict)
+    damage: Callable[[], Sequence[str]] = tuple
+    """What is known to be damaged in the ledger."""
     exports: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
 
     def is_disabled(self, nim: str) -> bool:

@@ -78,7 +78,10 @@ AT_THE_MACHINE: Final[Errors] = (
 REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
 """Whatever takes an Idempotency-Key: one that stands for another request, one that is malformed."""
 
-CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, errors.StorageFull)
+STORED: Final[Errors] = (errors.StorageFull, errors.LedgerUnusable)
+"""Whatever writes to the ledger."""
+
+CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, *STORED)
 
 
 def both(text: str, between: str = " · ") -> str:

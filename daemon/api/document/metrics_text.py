@@ -180,6 +180,9 @@ def _box(box: BoxFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily("mcfd_disk_free_bytes", "Room left on the ledger's file system.", value=box.disk_free_bytes)
     yield GaugeMetricFamily("mcfd_ledger_bytes", "Size of the ledger, with its log.", value=box.ledger_bytes)
     yield CounterMetricFamily("mcfd_ledger_commits", "Commits to the ledger; each is one fsync.", value=box.commits)
+    yield GaugeMetricFamily(
+        "mcfd_ledger_damaged", "What is known to be damaged in the ledger (mcfd verify names it).", value=box.damaged
+    )
     if box.verified_at:
         yield GaugeMetricFamily(
             "mcfd_verified_timestamp_seconds",

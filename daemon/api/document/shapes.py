@@ -177,6 +177,7 @@ class Ready(msgspec.Struct, frozen=True):
     status: Literal["ready", "not ready"]
     machines: tuple[MachineReady, ...]
     upstream: tuple[UpstreamLane, ...] | None
+    ledger: tuple[str, ...] = ()
 
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {

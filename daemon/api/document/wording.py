@@ -270,6 +270,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "status": "ready, or not ready",
         "machines": "Each configured live machine",
         "upstream": "Closures on their way to headquarters; null without upstream",
+        "ledger": "What is known to be damaged in the ledger; in words with a key",
     },
     "MachineReady": {
         "nim": "The machine",

@@ -6,7 +6,7 @@ from typing import Final
 
 _JOURNAL_ENTRY = {
     "seq": "Place in the order of the machine; null until the attempt has ended",
-    "state": "begun, certified, refused (by the machine), abandoned (known not certified), disputed (an operator settles it)",
+    "state": "begun, certified, refused (by the machine), abandoned (known not certified), disputed (an operator settles it), damaged (the entry cannot be read)",
     "invoiceNumber": "The till's number",
     "invoiceType": "FV, FT, EV, ET, FA or EA",
     "totalTtc": "The certified total; otherwise what was asked for",

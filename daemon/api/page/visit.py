@@ -25,6 +25,7 @@ from daemon.core.audit import Actor
 from daemon.core.people import Session
 from daemon.core.roles import Right, may
 from daemon.language import Language, Speaker
+from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
 from pagekit import formats
 from pagekit.asked import RIGHT
@@ -255,6 +256,7 @@ async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any
             "name_of": name_of,
             "moment": visit.moment,
             "in_attention": attention,
+            "damage": tuple(stored(found).told(visit.language) for found in visit.deps.damage()),
             "paid": visit.page.labels(visit.language),
             **values,
         },

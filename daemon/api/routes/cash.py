@@ -7,13 +7,13 @@ from typing import Final
 from litestar import get
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import RANGE, REPLAYABLE, STRICT, Doc, change, paging
+from daemon.api.document.describe import RANGE, REPLAYABLE, STORED, STRICT, Doc, change, paging
 from daemon.api.document.shapes import CASH_EXAMPLE, CashBody
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
-from daemon.core.errors import InvalidRequest, StorageFull
+from daemon.core.errors import InvalidRequest
 from daemon.core.report.cash import Moved, Movements
 from daemon.language import Text
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
@@ -35,7 +35,7 @@ sent to the machine, which need not be there. Send an `Idempotency-Key`: without
         body=CashBody,
         example=CASH_EXAMPLE,
         headers=(STRICT,),
-        problems=(*REPLAYABLE, StorageFull),
+        problems=(*REPLAYABLE, *STORED),
     ),
 )
 async def move(request: ApiRequest) -> Answer:

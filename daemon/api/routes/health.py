@@ -22,6 +22,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 log = structlog.get_logger(__name__)
 
 FIGURES_PATIENCE = 2.0
+NAMELESS = "damaged (which entries is told to who asks with a key)"
 FAILED = "failed (the reason is told to who asks with a key)"
 
 
@@ -44,8 +45,8 @@ async def live(request: ApiRequest) -> Answer:
     doc=Doc(
         tag="health",
         summary=Text("The machines answer"),
-        text=Text("""200 when each configured machine answers and may certify, otherwise 503 with the same body, which says which does not.
-Trouble upstream does not change the status."""),
+        text=Text("""200 when each configured machine answers and may certify and nothing in the ledger is known to be damaged, otherwise 503 with
+the same body, which says which does not. Trouble upstream does not change the status."""),
         answer=Ready,
         also={503: (Ready, Text("A machine does not answer"))},
         open=True,
@@ -57,8 +58,14 @@ async def ready(request: ApiRequest) -> Answer:
         worker for worker in deps.workers.all() if worker.book.mode == "live" and not deps.is_disabled(worker.book.nim)
     ]
     machines = tuple(_machine(worker, deps.clock()) for worker in expected)
-    well = all(machine.ready for machine in machines)
-    body = Ready(status="ready" if well else "not ready", machines=machines, upstream=await _upstream(request))
+    damage = tuple(deps.damage())
+    well = all(machine.ready for machine in machines) and not damage
+    body = Ready(
+        status="ready" if well else "not ready",
+        machines=machines,
+        upstream=await _upstream(request),
+        ledger=damage if OWNER in request.scope["state"] else (NAMELESS,) * bool(damage),
+    )
     return encoded(body, status=200 if well else 503)
 
 

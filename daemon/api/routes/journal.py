@@ -19,7 +19,7 @@ from daemon.api.http.stream import Stream
 from daemon.api.refusals import RoleNotAllowed, TooManyRequests
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import FieldError, InvalidRequest, LedgerUnusable
 from daemon.core.invoice.fields import normalised
 from daemon.core.ledger.attempt import AttemptState
 from daemon.core.report.cash import JournalCash
@@ -82,7 +82,7 @@ that a spreadsheet would take for a formula begins with an apostrophe."""),
                 Text("CSV for a French spreadsheet"),
             ),
         ),
-        problems=(InvalidRequest, TooManyRequests),
+        problems=(InvalidRequest, TooManyRequests, LedgerUnusable),
     ),
 )
 async def certifications(request: ApiRequest) -> Reply:
@@ -121,6 +121,7 @@ async def certifications(request: ApiRequest) -> Reply:
         ),
         answer=JournalRecord,
         path=(CODE,),
+        problems=(LedgerUnusable,),
     ),
 )
 async def certification(request: ApiRequest) -> Answer:

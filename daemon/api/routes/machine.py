@@ -5,12 +5,11 @@ from __future__ import annotations
 from litestar import get
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, Doc, change
+from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, STORED, Doc, change
 from daemon.api.document.shapes import EmptyBody
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_empty
 from daemon.api.request.call import call_of
-from daemon.core.errors import StorageFull
 from daemon.core.report.machine_info import MachineInfo
 from daemon.language import Text
 from daemon.usecases.reports import inspect
@@ -46,7 +45,7 @@ async def machine_info(request: ApiRequest) -> Answer:
         body=EmptyBody,
         body_required=False,
         example={},
-        problems=(*AT_THE_MACHINE, *REPLAYABLE, StorageFull),
+        problems=(*AT_THE_MACHINE, *REPLAYABLE, *STORED),
     ),
 )
 async def cancel_pending(request: ApiRequest) -> Answer:

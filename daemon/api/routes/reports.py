@@ -5,13 +5,13 @@ from __future__ import annotations
 from litestar import get
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, Z_NUMBER, Doc, change, paging
+from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, STORED, Z_NUMBER, Doc, change, paging
 from daemon.api.document.shapes import EmptyBody, History
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_empty
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
-from daemon.core.errors import InvalidRequest, StorageFull, ZNumberUnknown
+from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
 from daemon.language import Text
 from daemon.usecases.reports import report
@@ -57,7 +57,7 @@ net of credit notes; `by_type` and `by_type_and_group` are positive."""),
         body=EmptyBody,
         body_required=False,
         example={},
-        problems=(*AT_THE_MACHINE, *REPLAYABLE, ZNumberUnknown, StorageFull),
+        problems=(*AT_THE_MACHINE, *REPLAYABLE, ZNumberUnknown, *STORED),
     ),
 )
 async def z_report(request: ApiRequest) -> Answer:

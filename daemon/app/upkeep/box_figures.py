@@ -32,6 +32,7 @@ def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history:
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
             ledger_bytes=sum(_size(path.with_name(path.name + suffix)) for suffix in ("", "-wal")),
             verified_at=await runtime.store.retention.verified_at(),
+            damaged=len(runtime.store.retention.damage().all),
             commits=runtime.store.retention.commits,
         )
 

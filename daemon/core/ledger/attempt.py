@@ -19,6 +19,8 @@ Mode = Literal["live", "test"]
 # abandoned  it is known that the machine did not certify it (line lost before 38h, crash, or never sent)
 # disputed   it cannot be known; an operator settles it
 AttemptState = Literal["begun", "certified", "refused", "abandoned", "disputed"]
+RecordState = AttemptState | Literal["damaged"]
+"""`damaged` is no state of an attempt: its row cannot be read, and only what the journal needs to name it is there."""
 OpenState = Literal["begun", "disputed"]
 OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 """States of an attempt that has not ended: there are few, and they have no place in the order yet."""
@@ -60,7 +62,7 @@ class Record(msgspec.Struct, frozen=True):
     id: int
     number: str
     type: str
-    state: AttemptState
+    state: RecordState
     begun_at: int
     base: FiscalCounters
     total_ttc: int

@@ -14,7 +14,7 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import without_paths
 from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment
 from daemon.core.invoice.taxes import percent
-from daemon.core.ledger.attempt import AttemptState, Record
+from daemon.core.ledger.attempt import AttemptState, Record, RecordState
 from daemon.core.report.receipt import Receipt, receipt
 from daemon.language import Language
 from daemon.language.stored import retold
@@ -119,16 +119,17 @@ class CertifyRequest(InvoiceHead, frozen=True, kw_only=True, rename="camel", omi
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`seq` is the place in the order of the machine, None until the attempt has ended; so is `ended_at`. `z_number` is
-    None while the period is open; `tc`, `fvc`, `frc` are None where nothing was certified."""
+    None while the period is open; `tc`, `fvc`, `frc` are None where nothing was certified. Of an entry whose row is damaged there are place and
+    number, as far as they can be read."""
 
     seq: int | None
-    state: AttemptState
+    state: RecordState
     invoice_number: str
     invoice_type: str
     total_ttc: int
     code_secef: str
     date_time: str
-    begun_at: str
+    begun_at: str | None
     ended_at: str | None
     tc: int | None
     fvc: int | None
@@ -147,7 +148,7 @@ class JournalRecord(JournalEntry, frozen=True, kw_only=True, rename="camel"):
     """The whole of an entry; `receipt` is the answer that the till got."""
 
     receipt: Receipt | None
-    request: CertifyRequest
+    request: CertifyRequest | None
 
 
 class JournalPage(msgspec.Struct, frozen=True):
@@ -168,7 +169,7 @@ def journal_record(record: Record, z_number: int, language: Language = "en") -> 
     return JournalRecord(
         **_common(record, z_number, language),
         receipt=receipt(record, language) if record.state == "certified" else None,
-        request=certify_request(record.invoice),
+        request=None if record.state == "damaged" else certify_request(record.invoice),
     )
 
 
@@ -182,8 +183,8 @@ def _common(record: Record, z_number: int, language: Language) -> dict[str, Any]
         "total_ttc": record.total_ttc,
         "code_secef": record.code,
         "date_time": record.machine_time,
-        "begun_at": millis_text(record.begun_at),
-        "ended_at": millis_text(record.ended_at) if record.seq else None,
+        "begun_at": millis_text(record.begun_at) if record.begun_at else None,
+        "ended_at": millis_text(record.ended_at) if record.ended_at else None,
         "tc": None if counters is None else counters.tc,
         "fvc": None if counters is None else counters.fvc,
         "frc": None if counters is None else counters.frc,

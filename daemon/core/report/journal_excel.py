@@ -60,6 +60,7 @@ STATES: Final = {
     "abandoned": "abandonnée",
     "begun": "commencée",
     "disputed": "à régler",
+    "damaged": "illisible",
     "deposit": "dépôt",
     "withdrawal": "retrait",
 }

@@ -22,6 +22,8 @@ PRUNED = (
     ("keys_day", "prune_keys", KEY_DAYS),
     ("notices_day", "prune_notices", NOTICE_DAYS),
 )
+LOST_WRITES = "lost_writes"
+"""In `meta`: acknowledged writes that were found to be missing. It stands for the books that have not been compared with their machine since."""
 BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 
@@ -69,3 +71,4 @@ def mark_restored(connection: sqlite3.Connection, at: int) -> None:
     """Every book has to be compared with its machine before its counters are believed."""
     connection.execute(_SQL["mark_restored"], (at,))
     write_meta(connection, "restored_at", str(at))
+    write_meta(connection, LOST_WRITES, "")  # of the ledger that gave way

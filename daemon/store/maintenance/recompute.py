@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from daemon.core.errors import StorageFull
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
@@ -17,6 +18,8 @@ from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
 from daemon.language import Counted, Text
+from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
+from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import tally_of
 from daemon.store.tables.book.book_start import read_start
@@ -27,7 +30,7 @@ from daemon.store.tables.book.entries import entries
 from daemon.store.tables.book.totals import STRIDE, accumulate, read_totals
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
-_SEQ = RECORD_COLUMNS.split(", ").index("seq")
+_SEQ, _HASH = map(RECORD_COLUMNS.split(", ").index, ("seq", "hash"))
 _STEP = 10_000
 
 # What a report says that can be computed again; texts and whatever later versions add are the chain's business.
@@ -76,6 +79,8 @@ class BookRecomputation:
         epochs = [entry for placed in self._entries if isinstance(entry := placed.entry, Epoch)]
         self._nim = epochs[0].was if epochs else book.nim
         self._epoch = epochs[0].number - 1 if epochs else book_state(connection, book).epoch
+        self._original = OriginalCheck(connection, book)
+        self._known = KnownCheck()
         self._checkpoints = self._rows("checkpoints")
         self._closure = self._next_closure()
         self._checkpoint = next(self._checkpoints, None)
@@ -84,17 +89,59 @@ class BookRecomputation:
         if self._book.mode == "live" and not self._start.is_whole:
             self._note(Text("a live book has lost its beginning"))
         self._check_totals()
-        for row in self._rows("records", self._start.seq):
+        for row in self._record_rows():
             self._close_up_to(row[_SEQ] - 1)
-            self._take_record(row)
+            self._try_record(row)
         self._close_up_to(None)
         self._check_end()
 
     # -- records ----------------------------------------------------------------------------------------------------
 
+    def _record_rows(self) -> Iterator[tuple[Any, ...]]:
+        """In their order; past a page that cannot be read, one by one by the index of the seqs."""
+        after = self._start.seq
+        try:
+            for row in self._rows("records", after):
+                after = row[_SEQ]
+                yield row
+        except sqlite3.DatabaseError as error:
+            if isinstance(storage_error(error), StorageFull):
+                raise
+        else:
+            return
+        found: tuple[Any, ...] | None
+        for record_id, seq in self._connection.execute(_SQL["places"], (self._book.id, after)).fetchall():
+            try:
+                found = self._connection.execute(_SQL["record"], (record_id,)).fetchone()
+            except sqlite3.DatabaseError:
+                found = None
+            if found is not None and found[_SEQ] == seq:
+                yield found
+            else:
+                self._note(Text("record {seq} cannot be read", seq=seq))
+
+    def _try_record(self, row: tuple[Any, ...]) -> None:
+        """Whatever its bytes are, it is this record's finding, and the chain goes on from its hash."""
+        try:
+            self._take_record(row)
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and isinstance(storage_error(error), StorageFull):
+                raise
+            self._note(
+                Text(
+                    "record {seq} (invoice {number!r}) cannot be read: {error}",
+                    seq=row[_SEQ],
+                    number=row[1],
+                    error=error,
+                )
+            )
+            self._seq = row[_SEQ]
+            if isinstance(row[_HASH], bytes):
+                self._hash = row[_HASH]
+
     def _take_record(self, row: tuple[Any, ...]) -> None:
-        content = unpack(row[PAYLOAD])
-        *columns, stored_tally, epoch = row
+        *columns, stored_tally, epoch, original_id = row
+        content = unpack(row[PAYLOAD]) if isinstance(row[PAYLOAD], bytes) else b""
         record = record_of(tuple(columns), content)
         if record.seq != self._seq + 1:
             self._note(Text("records {first} to {last} are missing", first=self._seq + 1, last=record.seq - 1))
@@ -134,9 +181,19 @@ class BookRecomputation:
                     number=record.number,
                 )
             )
+        elif not self._original.fits(record.invoice, original_id):
+            self._note(
+                Text(
+                    "record {seq} (invoice {number!r}) is entered as a credit of another sale than it names",
+                    seq=record.seq,
+                    number=record.number,
+                )
+            )
         accumulate(self._running, tally)
         self._hash, self._seq, self._at = record.hash, record.seq, record.ended_at
         self._note_certified(record)
+        if record.seq == self._totals.seq:
+            self._known.totals_at = record.ended_at
         self._check_checkpoint()
         self._check_totals()
         self.records += 1
@@ -149,6 +206,7 @@ class BookRecomputation:
         self._period_start = self._period_start or record.ended_at
         if record.type not in CREDITS:
             self._fvc_start = self._fvc_start or record.counters.fvc
+        self._known.take(record.counters, record.ifu)
 
     def _check_checkpoint(self) -> None:
         due = self._seq % STRIDE == 0 and self._seq <= self._totals.seq
@@ -200,6 +258,7 @@ class BookRecomputation:
                 self.z_number = entry.last
             case Epoch():
                 self._nim, self._epoch = entry.nim, entry.number
+                self._known.begin(entry)
             case CashMove():
                 self._cash = self._cash.plus(entry)
             case TimeRepair():
@@ -245,6 +304,7 @@ class BookRecomputation:
         self.z_number, self._hash, self._at = closure.z_number, closure.hash, closure.created_at
         self._closed, self._closed_seq = dict(self._running), self._seq
         self._period_start, self._fvc_start, self._cash = closure.period_end, 0, NO_CASH
+        self._known.take(closure.counters)
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
         ours = msgspec.to_builtins(
@@ -300,6 +360,10 @@ class BookRecomputation:
             self._note(Text("the totals were not closed where the last Z ends"))
         if self.z_number and totals.period_start != self._period_start:
             self._note(Text("the open period does not begin where the last Z ended"))
+        if totals.seq == self._seq and totals.fvc_start != self._fvc_start:
+            self._note(Text("the open period does not begin with its first sale"))
+        for problem in self._known.problems(book_state(self._connection, self._book), totals):
+            self._note(problem)
         (half_ended,) = self._connection.execute(_SQL["half_ended"], (self._book.id,)).fetchone()
         if half_ended:
             self._note(

@@ -1,7 +1,8 @@
 """`mcfd verify`: the whole ledger recomputed from its rows alone, in one pass and flat memory, also beside a running daemon.
 
 SQLite's own check; then for each book its records and closures in the order of the chain: every hash, no gap in the seqs, no
-time that goes back, every checkpoint and the running totals, every closure's range, numbers and report.
+time that goes back, every checkpoint and the running totals, every closure's range, numbers and report; then what stands beside
+the chain, as far as it follows from it (docs/reliability.md says what does not).
 """
 
 from __future__ import annotations
@@ -11,24 +12,31 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.core.ledger.book import Book
 from daemon.language import Text
-from daemon.store.maintenance.health import examine
+from daemon.store.maintenance.beside_chain import check_beside_chain
+from daemon.store.maintenance.health import examine, file_faults
+from daemon.store.maintenance.lost_writes import look_for_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
+from daemon.store.sqlite.commit_mark import read_mark
 from daemon.store.sqlite.connection import open_to_read
-from daemon.store.sqlite.faults import is_unreadable, storage_error
+from daemon.store.sqlite.faults import DAMAGED, is_unreadable, storage_error
 from daemon.store.sqlite.migrations import is_current, migrations
-from daemon.store.tables.audit import broken_entry
+from daemon.store.tables.audit import broken_entry, is_cut_off
 from daemon.store.tables.book.books import all_books
+from daemon.store.tables.book.damaged import lenient
+from daemon.store.tables.damage import Damage
 
 OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")
 MOST = 100
 """Findings told; one damaged page can spoil a thousand records."""
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """How many records are done, of how many."""
 
@@ -40,18 +48,25 @@ class Findings(msgspec.Struct, frozen=True):
     books: int
     records: int
     closures: int
+    of_file: int = 0
+    """The first of them are of the file itself: with it nothing is certified until it is mended."""
 
     @property
     def clean(self) -> bool:
         return not self.problems
+
+    @property
+    def damage(self) -> Damage:
+        """As the ledger keeps it."""
+        told = tuple(map(str, self.problems))
+        return Damage(told[: self.of_file], told[self.of_file :])
 
 
 def examine_shape(path: Path) -> None:
     """What a start looks at, without one: LedgerUnusable, saying what to do, when the file is not fit to work with."""
     try:
         with closing(open_to_read(path)) as connection:
-            if not is_current(connection, migrations()):
-                raise LedgerUnusable(OLDER(path=path))
+            _must_be_current(connection, path)
             examine(connection)
     except sqlite3.Error as error:
         raise LedgerUnusable(
@@ -59,57 +74,109 @@ def examine_shape(path: Path) -> None:
         ) from error
 
 
+def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
+    if not is_current(connection, migrations()):
+        raise LedgerUnusable(OLDER(path=path))
+
+
 def verify(path: Path, progress: Progress = lambda _, __: None) -> Findings:
-    """`progress` is told now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version."""
+    """`progress` is told now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version, or so
+    damaged that nothing in it can be looked at; whatever else its bytes are, there are findings, or none."""
     try:
-        with closing(open_to_read(path)) as connection:
-            if not is_current(connection, migrations()):
-                raise LedgerUnusable(OLDER(path=path))
+        mark = read_mark(path)  # before the view that it is compared with
+        with closing(open_to_read(path)) as connection, lenient(connection):
+            _must_be_current(connection, path)
+            lost = look_for_lost(connection, path, mark, alone=False)
+            if mark is not None:  # a copy has none: what its ledger had lost is no fault of the copy
+                lost = lost or read_lost(connection)
             connection.execute("BEGIN")  # one view of the ledger, however long this takes
-            return _verify(connection, progress)
+            verification = Verification(connection, progress)
+            if lost:
+                verification.note(lost)
+            return verification.run()
+    except StorageError:
+        raise
     except sqlite3.Error as error:
         raise _cannot_be_verified(path, error) from error
+    except Exception as error:
+        raise LedgerUnusable(Text("{path}: {why} ({error})", path=path, why=DAMAGED, error=error)) from error
 
 
 def _cannot_be_verified(path: Path, error: sqlite3.Error) -> StorageError:
     """StorageFull is no word about the ledger: the disk does not take what SQLite needs beside it, as its index of the WAL."""
-    is_room = path.is_file() and isinstance(storage_error(error), StorageFull) and not is_unreadable(error)
-    kind = StorageFull if is_room else LedgerUnusable
+    kind = StorageFull if path.is_file() and _is_room(error) else LedgerUnusable
     return kind(Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error))
 
 
-def _verify(connection: sqlite3.Connection, progress: Progress) -> Findings:
-    problems: list[str] = []
-    books = records = closures = 0
-    note = partial(_note, problems)
-    try:
-        for problem in _file_problems(connection):
-            note(problem)
-        if entry := broken_entry(connection):
-            note(
+def _is_room(error: Exception) -> bool:
+    if not isinstance(error, sqlite3.Error):
+        return False
+    return isinstance(storage_error(error), StorageFull) and not is_unreadable(error)
+
+
+class Verification:
+    """What is wrong with the file itself stands before what is wrong with what it holds."""
+
+    def __init__(self, connection: sqlite3.Connection, progress: Progress) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._of_file: list[str] = []
+        self._problems: list[str] = []
+        self._books = self._records = self._closures = 0
+
+    def note(self, problem: str) -> None:
+        if len(self._problems) < MOST:
+            self._problems.append(problem)
+
+    def run(self) -> Findings:
+        self._try(self._check_file)
+        self._try(self._check_audit)
+        total = self._try(lambda: count_records(self._connection)) or 0
+        for book in self._try(lambda: all_books(self._connection)) or ():
+            self._try(partial(self._check_book, book, total))
+        problems = (*self._of_file, *self._problems)[:MOST]
+        return Findings(problems, self._books, self._records, self._closures, len(self._of_file))
+
+    def _try(self, check: Callable[[], T]) -> T | None:
+        """Whatever damage makes of a value is a finding, and what comes after it is looked at all the same."""
+        try:
+            return check()
+        except Exception as error:
+            if _is_room(error):
+                raise
+            found = Text("the file cannot be read to its end: {error}", error=error)
+            (self._of_file if isinstance(error, sqlite3.DatabaseError) else self._problems).append(found)
+        return None
+
+    def _check_file(self) -> None:
+        for problem in _file_problems(self._connection):
+            if len(self._of_file) < MOST:
+                self._of_file.append(problem)
+
+    def _check_audit(self) -> None:
+        if entry := broken_entry(self._connection):
+            self.note(
                 Text(
                     "audit log: entry {number} ({action}) does not follow from the one before it",
                     number=entry.id,
                     action=entry.action,
                 )
             )
-        total = count_records(connection)
-        for book in all_books(connection):
-            tell = partial(_tell, progress, records, total)
-            recomputation = BookRecomputation(connection, book, partial(_note_book, note, book), tell)
-            books += 1
+        elif is_cut_off(self._connection):
+            self.note(Text("audit log: its newest entries are missing"))
+
+    def _check_book(self, book: Book, total: int) -> None:
+        note = partial(_note_book, self.note, book)
+        recomputation = BookRecomputation(
+            self._connection, book, note, partial(_tell, self._progress, self._records, total)
+        )
+        self._books += 1
+        try:
             recomputation.run()
-            records += recomputation.records
-            closures += recomputation.z_number
-    except (sqlite3.DatabaseError, LedgerUnusable, msgspec.MsgspecError) as error:
-        if (
-            isinstance(error, sqlite3.Error)
-            and isinstance(storage_error(error), StorageFull)
-            and not is_unreadable(error)
-        ):
-            raise
-        note(Text("the file cannot be read to its end: {error}", error=error))
-    return Findings(tuple(problems), books, records, closures)
+        finally:
+            self._records += recomputation.records
+            self._closures += recomputation.z_number
+        check_beside_chain(self._connection, book, note)
 
 
 def _tell(progress: Progress, before: int, total: int, done: int) -> None:
@@ -117,18 +184,12 @@ def _tell(progress: Progress, before: int, total: int, done: int) -> None:
 
 
 def _file_problems(connection: sqlite3.Connection) -> Iterator[str]:
-    for (text,) in connection.execute(f"PRAGMA integrity_check({MOST})"):
-        if text != "ok":
-            yield Text("file: {text}", text=text)
+    for text in file_faults(connection, most=MOST):
+        yield Text("file: {text}", text=text)
     for table, row_id, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield Text(
             "file: row {row_id} of {table} refers to a missing {parent}", row_id=row_id, table=table, parent=parent
         )
-
-
-def _note(problems: list[str], problem: str) -> None:
-    if len(problems) < MOST:
-        problems.append(problem)
 
 
 def _note_book(note: Callable[[str], None], book: Book, problem: str) -> None:

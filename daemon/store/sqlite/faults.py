@@ -24,6 +24,8 @@ _ROOM = {
 }
 _UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_RUBBISH = ("malformed JSON", "Could not decode to UTF-8")
+"""What a value that nobody wrote comes to: errors of a statement, without a code of their own."""
 
 DAMAGED = Text("the ledger is damaged; put the last backup back with `mcfd restore`")
 
@@ -39,11 +41,16 @@ def is_unreadable(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) in _UNREADABLE
 
 
+def is_rubbish(error: sqlite3.Error) -> bool:
+    """A value is none that was ever written."""
+    return str(error).startswith(_RUBBISH)
+
+
 def storage_error(error: sqlite3.Error) -> StorageError | None:
     """The same in our words, or None when it is a mistake of ours."""
     code = code_of(error)
     if code in _ROOM:
         return StorageFull(_ROOM[code])
-    if code in _DAMAGE:
+    if code in _DAMAGE or is_rubbish(error):
         return LedgerUnusable(DAMAGED)
     return None

@@ -55,14 +55,22 @@ class _Outcome(NamedTuple):
     error: Exception | None
 
 
+class Marking(NamedTuple):
+    """`count` numbers a commit within its transaction; `told` notes that number once it is durable, before anybody is told."""
+
+    count: Callable[[sqlite3.Connection], int]
+    told: Callable[[int], None]
+
+
 class Writer:
     """`commits` counts the commits that wrote something, each one fsync; `on_fault` hears what became of each.
 
     No task of its own: a batch is begun where the one before it is told, or where the first job comes, so a lone caller's commit costs as few
     turns of the loop as can be."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, marking: Marking | None = None) -> None:
         self.commits = 0
+        self._marking = marking
         self.on_fault: Callable[[StorageError | None], None] = lambda _: None
         self._connection = connection
         self._loop = asyncio.get_running_loop()
@@ -148,7 +156,8 @@ class Writer:
         self._callers.clear()
         self._busy = True
         self._connection.start(
-            partial(_transact, [submitted.job for submitted in batch]), partial(self._committed, batch)
+            partial(_transact, [submitted.job for submitted in batch], marking=self._marking),
+            partial(self._committed, batch),
         )
 
     def _committed(
@@ -207,21 +216,28 @@ def checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-def _transact(jobs: list[Job[Any]], connection: sqlite3.Connection) -> tuple[list[_Outcome], bool]:
+def _transact(
+    jobs: list[Job[Any]], connection: sqlite3.Connection, marking: Marking | None = None
+) -> tuple[list[_Outcome], bool]:
     """One transaction; what came of each job, and whether anything was written."""
-    before = connection.total_changes
+    before, number = connection.total_changes, 0
     connection.execute("BEGIN IMMEDIATE")
     try:
         if len(jobs) == 1:
             outcomes = [_Outcome(jobs[0](connection), None)]
         else:
             outcomes = [_attempt(job, connection) for job in jobs]
+        wrote = connection.total_changes != before
+        if wrote and marking is not None:
+            number = marking.count(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # SQLite itself has ended it after some faults
             connection.execute("ROLLBACK")
         raise
-    return outcomes, connection.total_changes != before
+    if wrote and marking is not None:
+        marking.told(number)
+    return outcomes, wrote
 
 
 def _attempt(job: Job[Any], connection: sqlite3.Connection) -> _Outcome:

@@ -10,10 +10,13 @@ import msgspec
 
 from daemon.core.audit import GENESIS, Action, Actor, AuditEntry, chain, first_broken
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.meta import read_meta, write_meta
 
 _SQL = load(__name__)
 
 BATCH = 500
+HEAD = "audit_head"
+"""In `meta`: the newest entry and its hash."""
 
 
 def add(
@@ -31,6 +34,17 @@ def add(
     digest = chain(previous, at=at, actor=by, action=action, subject=subject, detail=told)
     text = msgspec.json.encode(told, order="sorted").decode()
     connection.execute(_SQL["insert"], (last_id + 1, at, by.name, by.address, action, subject, text, digest))
+    write_meta(connection, HEAD, _head(last_id + 1, digest))
+
+
+def is_cut_off(connection: sqlite3.Connection) -> bool:
+    """Whether another entry is the newest than the one that was written last."""
+    head, last = read_meta(connection, HEAD), connection.execute(_SQL["last"]).fetchone()
+    return bool(head) and (last is None or _head(*last) != head)
+
+
+def _head(entry_id: int, digest: bytes) -> str:
+    return f"{entry_id} {digest.hex()}"
 
 
 def broken_entry(connection: sqlite3.Connection) -> AuditEntry | None:

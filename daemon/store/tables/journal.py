@@ -10,15 +10,21 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
+import msgspec
+
+from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.attempt import OPEN, OpenState, Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Extent, Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import RECORD_COLUMNS, read_invoice, record_of, unpack
+from daemon.store.tables.book.damaged import UNREADABLE, each_of
 from daemon.store.tables.book.totals import bracket
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
+_PLACES = load(__name__, columns="id, seq")
+"""The same, for reading one by one."""
 
 CHUNK = 128
 """Records read at a time by a stream: flat memory, and no read transaction that would keep the WAL from being reused."""
@@ -55,7 +61,34 @@ def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Reco
 
 def _newest_first(connection: sqlite3.Connection, book: Book, page: Page, between: Between) -> list[Record]:
     values = (book.id, *between, *attempts.wanted(page), page.part, page.part, page.limit)
-    return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
+    try:
+        return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
+    except UNREADABLE:
+        return _walk(connection, book, page, between, newest_first=True)
+
+
+def _walk(
+    connection: sqlite3.Connection, book: Book, page: Page, between: Between, *, newest_first: bool
+) -> list[Record]:
+    """Past what is damaged, by the index of the seqs alone; an entry that cannot be read may be what is asked for."""
+    found: list[Record] = []
+    after, upto, start, end = between
+    page = msgspec.structs.replace(page, start=start, end=end)
+    places = connection.execute(_PLACES["walk_back" if newest_first else "walk_on"], (book.id, after, upto)).fetchall()
+    for record in each_of(connection, places):
+        if len(found) == page.limit:
+            break
+        if record.state == "damaged" or (page.fits(record) and page.part in record.number):
+            found.append(record)
+    return found
+
+
+def _each(connection: sqlite3.Connection, name: str, values: tuple[object, ...]) -> list[Record]:
+    """Of a query that reads few rows."""
+    try:
+        return [record_of(row) for row in connection.execute(_SQL[name], values)]
+    except UNREADABLE:
+        return list(each_of(connection, connection.execute(_PLACES[name], values).fetchall()))
 
 
 def _between(connection: sqlite3.Connection, book: Book, page: Page) -> Between:
@@ -96,7 +129,7 @@ def with_part(connection: sqlite3.Connection, book: Book, page: Page, stretch: S
     """Of the numbers in that stretch, by their indexes; newest first."""
     numbers = (book.id, *stretch, page.part)
     values = (*numbers, *numbers, *_between(connection, book, page), *attempts.wanted(page), page.limit)
-    return [record_of(row) for row in connection.execute(_SQL["with_part"], values)]
+    return _each(connection, "with_part", values)
 
 
 def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
@@ -105,14 +138,17 @@ def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: 
     values = (book.id, *_between(connection, book, page), *attempts.wanted(page), page.limit)
     rows = connection.execute(_SQL["payloads"], values).fetchall()
     needle, folded = longest_plain(wanted), wanted.casefold()
-    contents = ((seq, unpack(payload)) for seq, payload in rows)
-    hits = [
-        seq
-        for seq, content in contents
-        if needle in content.lower() and read_invoice(content).customer.is_named(folded)
-    ]
-    found = [record_of(connection.execute(_SQL["of_seq"], (book.id, seq)).fetchone()) for seq in hits]
-    return found, rows[-1][0] if len(rows) == page.limit else 0
+    hits = [(record_id, seq) for record_id, seq, payload in rows if _is_named(payload, needle, folded)]
+    return list(each_of(connection, hits)), rows[-1][1] if len(rows) == page.limit else 0
+
+
+def _is_named(payload: bytes, needle: bytes, folded: str) -> bool:
+    """An invoice that cannot be read is nobody's."""
+    try:
+        content = unpack(payload)
+        return needle in content.lower() and read_invoice(content).customer.is_named(folded)
+    except LedgerUnusable:
+        return False
 
 
 def longest_plain(text: str) -> bytes:
@@ -125,7 +161,11 @@ def chunk(connection: sqlite3.Connection, book: Book, start: int, end: int, afte
     after, upto = bracket(connection, book, start, end)
     last = _LAST if upto is None else upto
     values = (book.id, max(after, after_seq), last, start, end, CHUNK)
-    return [record_of(row) for row in connection.execute(_SQL["oldest_first"], values)]
+    try:
+        return [record_of(row) for row in connection.execute(_SQL["oldest_first"], values)]
+    except UNREADABLE:
+        between = (max(after, after_seq), last, start, end)
+        return _walk(connection, book, Page(start, end, limit=CHUNK), between, newest_first=False)
 
 
 def by_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | None:
@@ -135,7 +175,7 @@ def by_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | N
 
 def credits_on(connection: sqlite3.Connection, sale_id: int) -> list[Record]:
     """The certified credit notes on that sale, oldest first, a hundred at the most, of whichever machine."""
-    return [record_of(row) for row in connection.execute(_SQL["credits"], (sale_id,))]
+    return _each(connection, "credits", (sale_id,))
 
 
 def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:
@@ -146,6 +186,15 @@ def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterat
 
 
 def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
+    try:
+        return _readable_of_number(connection, book, page)
+    except UNREADABLE:
+        places = connection.execute(_PLACES["of_number"], (book.id, page.number, page.before_seq or _LAST)).fetchall()
+        found = each_of(connection, places)
+        return [record for record in found if record.state == "damaged" or page.fits(record)][: page.limit]
+
+
+def _readable_of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
     found = attempts.failed_attempts(connection, book, page)
     holder = attempts.find_number(connection, book, page.number)
     is_older = holder is not None and holder.seq < (page.before_seq or _LAST)

@@ -24,7 +24,7 @@ WHERE id IN (
 ORDER BY +seq DESC LIMIT ?;
 
 -- name: payloads
-SELECT seq, payload FROM certification
+SELECT id, seq, payload FROM certification
 WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
     AND (? = '' OR type = ?) AND (? IS NULL OR total_ttc = ?)
 ORDER BY seq DESC LIMIT ?;
@@ -44,8 +44,14 @@ WHERE original_id = ? AND original_id > 0 AND state = 'certified' ORDER BY id LI
 -- name: newest
 SELECT coalesce(max(seq), 0) FROM certification WHERE book_id = ? AND seq <= ?;
 
--- name: of_seq
-SELECT {columns} FROM certification WHERE book_id = ? AND seq = ?;
+-- name: of_number
+SELECT {columns} FROM certification WHERE book_id = ? AND number = ? AND seq < ? ORDER BY seq DESC;
+
+-- name: walk_back
+SELECT {columns} FROM certification INDEXED BY certification_seq WHERE book_id = ? AND seq > ? AND seq <= ? ORDER BY seq DESC;
+
+-- name: walk_on
+SELECT {columns} FROM certification INDEXED BY certification_seq WHERE book_id = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: numbers
 -- Of every so manieth entry before the newest.

@@ -10,6 +10,8 @@ import uuid
 
 import msgspec
 
+from daemon.core.errors import LedgerUnusable
+from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.tables.meta import read_meta, write_meta
 
 LEDGER_ID = "ledger_id"
@@ -45,7 +47,10 @@ def identify(connection: sqlite3.Connection) -> None:
 
 
 def read_lineage(connection: sqlite3.Connection) -> Lineage:
-    epochs = msgspec.json.decode(read_meta(connection, EPOCHS) or "[]", type=tuple[Epoch, ...])
+    try:
+        epochs = msgspec.json.decode(read_meta(connection, EPOCHS) or "[]", type=tuple[Epoch, ...])
+    except msgspec.MsgspecError as error:
+        raise LedgerUnusable(DAMAGED) from error
     return Lineage(read_meta(connection, LEDGER_ID), epochs)
 
 

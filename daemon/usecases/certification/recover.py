@@ -219,10 +219,10 @@ async def _disagreement(worker: MachineWorker, stored: BookState, state: Machine
     """What an operator has to look at before the machine's counters are believed; empty when nothing."""
     if stored.known is None:
         is_lost = stored.book.mode == "live" and await worker.ledger.is_remembered(stored.book, state.ifu)
-        return vanished(state) if is_lost else ""
+        return vanished(state) if is_lost else stored.lost
     if worker.attempts.met_machine and not went_down(worker.known, state.counters):
         return ""
-    return behind(worker.known, stored.last_number, state)
+    return behind(worker.known, stored.last_number, state) or stored.lost
 
 
 async def _keep_evidence(worker: MachineWorker, state: MachineState) -> None:

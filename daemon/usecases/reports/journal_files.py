@@ -13,6 +13,7 @@ import msgspec
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed
+from daemon.core.ledger.unreadable import readable_move
 from daemon.core.report.cash import journal_cash
 from daemon.core.report.journal import Extent, Page, journal_record
 from daemon.core.report.journal_csv import Cell, csv_cash, csv_header, csv_lines, csv_row
@@ -77,13 +78,18 @@ async def _lines(source: JournalSource, page: Page) -> AsyncGenerator[list[Line]
             lines: list[Line] = []
             for record, z_number in part:
                 while move is not None and move[0].after_seq < record.seq:
-                    lines.append(move)
+                    lines.append(_line(move, source))
                     move = await anext(moves, None)
                 lines.append((record, z_number))
             yield lines
         while move is not None:
-            yield [move]
+            yield [_line(move, source)]
             move = await anext(moves, None)
+
+
+def _line(move: tuple[Placed, int], source: JournalSource) -> Line:
+    placed, z_number = move
+    return readable_move(placed, source.book.nim), z_number
 
 
 async def _moves(source: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[tuple[Placed, int], None]:

@@ -80,7 +80,8 @@ async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:
 
 async def _not_yet(worker: MachineWorker, start: int, end: int) -> Sequence[Record]:
     seq = (await worker.ledger.aggregated(worker.book)).seq
-    return await worker.journal.page(worker.book, Page(start, end, after_seq=seq, limit=NOT_YET))
+    records = await worker.journal.page(worker.book, Page(start, end, after_seq=seq, limit=NOT_YET))
+    return [record for record in records if record.state != "damaged"]
 
 
 def _sales(worker: MachineWorker, tally: Tally) -> Sales:

@@ -68,14 +68,14 @@ def arm_commits(orders: Path) -> None:
             orders.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def transact(jobs: list[Any], connection: sqlite3.Connection) -> tuple[list[Any], bool]:
+    def transact(jobs: list[Any], connection: sqlite3.Connection, **more: Any) -> tuple[list[Any], bool]:
         begun = connection.total_changes
 
         def last(connection: sqlite3.Connection) -> None:
             if connection.total_changes != begun:
                 strike("before")
 
-        outcomes, wrote = real([*jobs, last], connection)
+        outcomes, wrote = real([*jobs, last], connection, **more)
         if wrote:
             strike("after")
         return outcomes[:-1], wrote

@@ -33,6 +33,13 @@ PLAIN: Final = (
         ),
     ),
     (
+        "missing from the ledger",
+        Text(
+            "What this box had written down is missing from its ledger: the disk has damaged it, or an older copy was put in its place. "
+            "Compare paper and tills with the journal."
+        ),
+    ),
+    (
         "this ledger is empty",
         Text(
             "This ledger is empty, but another one has worked with this machine: put that one back, or its newest copy (mcfd restore)."

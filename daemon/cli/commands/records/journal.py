@@ -16,6 +16,7 @@ from daemon.cli.output import moment, print_json, print_table
 from daemon.core.invoice.fields import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.entries import Placed
+from daemon.core.ledger.unreadable import readable_move
 from daemon.core.report.cash import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
@@ -33,6 +34,7 @@ STATES = {
     "refused": Text("refused"),
     "abandoned": Text("abandoned"),
     "disputed": Text("disputed"),
+    "damaged": Text("damaged"),
     "deposit": Text("deposit"),
     "withdrawal": Text("withdrawal"),
 }
@@ -122,7 +124,7 @@ async def _dated(store: Store, book: Book, records: Sequence[Record], upto_z: in
 async def _moved(store: Store, book: Book, page: Page, upto_z: int) -> list[Line]:
     moves = await store.ledger.newest_moves(book, start=page.start, end=page.end, limit=page.limit)
     periods = await store.ledger.periods_of_moves(book, moves)
-    return [(move, z if z <= upto_z else 0) for move, z in zip(moves, periods, strict=True)]
+    return [(readable_move(move, book.nim), z if z <= upto_z else 0) for move, z in zip(moves, periods, strict=True)]
 
 
 def _place(line: Line) -> tuple[int, int]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.language import Counted, sentence, tr
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
+
+if TYPE_CHECKING:
+    from daemon.store.maintenance.verify import Findings
 
 
 @click.command(
@@ -34,8 +38,8 @@ def command(config: Path | None, as_json: bool, telling: bool) -> int:
             findings = verify(path, progress)
     except LedgerUnusable as error:
         findings = Findings((tr(sentence(error)),), 0, 0, 0)
-    if findings.clean:
-        _note(settings)
+    else:
+        _note(settings, findings)
     if as_json:
         print_json({"ok": findings.clean, "ledger": str(path), **figures(findings)})
     elif findings.clean:
@@ -61,7 +65,14 @@ def _bring_up_to_date(settings: Settings) -> None:
         with_ledger(settings, lambda store: store.retention.size())
 
 
-def _note(settings: Settings) -> None:
-    """For whoever looks after the box from afar (`GET /metrics`); what was found stands even where it cannot be written down."""
+def _note(settings: Settings, findings: Findings) -> None:
+    """For the daemon, and whoever looks after the box from afar (`GET /metrics`); what was found stands even where it cannot be written down."""
     with contextlib.suppress(StorageError):
-        with_ledger(settings, lambda store: store.retention.note_verified(at=now()))
+        with_ledger(
+            settings,
+            lambda store: (
+                store.retention.note_verified(at=now())
+                if findings.clean
+                else store.retention.note_damage(findings.damage)
+            ),
+        )

@@ -13,7 +13,8 @@ SELECT id, nim, mode FROM book ORDER BY id;
 -- name: state
 SELECT tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs,
        restored_at,
-       (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim
+       (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim,
+       CASE WHEN restored_at THEN coalesce((SELECT value FROM meta WHERE name = 'lost_writes'), '') ELSE '' END
 FROM book WHERE id = ?;
 
 -- name: head

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any
 
 import msgspec
 
-from daemon.core.errors import LedgerUnusable
+from daemon.core.errors import EntryDamaged, LedgerUnusable
 from daemon.core.invoice.invoice import GROUPS, Invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Tally
@@ -75,7 +76,7 @@ _NAMES = dict(enumerate(_tally_keys()))
 _NUMBERS = {name: number for number, name in _NAMES.items()}
 
 _NIM = (
-    "coalesce((SELECT json_extract(CAST(body AS TEXT), '$.was') FROM entry WHERE entry.book_id = certification.book_id"
+    "coalesce((SELECT CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.was') END FROM entry WHERE entry.book_id = certification.book_id"
     " AND entry.after_seq >= certification.seq AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'"
     " ORDER BY entry.after_seq, entry.id LIMIT 1), (SELECT nim FROM book WHERE book.id = certification.book_id))"
 )
@@ -87,6 +88,14 @@ RECORD_COLUMNS = (
 )
 PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
 """Where in such a row the invoice is."""
+_SEQ = RECORD_COLUMNS.split(", ").index("seq")
+_NUMBER_OR_NONE, _TEXT_OR_NONE = (int, NoneType), (str, NoneType)
+_TYPES: tuple[Any, ...] = (
+    *(int, str, str, str, int, int, int, int, int, bytes, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
+    *(_TEXT_OR_NONE, _TEXT_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
+    *(_NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE, (bytes, NoneType), _NUMBER_OR_NONE, str),
+)
+"""Of such a row: a flipped bit may make anything of a column."""
 
 
 def invoice_bytes(invoice: Invoice) -> bytes:
@@ -96,7 +105,7 @@ def invoice_bytes(invoice: Invoice) -> bytes:
 def read_invoice(content: bytes) -> Invoice:
     try:
         return _invoices.decode(content)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise LedgerUnusable(_UNREADABLE) from error
 
 
@@ -112,7 +121,7 @@ def unpack(payload: bytes) -> bytes:
         content = inflater.decompress(payload[1:])
     except (KeyError, IndexError, zlib.error) as error:
         raise LedgerUnusable(_UNREADABLE) from error
-    if not inflater.eof:
+    if not inflater.eof or inflater.unused_data:
         raise LedgerUnusable(_UNREADABLE)
     return content
 
@@ -124,7 +133,7 @@ def tally_bytes(tally: Tally) -> bytes:
 def read_tally(content: bytes) -> Tally:
     try:
         return {_NAMES[key] if isinstance(key, int) else key: value for key, value in _tallies.decode(content).items()}
-    except (msgspec.MsgspecError, KeyError) as error:
+    except (msgspec.MsgspecError, KeyError, UnicodeError, TypeError) as error:
         raise LedgerUnusable(_NO_TALLY) from error
 
 
@@ -147,8 +156,18 @@ def counters_of(tc: int | None, fvc: int | None, frc: int | None) -> FiscalCount
 
 
 def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
-    """`row` as `RECORD_COLUMNS` has it; `content` is the invoice's bytes where the caller has unpacked them already."""
-    (id_, number, type_, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, *rest) = row
+    """`row` as `RECORD_COLUMNS` has it; `content` is the invoice's bytes where the caller has unpacked them already. EntryDamaged when it is
+    nothing that was written."""
+    if not all(map(isinstance, row, _TYPES)):
+        raise EntryDamaged(row[_SEQ], row[1])
+    try:
+        return _record(row, read_invoice(unpack(row[PAYLOAD]) if content is None else content))
+    except LedgerUnusable as error:
+        raise EntryDamaged(row[_SEQ], row[1]) from error
+
+
+def _record(row: tuple[Any, ...], invoice: Invoice) -> Record:
+    (id_, number, type_, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, _, seq, ended_at, *rest) = row
     code, machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash_, chained_at, nim = rest
     return Record(
         id=id_,
@@ -158,7 +177,7 @@ def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
         begun_at=begun_at,
         base=FiscalCounters(base_tc, base_fvc, base_frc),
         total_ttc=total_ttc,
-        invoice=read_invoice(unpack(payload) if content is None else content),
+        invoice=invoice,
         seq=seq or 0,
         ended_at=ended_at or 0,
         code=code or "",

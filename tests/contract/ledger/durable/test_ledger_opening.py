@@ -20,6 +20,7 @@ from daemon.store.sqlite import migrations
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import Migration
+from daemon.store.tables.damage import Damage
 
 
 async def fill(path: Path, count: int = 3) -> None:
@@ -120,7 +121,10 @@ STEPS = [
     Migration(1, "ledger", migrations.migrations()[0].script),
     Migration(2, "cat", "CREATE TABLE cat (name TEXT) STRICT;\n-- a comment; with a semicolon\nDROP TABLE meta;\n"),
 ]
-NEWER = [*migrations.migrations(), Migration(len(migrations.migrations()) + 1, "cat", STEPS[1].script)]
+NEWER = [
+    *migrations.migrations(),
+    Migration(len(migrations.migrations()) + 1, "cat", "CREATE TABLE cat (name TEXT) STRICT;\n"),
+]
 
 
 def test_who_only_reads_writes_nothing(path: Path) -> None:
@@ -207,6 +211,71 @@ async def test_a_damaged_page_is_noticed_at_the_start(path: Path) -> None:
     text = await refusal(path)
     assert "damaged" in text
     assert "mcfd restore" in text
+
+
+def flip_in_index(path: Path, index: str, content: bytes) -> None:
+    """One bit of a number, where the index has it."""
+    pages = [page for (page,) in query(path, "SELECT pageno FROM dbstat WHERE name = ?", index)]
+    image = bytearray(path.read_bytes())
+    for page in pages:
+        at = image.find(content, (page - 1) * 4096, page * 4096)
+        if at >= 0:
+            image[at + len(content) - 1] ^= 1
+            path.write_bytes(image)
+            return
+    raise AssertionError("the index does not hold it")
+
+
+@pytest.mark.parametrize("small", [True, False])
+async def test_a_flipped_bit_in_the_index_of_numbers_is_noticed_at_the_start(
+    path: Path, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    """The table has the number, its index does not find it: it would be certified twice. Also in a ledger too large to be checked whole."""
+    if not small:
+        monkeypatch.setattr(health, "SMALL_BYTES", 0)
+        monkeypatch.setattr(health, "NUMBERS_AT_ONCE", 16)
+    await fill(path, count=60)
+    flip_in_index(path, "certification_number", b"S-17")
+    text = await refusal(path)
+    assert "damaged" in text
+    assert small or "'S-17'" in text
+
+
+def empty_page(path: Path, page: int) -> None:
+    """No cells."""
+    image = bytearray(path.read_bytes())
+    image[(page - 1) * 4096 + 3 : (page - 1) * 4096 + 5] = b"\0\0"
+    path.write_bytes(image)
+
+
+async def test_an_open_attempt_that_its_index_does_not_find_is_noticed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would become of what is in doubt. An entry of that index has no value but the book and the row."""
+    monkeypatch.setattr(health, "SMALL_BYTES", 0)
+    async with opened(path) as store:
+        await (await Till.of(store)).begin(invoice("F-1"))
+    [(root,)] = query(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'certification_open'")
+    empty_page(path, root)
+    assert "'F-1'" in await refusal(path)
+
+
+async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_start(path: Path) -> None:
+    """At night, beside the daemon: nothing is certified with it from then on. A clean `verify` ends that."""
+    await fill(path)
+    async with opened(path) as store:
+        book = await store.ledger.open_book(NIM, "live")
+        flipped = Damage(file=("file: row 3 missing from index certification_number",))
+        await store.retention.note_damage(Damage(entries=("record 2 does not continue the chain",)))
+        await store.ledger.check_free_space(book)
+        await store.retention.note_damage(flipped)
+        with pytest.raises(LedgerUnusable, match="row 3 missing from index"):
+            await store.ledger.check_free_space(book)
+    assert "row 3 missing from index" in await refusal(path)
+    async with opened(path, exclusive=False) as store:
+        await store.retention.note_verified(at=1)
+    async with opened(path) as store:
+        await store.ledger.check_free_space(book)
 
 
 async def test_a_large_ledger_is_checked_where_it_is_cheap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

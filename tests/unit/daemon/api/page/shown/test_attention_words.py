@@ -27,6 +27,7 @@ def test_every_finding_of_the_ledger_has_plain_words() -> None:
         behind(KNOWN, "FV-9", machine(3, 2, 0)),
         behind(KNOWN, "FV-9", machine(14, 11, 1)),
         activated_since(KNOWN, machine(14, 11, 1)),
+        "3 acknowledged writes are missing from the ledger",
         vanished(machine(14, 11, 1)),
     )
     for language in LANGUAGES:

@@ -1,0 +1,50 @@
+"""What stands in the journal for an entry whose row is damaged: its place and number, as far as they can be read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from daemon.core.invoice.invoice import Customer, Invoice
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.entries import CashMove, Placed
+from daemon.core.machine.state import FiscalCounters
+from daemon.language import Text
+
+
+def unreadable(record_id: int, seq: int, number: str, nim: str, reason: str = "") -> Record:
+    return Record(
+        id=record_id,
+        number=number,
+        type="",
+        state="damaged",
+        begun_at=0,
+        base=FiscalCounters(0, 0, 0),
+        total_ttc=0,
+        invoice=Invoice(
+            number=number,
+            type="FV",
+            price_mode="TTC",
+            operator_id="",
+            operator_name="",
+            isf="",
+            customer=Customer(),
+            items=(),
+            payments=(),
+            taxes=(),
+            total_ttc=0,
+        ),
+        seq=seq,
+        reason=reason or str(Text("this entry cannot be read: its row is damaged")),
+        nim=nim,
+    )
+
+
+def readable_move(placed: Placed, nim: str) -> Placed | Record:
+    """A movement of cash, or what stands for one that cannot be read."""
+    try:
+        if isinstance(placed.entry, CashMove):
+            return placed
+    except (msgspec.MsgspecError, UnicodeError):
+        pass
+    reason = Text("movement of cash {number} cannot be read: its row is damaged", number=placed.id)
+    return unreadable(placed.id, 0, "", nim, str(reason))

@@ -1,0 +1,127 @@
+"""Writes that were acknowledged and are not in the ledger any more, noticed when it is opened: by the mark of the last commit, or, where there
+is none, by what stands in the WAL behind its last valid frame. The ledger is then an older one, as after a restore: each live book is
+compared with its machine, and an operator is asked."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+from daemon.core.errors import StorageFull
+from daemon.language import Counted, Text
+from daemon.language.system import reason
+from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
+from daemon.store.sqlite.commit_mark import Mark
+from daemon.store.sqlite.durable import sync_path
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.lineage import begin_epoch, read_lineage
+from daemon.store.tables.meta import read_meta, write_meta
+
+_SQL = load(__name__)
+
+COMMITS = "commits"
+
+_HEADER, _FRAME_HEADER = 32, 24
+"""Bytes of a WAL and of each of its frames (sqlite.org/walformat.html)."""
+CERTAIN = 2
+"""Transactions behind the break without a mark: each was synced before the next one began, so a power cut leaves the last one incomplete alone."""
+
+
+def count_commit(connection: sqlite3.Connection) -> int:
+    """In the transaction that is counted."""
+    (number,) = connection.execute(_SQL["count"]).fetchone()
+    return int(number)
+
+
+def ledger_name(connection: sqlite3.Connection) -> str:
+    """Empty for a ledger that has no id yet."""
+    lineage = read_lineage(connection)
+    return f"{lineage.ledger_id}.{lineage.epoch}" if lineage.ledger_id else ""
+
+
+def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: Mark | None, *, alone: bool) -> str:
+    """What is missing in a ledger that was just opened, `alone` when nobody else may write in it; empty when nothing. Its WAL is kept aside
+    then. `mark` was read before."""
+    if not connection.execute(_SQL["has_meta"]).fetchone()[0]:
+        return ""
+    wal = ledger.with_name(ledger.name + "-wal")
+    missing = count_missing(connection, mark)
+    if missing:
+        return _finding(missing, _keep_aside(wal))
+    if not alone or (mark is not None and mark.name == ledger_name(connection)):
+        return ""
+    behind = transactions_behind(connection, wal)
+    return _finding(behind, _keep_aside(wal)) if behind >= CERTAIN else ""
+
+
+def count_missing(connection: sqlite3.Connection, mark: Mark | None) -> int:
+    """Acknowledged commits of this ledger that it does not hold; also for one that others write: `mark` was read before its present view."""
+    if mark is None or mark.name != ledger_name(connection):
+        return 0
+    return max(0, mark.number - int(read_meta(connection, COMMITS) or 0))
+
+
+def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
+    """Commits of the present run of the WAL behind the last frame that SQLite takes for valid. Nobody else may write meanwhile."""
+    _, valid, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    try:
+        file = wal.open("rb")
+    except FileNotFoundError:
+        return 0
+    with file:
+        salts = file.read(_HEADER)[16:24]
+        commits, step = 0, _FRAME_HEADER + page_size
+        file.seek(_HEADER + max(0, valid) * step)
+        while len(header := file.read(_FRAME_HEADER)) == _FRAME_HEADER:
+            commits += header[8:16] == salts and any(header[4:8])
+            file.seek(page_size, 1)
+    return commits
+
+
+def note_lost(connection: sqlite3.Connection, found: str) -> None:
+    """Every book has to be compared with its machine, and headquarters is told that this is not the ledger it knew."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (at,) = connection.execute(_SQL["newest"]).fetchone()
+        mark_restored(connection, max(at, 1))
+        begin_epoch(connection, at)
+        write_meta(connection, LOST_WRITES, found)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def read_lost(connection: sqlite3.Connection) -> str:
+    """What was found, as long as a live book is not yet compared with its machine; else empty."""
+    (waits,) = connection.execute(_SQL["waits"]).fetchone()
+    return read_meta(connection, LOST_WRITES) if waits else ""
+
+
+def _finding(count: int, aside: Path | None) -> str:
+    what = Counted(
+        "{count} acknowledged write is missing from the ledger: its write-ahead log is damaged, or an older file was put in its place",
+        "{count} acknowledged writes are missing from the ledger: its write-ahead log is damaged, or an older file was put in its place",
+        count,
+    )
+    todo = Text("compare paper and tills with the journal, then `mcfd machine settle --decision adopt`")
+    if aside is None:
+        return Text("{what}; {todo}", what=what, todo=todo)
+    return Text("{what}; the log is kept as {file}; {todo}", what=what, file=aside.name, todo=todo)
+
+
+def _keep_aside(wal: Path) -> Path | None:
+    """For whoever tries to read more of it than SQLite does."""
+    if not wal.exists() or wal.stat().st_size <= _HEADER:
+        return None
+    number = 1
+    while (aside := wal.with_name(f"{wal.name}.damaged-{number}")).exists():
+        number += 1
+    try:
+        shutil.copy2(wal, aside)
+        sync_path(aside)
+    except OSError as error:
+        raise StorageFull(Text("{path} cannot be written ({why})", path=aside, why=reason(error))) from error
+    return aside

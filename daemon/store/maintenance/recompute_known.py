@@ -1,0 +1,70 @@
+"""What a recomputation knows beside the chain: which sale a credit note is entered for, and how far the machine had counted."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from daemon.core.invoice.invoice import CREDITS, Invoice
+from daemon.core.invoice.reference import read_reference
+from daemon.core.ledger.book import Book, BookState
+from daemon.core.ledger.entries import Epoch
+from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import FiscalCounters
+from daemon.language import Text
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.totals import Totals
+
+_SQL = load(__name__)
+
+
+class OriginalCheck:
+    """`certification.original_id`: the sale that a credit note is booked on is the one that it names."""
+
+    def __init__(self, connection: sqlite3.Connection, book: Book) -> None:
+        self._connection = connection
+        self._book = book
+
+    def fits(self, invoice: Invoice, original_id: int | None) -> bool:
+        """Nothing tells that there was no such sale when it was booked on none."""
+        if not original_id:
+            return True
+        reference = read_reference(invoice.reference) if invoice.is_credit else None
+        row = self._connection.execute(_SQL["original"], (original_id,)).fetchone()
+        if row is None:
+            return self._book.mode == "test"  # a sandbox lets go of its oldest sales
+        mode, nim, state, kind, fvc, fc = row
+        return (
+            reference is not None
+            and (mode, state, kind in CREDITS) == (self._book.mode, "certified", False)
+            and same_machine(reference.machine, nim)
+            and reference.counter in (fvc, fc)
+        )
+
+
+class KnownCheck:
+    """What the book and its totals know of the machine, by what is chained: since then it has gone on, and nothing tells how far."""
+
+    def __init__(self) -> None:
+        self.totals_at = 0
+        self._last: FiscalCounters | None = None
+        self._ifu = ""
+
+    def take(self, counters: FiscalCounters, ifu: str = "") -> None:
+        self._last = counters
+        self._ifu = ifu or self._ifu
+
+    def begin(self, epoch: Epoch) -> None:
+        self._last = epoch.now
+        self._ifu = epoch.ifu or self._ifu
+
+    def problems(self, state: BookState, totals: Totals) -> Iterator[str]:
+        known, last = state.known, self._last
+        if last is not None and (known is None or known.tc < last.tc or known.fvc < last.fvc or known.frc < last.frc):
+            yield Text("the counters that the book knows are below those of its last record")
+        if state.book.mode == "live" and self._ifu and state.ifu and state.ifu != self._ifu:
+            yield Text("the book is of another taxpayer than its last record")
+        if self.totals_at and totals.at != self.totals_at:
+            yield Text("the totals are not of the time of their last record")
+        if last is not None and totals.fvc_end > max(last.fvc, known.fvc if known else 0):
+            yield Text("the totals end with an FVC that the machine has not counted to")

@@ -1,0 +1,166 @@
+"""Flipped bits in a ledger's file: `mcfd verify` ends with findings and never with a traceback, what an entry holds is found, and the rest of
+the journal is served."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.ledgers.ledger import NIM, Till, code_of, invoice, opened, query, tamper
+from support.ledgers.worker import worker_of
+
+from daemon.core.errors import LedgerUnusable
+from daemon.core.ledger.entries import CashMove
+from daemon.core.report.journal import Page
+from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.codec import unpack
+from daemon.usecases.reports import journal, journal_files
+from daemon.usecases.reports.search import Search, search
+
+EVER = 1 << 53
+SALES = 40
+FLIPS = 300
+PAGE = 4096
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("damage") / "ledger.sqlite3"
+    asyncio.run(fill(path))
+    return path
+
+
+async def fill(path: Path) -> None:
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for number in range(SALES):
+            await till.sell(1000 + number)
+            if number in (10, 20):
+                move = CashMove("deposit", 500, "float", "1", "Awa")
+                await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+            if number in (15, 30):
+                await till.close()
+        await till.fail(invoice("X-1"))
+        await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+
+
+def content_of(path: Path) -> list[Any]:
+    """What the entries hold, however it is packed."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        found: list[Any] = []
+        for table in ("certification", "closure", "entry", "checkpoint", "audit"):
+            rows = connection.execute(f"SELECT * FROM {table} NOT INDEXED ORDER BY 1, 2, 3").fetchall()  # noqa: S608  names of ours
+            names = [name for (_, name, *_) in connection.execute(f"PRAGMA table_info({table})")]
+            at = names.index("payload") if "payload" in names else None
+            found += [[unpack(value) if number == at else value for number, value in enumerate(row)] for row in rows]
+    return found
+
+
+def test_no_flipped_bit_makes_verify_fail_and_none_in_an_entry_is_overlooked(original: Path, tmp_path: Path) -> None:
+    """Drawn over the whole file: where `verify` is clean, every entry says what it said before."""
+    dice, before = random.Random(11), content_of(original)
+    image, path = original.read_bytes(), tmp_path / "ledger.sqlite3"
+    found = 0
+    for _ in range(FLIPS):
+        offset, bit = dice.randrange(len(image)), dice.randrange(8)
+        flipped = bytearray(image)
+        flipped[offset] ^= 1 << bit
+        path.write_bytes(flipped)
+        for left in ("-wal", "-shm", "-journal"):
+            path.with_name(path.name + left).unlink(missing_ok=True)
+        try:
+            clean = verify(path).clean
+        except LedgerUnusable:
+            clean = False
+        found += not clean
+        assert not clean or content_of(path) == before, (offset, bit)
+    assert found > FLIPS // 10
+
+
+def change(path: Path, before: bytes, after: bytes) -> None:
+    """The first row that has it: SQLite fills a page from its end."""
+    head, _, tail = path.read_bytes().rpartition(before)
+    path.write_bytes(head + after + tail)
+
+
+def spoil(path: Path, page: int) -> None:
+    image = bytearray(path.read_bytes())
+    image[(page - 1) * PAGE : page * PAGE] = b"\xff" * PAGE
+    path.write_bytes(image)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE certification SET payload = x'02ff' WHERE number = 'S-12'",
+        "UPDATE certification SET payload = x'' WHERE number = 'S-12'",
+        "UPDATE certification SET code = CAST(x'ff41' AS TEXT) WHERE number = 'S-12'",
+        "UPDATE certification SET reason = CAST(x'c3' AS TEXT) WHERE number = 'S-12'",
+    ],
+)
+async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path: Path, statement: str) -> None:
+    """On pages, as files, in a search; the damage is known to whoever asks for it."""
+    tamper(path, statement)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        told = await journal.read_page(worker, Page(0, EVER, limit=1000))
+        assert [entry.invoice_number for entry in told.certifications].count("S-12") == 1
+        (bad,) = [entry for entry in told.certifications if entry.state == "damaged"]
+        assert (bad.seq, bad.invoice_number, bad.z_number) == (12, "S-12", 1)
+        assert told.count == SALES + 2
+        assert store.retention.damage().entries == (f"{NIM} (live): entry 12 (invoice 'S-12') cannot be read",)
+        for form in (journal_files.as_csv, journal_files.as_jsonl):
+            pieces = b"".join([piece async for piece in form(worker, Page(0, EVER))])
+            assert pieces.count(b",damaged," if form is journal_files.as_csv else b'"damaged"') == 1
+            assert pieces.count(b'"S-' if form is journal_files.as_jsonl else b",S-") >= SALES
+        found = await search(worker, Search(Page(0, EVER, limit=100), text="S-12"))
+        assert "damaged" in {record.state for record, _ in found.records}
+        with pytest.raises(LedgerUnusable, match=r"damaged|entry 12 \(invoice 'S-12'\)"):
+            await store.ledger.find_number(till.book, "S-12")
+        assert (await journal.read_record(worker, code_of("S-13"))).invoice_number == "S-13"
+        await till.certify(invoice("N-1"))
+        await till.close()
+    problems = verify(path).problems
+    assert any("record 12 (invoice 'S-12')" in problem for problem in problems), problems
+
+
+async def test_a_damaged_page_costs_its_entries_alone(path: Path) -> None:
+    """Whose numbers are still in the index."""
+    pages = query(path, "SELECT pageno FROM dbstat WHERE name = 'certification' AND pagetype = 'leaf' ORDER BY pageno")
+    spoil(path, pages[1][0])
+    problems = verify(path)
+    assert problems.of_file
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr("daemon.store.store.examine", lambda _: None)
+        async with opened(path) as store:
+            worker = worker_of(await Till.of(store))
+            told = await journal.read_page(worker, Page(0, EVER, limit=1000))
+    states = [entry.state for entry in told.certifications]
+    assert 0 < states.count("damaged") < SALES // 2
+    assert told.count == SALES + 2
+    assert all(entry.invoice_number for entry in told.certifications if entry.state == "damaged")
+
+
+async def test_a_damaged_movement_of_cash_leaves_the_files(path: Path) -> None:
+    """Its line says that it cannot be read."""
+    change(path, b'"amount":500', b'"amount":5p0')
+    async with opened(path) as store:
+        worker = worker_of(await Till.of(store))
+        lines = b"".join([piece async for piece in journal_files.as_jsonl(worker, Page(0, EVER))]).splitlines()
+        told = [msgspec.json.decode(line) for line in lines]
+    assert len(told) == SALES + 2 + 2
+    assert [line["state"] for line in told].count("damaged") == 1
+    assert not verify(path).clean

@@ -1,0 +1,134 @@
+"""Writes that were acknowledged and are not in the ledger any more: noticed when it is opened, whatever of its WAL was damaged."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support.ledgers.ledger import NIM, Till, opened, query
+
+from daemon.core.ledger.book import BookState
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.commit_mark import mark_path
+
+SALES = 6
+FRAME = 4096 + 24
+
+
+class Killed(NamedTuple):
+    """A ledger as a SIGKILL left it: file, WAL and mark."""
+
+    path: Path
+
+    @property
+    def wal(self) -> Path:
+        return self.path.with_name(self.path.name + "-wal")
+
+    @property
+    def commits(self) -> list[int]:
+        """Frames of the WAL that end a transaction."""
+        content = self.wal.read_bytes()
+        heads = [content[at : at + 8] for at in range(32, len(content), FRAME)]
+        return [number for number, head in enumerate(heads) if any(head[4:])]
+
+    def flip(self, offset: int, bit: int = 4) -> None:
+        content = bytearray(self.wal.read_bytes())
+        content[offset] ^= 1 << bit
+        self.wal.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("killed")
+    asyncio.run(_work(folder))
+    return folder / "copy"
+
+
+async def _work(folder: Path) -> None:
+    path = folder / "ledger.sqlite3"
+    async with opened(path) as store:
+        await (await Till.of(store)).sell()
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for _ in range(SALES):
+            await till.sell()
+        copy(folder)
+
+
+def copy(folder: Path) -> None:
+    (folder / "copy").mkdir()
+    for file in folder.glob("ledger.sqlite3*"):
+        if not file.name.endswith(("-shm", ".lock")):
+            shutil.copy(file, folder / "copy")
+
+
+@pytest.fixture
+def killed(left: Path, tmp_path: Path) -> Killed:
+    return Killed(Path(shutil.copytree(left, tmp_path / "box")) / "ledger.sqlite3")
+
+
+async def state_of(path: Path) -> BookState:
+    async with opened(path) as store:
+        return await store.ledger.state(await store.ledger.open_book(NIM, "live"))
+
+
+async def test_a_kill_loses_nothing_and_says_nothing(killed: Killed) -> None:
+    """The usual recovery."""
+    assert verify(killed.path).clean
+    state = await state_of(killed.path)
+    assert (state.last_seq, state.lost, state.is_restored) == (SALES + 1, "", False)
+
+
+async def test_each_flipped_bit_of_the_wal_that_costs_an_entry_is_noticed(killed: Killed, tmp_path: Path) -> None:
+    """In page, header or checksum of a frame, of the first transaction as of the last one; also of the WAL's own header."""
+    size = killed.wal.stat().st_size
+    frames = list(range(32, size, FRAME))
+    offsets = [0, 9, 17, 25, *(at + within for at in frames[::3] for within in (1, 5, 9, 17, 23, 24, 4000))]
+    for offset in offsets:
+        box = Killed(Path(shutil.copytree(killed.path.parent, tmp_path / f"flip-{offset}")) / "ledger.sqlite3")
+        box.flip(offset)
+        found = verify(box.path)
+        state = await state_of(box.path)
+        entire = state.last_seq == SALES + 1 and len(query(box.path, "SELECT 1 FROM certification")) == SALES + 1
+        assert entire or "acknowledged write" in state.lost, offset
+        assert bool(state.lost) == state.is_restored == (not found.clean), offset
+        kept = list(box.path.parent.glob("*.damaged-*"))
+        assert kept or not state.lost, offset
+
+
+async def test_what_was_noticed_stays_until_an_operator_has_looked(killed: Killed) -> None:
+    """Over restarts, and over writes of commands beside the daemon."""
+    killed.flip(32 + 24)
+    async with opened(killed.path, exclusive=False) as store:
+        await store.retention.write_fact("colour", "blue")
+    first = await state_of(killed.path)
+    assert "write-ahead log is damaged" in first.lost
+    assert "settle" in first.lost
+    again = await state_of(killed.path)
+    assert again.lost == first.lost
+    assert len(list(killed.path.parent.glob("*.damaged-*"))) == 1
+
+
+@pytest.mark.parametrize(("behind", "noticed"), [(1, False), (3, True)])
+async def test_without_a_mark_the_frames_behind_the_break_tell(killed: Killed, behind: int, noticed: bool) -> None:
+    """A ledger of an earlier version, or one whose mark is lost. The last transaction may be one that a power cut has left incomplete; a
+    transaction before it was synced."""
+    mark_path(killed.path).unlink()
+    killed.flip(32 + killed.commits[-behind] * FRAME + 24)
+    assert bool((await state_of(killed.path)).lost) == noticed
+
+
+async def test_a_mark_that_is_behind_or_of_another_ledger_says_nothing(killed: Killed, tmp_path: Path) -> None:
+    """After a power cut it is an earlier one, or none; after a restore it was that of the ledger that gave way."""
+    mark = mark_path(killed.path)
+    for content in (b"", b"rubbish\n", mark.read_bytes()[:-5], mark.read_bytes().replace(b" 0", b" 9", 1)):
+        mark.write_bytes(content)
+        assert (await state_of(killed.path)).lost == ""
+    other = tmp_path / "other.sqlite3"
+    async with opened(other) as store:
+        await (await Till.of(store)).sell()
+    shutil.copy(mark_path(killed.path), mark_path(other))
+    assert (await state_of(other)).lost == ""
