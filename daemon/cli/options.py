@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from daemon.language import tr
 
+if TYPE_CHECKING:
+    from daemon.store.maintenance.numbers import LastZ
+
+MAX_Z_DIGITS: Final = 9
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -70,3 +74,31 @@ def described(what: str, *lines: str) -> dict[str, Any]:
 def progress_option(command: F) -> F:
     """For the page, which shows it: `{"done": n, "of": n}` a line on stderr, `of` 0 where it is not known."""
     return click.option("--progress", "telling", is_flag=True, hidden=True)(command)
+
+
+def last_z_option(command: F) -> F:
+    return click.option(
+        "--last-z",
+        multiple=True,
+        metavar=tr("[NIM=]NUMBER"),
+        callback=_read_last_z,
+        help=tr(
+            "Number of the last Z on paper, where the box remembers none (a new disk); for each machine, as EL02000015-1=57, where there are several."
+        ),
+    )(command)
+
+
+def _read_last_z(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> LastZ:
+    """A plain number, or numbers by machine."""
+    said: dict[str, int] = {}
+    for value in values:
+        nim, _, number = value.rpartition("=")
+        if not (number.isascii() and number.isdigit() and len(number) <= MAX_Z_DIGITS):
+            raise click.BadParameter(tr("{value} is not a number, or NIM=number", value=value))
+        nim = check_nim(context, parameter, nim)
+        if nim.partition("-")[0] in {each.partition("-")[0] for each in said}:
+            raise click.BadParameter(tr("{value}: that machine has been said already", value=value))
+        said[nim] = int(number)
+    if "" in said and len(said) > 1:
+        raise click.BadParameter(tr("each number needs its machine, as EL02000015-1=57"))
+    return said.get("", said or None)

@@ -25,6 +25,7 @@ from pagekit.terminal import visible
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.backup import Restored
+    from daemon.store.maintenance.numbers import LastZ
     from daemon.whole_box.archive import ArchiveReader
     from daemon.whole_box.places import Places, Plan
 
@@ -42,7 +43,7 @@ class Wanted(NamedTuple):
     places: tuple[Path, ...]
     signed_by: str
     foreign: bool
-    last_z: int | None
+    last_z: LastZ
     yes: bool
 
 
@@ -255,4 +256,10 @@ def tell_restored(done: BoxRestored) -> None:
         say(tr("put back: {path}", path=written))
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
-    say(tr("next: mcfd doctor, then sudo systemctl restart mcfd; a new disk asks for the last Z (mcfd machine last-z)"))
+    tell_asked(done.ledger)
+    say(tr("next: mcfd doctor, then sudo systemctl restart mcfd"))
+
+
+def tell_asked(restored: Restored) -> None:
+    for nim in restored.asks:
+        say(tr("nothing here knows the last Z of {nim}; before its next Z: mcfd machine last-z {nim} NUMBER", nim=nim))

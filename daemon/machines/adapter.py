@@ -18,7 +18,15 @@ from bridge.replies.subtotal import Subtotal as SubtotalReply
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.machine.nim import same_machine
-from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
+from daemon.core.machine.state import (
+    Certified,
+    FiscalCounters,
+    LastInvoice,
+    MachineState,
+    ServerLink,
+    Subtotal,
+    taxpayer_of,
+)
 from daemon.language import Text
 
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
@@ -142,7 +150,7 @@ class ConnectedMachine:
         counters = await self._counters_now(closed, invoice, known)
         # The name of an epoch comes from C1h; 38h has a say where both tell it, or the two would take turns.
         nim = closed.nim if self._tells_activation and "-" in closed.nim else ""
-        return Certified(closed.code, closed.time, closed.ifu or self._ifu, counters, nim)
+        return Certified(closed.code, closed.time, taxpayer_of(closed.ifu) or self._ifu, counters, nim)
 
     async def _counters_now(self, closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters:
         """As 38h tells them where nothing else has happened since `known`; else C1h is asked, and 38h stands when that has no answer."""
@@ -219,7 +227,7 @@ def machine_state(state: StateReply) -> MachineState:
     last = state.last
     return MachineState(
         nim=state.nim,
-        ifu=state.ifu,
+        ifu=taxpayer_of(state.ifu),
         time=state.time,
         counters=FiscalCounters(state.tc, state.fvc, state.frc),
         rates=dict(zip(GROUPS, state.rates, strict=False)),  # some firmware leaves the reserved ones out

@@ -102,7 +102,7 @@ class OperatorDecisions(LedgerAccess):
         says that there was none since."""
 
         def job(connection: sqlite3.Connection) -> None:
-            numbers.skip_to(connection, book, z_number, known_from="operator")
+            numbers.answer(connection, book, z_number, known_from="operator")
             when = max(at, books.book_state(connection, book).last_at)
             detail = {"z_number": str(z_number)}
             audit.add(connection, "z_number.said", f"{book.nim} {book.mode}", at=when, by=by, detail=detail)

@@ -23,7 +23,7 @@ from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.language import Text
 from daemon.store.access import OpenLedger
 from daemon.store.cash_drawer import CashDrawer
-from daemon.store.maintenance.numbers import catch_up, name_of
+from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
 from daemon.store.sqlite.connection import Job
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
@@ -60,17 +60,18 @@ class Ledger(CashDrawer):
 
     async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
         """From here on the book's taxpayer is known, so the numbers that are remembered for it are brought in."""
-        water, name = self._open.high_water, book_name(book.nim, book.mode, state.ifu)
+        water = self._open.high_water
 
-        def job(connection: sqlite3.Connection) -> None:
-            books.reconcile(connection, book, state, unexplained, at)
+        def job(connection: sqlite3.Connection) -> BookState:
             if water is not None:
-                catch_up(connection, book, water)
+                ask_at_first_meeting(connection, book, water, state)
+            books.reconcile(connection, book, state, unexplained, at)
+            return books.book_state(connection, book) if water is None else catch_up(connection, book, water)
 
-        await self._write(job)
-        if water is not None and not water.knows(name):
+        met = await self._write(job)
+        if water is not None and met.ifu and not water.has_met(name_of(met)):
             # After the commit: a name without its book is a ledger that vanished.
-            await self._meet(water, name)
+            await self._meet(water, name_of(met))
 
     async def _meet(self, water: HighWater, name: str) -> None:
         """While the disk does not take it, it is tried again by each tick: a ledger that vanishes is missed by its name."""

@@ -23,5 +23,5 @@ class Standings(LedgerAccess):
 def _standing(connection: sqlite3.Connection, book: Book) -> Standing:
     lineage = read_lineage(connection)
     *heads, tc, fvc, frc, certified_at, z_asked = connection.execute(_SQL["standing"], (book.id,)).fetchone()
-    values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, bool(z_asked))
+    values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, z_asked > 0)
     return Standing(*values)

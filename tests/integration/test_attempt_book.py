@@ -135,6 +135,48 @@ async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
     assert verify(tmp_path / "ledger").problems == ()
 
 
+@pytest.mark.parametrize("told", ["", "000000000", "?????????"])
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_machine_between_two_taxpayers_empties_no_book(tmp_path: Path, told: str, is_restarted: bool) -> None:
+    """X7: reset, and asked before its activation for another taxpayer: whose the first book is stays known, so the next taxpayer has another one; a
+    Z of the time in between is the first one's, and is not given again after a restore."""
+    ledger, copy = tmp_path / "ledger", tmp_path / "copy"
+    session = await first_activation(ledger)
+    backup(ledger, copy, at=1)
+    session.cut_power(0.0, 0.0)
+    session.machine.change(ifu=told)
+    async with MemoryShop(ledger, on=session) as shop:
+        await shop.connected()
+        old = shop.worker.book
+        assert shop.worker.ifu == "00084440Y"
+        assert (await shop.close_period()).value.z_number == 2
+    if is_restarted:
+        async with MemoryShop(ledger, on=session) as shop:
+            await shop.connected()
+    activated(session, reset=True, ifu="00099999X")
+    async with MemoryShop(ledger, on=session) as shop:
+        await shop.connected()
+        assert (shop.worker.book.id != old.id, shop.worker.ifu) == (True, "00099999X")
+        await shop.certify("A", 500)
+        assert (await shop.close_period()).value.z_number == 1
+        assert (await shop.store.ledger.state(old)).ifu == "00084440Y"
+    restore(copy, ledger, at=1)
+    activated(session, reset=False, ifu="00084440Y", nim="EL02000015-3")
+    async with MemoryShop(ledger, on=session) as shop:
+        await shop.until(lambda: shop.worker.attention, "attention")
+        assert (await shop.store.ledger.state(shop.worker.book)).z_number == 2
+    assert verify(ledger).problems == ()
+
+
+async def test_another_taxpayer_is_noticed_while_the_machine_stays_connected(tmp_path: Path) -> None:
+    """Also where its name stays the same: the next look ends the connection, and the other taxpayer's book is taken."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        old = shop.worker.book
+        shop.session.machine.change(ifu="00099999X")
+        await shop.until(lambda: shop.worker.book.id != old.id and shop.worker.connected, "the other book")
+
+
 async def test_a_machine_that_does_not_tell_its_suffix_has_the_configured_one(tmp_path: Path) -> None:
     """The configuration goes from -1 to -2, the firmware tells neither: the same book."""
     session = await first_activation(tmp_path / "ledger")

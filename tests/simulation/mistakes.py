@@ -103,8 +103,8 @@ MISTAKES = (
         41,
         "the numbers that were given are not brought back (fault 6)",
         "daemon.store.maintenance.numbers",
-        "    if given <= state.z_number:\n        return state\n    skip_to",
-        "    if given >= 0:\n        return state\n    skip_to",
+        "    if given > state.z_number:\n        skip_to",
+        "    if given < 0:\n        skip_to",
     ),
     Mistake(
         64,

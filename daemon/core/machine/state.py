@@ -25,6 +25,12 @@ class LastInvoice(msgspec.Struct, frozen=True, array_like=True):
     total: int
 
 
+def taxpayer_of(told: str) -> str:
+    """What a machine tells as its taxpayer; empty for what no IFU can be: one that is not activated may tell noughts, blanks or rubbish."""
+    is_readable = told.isascii() and told.isprintable() and len({each for each in told if each.isalnum()}) > 1
+    return told if is_readable else ""
+
+
 class MachineState(msgspec.Struct, frozen=True):
     """C1h. `nim` with its suffix where the firmware sends one; `rates` in hundredths of a percent by group letter."""
 

@@ -18,8 +18,9 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable
 from daemon.language import Text
 from daemon.language.system import reason
-from daemon.store.maintenance.housekeeping import mark_restored
-from daemon.store.maintenance.numbers import ask_for_z, remember, skip_to
+from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
+from daemon.store.maintenance.numbers import LastZ, put_back, remember
+from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import Findings, verify
 from daemon.store.sqlite.connection import open_file, open_to_read
 from daemon.store.sqlite.durable import real_path, sync_path
@@ -27,7 +28,6 @@ from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
-from daemon.store.tables.book.books import all_books
 from daemon.store.tables.lineage import begin_epoch
 from daemon.store.tables.meta import write_meta
 
@@ -36,10 +36,11 @@ PAGES = 4096
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """`aside` is where the ledger that was replaced is kept, None when there was none."""
+    """`aside` is where the ledger that was replaced is kept, None when there was none; `asks` are the machines whose last Z has to be said."""
 
     findings: Findings
     aside: Path | None
+    asks: tuple[str, ...] = ()
 
 
 Progress = Callable[[int, int], None]
@@ -53,7 +54,7 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
     LedgerUnusable when the ledger does not verify: a damaged copy would only replace a good one."""
     with _in_the_making(target) as copy:
         with _told(source), closing(open_to_read(source)) as ledger:
-            _copy(ledger, copy, lambda connection: write_meta(connection, "backup_at", str(at)), progress)
+            _copy(ledger, copy, lambda connection: write_meta(connection, BACKUP_AT, str(at)), progress)
         findings = _verified(copy, source, progress)
         _put_in_place(copy, target)
     return findings
@@ -66,14 +67,14 @@ def restore(
     at: int,
     by: Actor = DAEMON,
     origin: Path | None = None,
-    last_z: int | None = None,
+    last_z: LastZ = None,
     progress: Progress = lambda _, __: None,
 ) -> Restored:
     """Puts a backup in the place of the ledger, which is kept aside. Every book is marked to be compared with its machine
-    before its counters are believed, and goes on after the Z numbers that were given since; where nothing here remembers them, a live book
-    asks for them unless `last_z`, the number of the last Z on paper, says it. The copy has its entry in the audit log before it is put in
+    before its counters are believed, and goes on after the Z numbers that were given since; a live book of which nothing here
+    knows them asks for its last Z unless `last_z`, the number on paper, says it. Who was disabled since stays so, and nobody is logged in. The copy has its entry in the audit log before it is put in
     place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
-    target = real_path(target)
+    named, target = target, real_path(target)
     lock = LedgerLock.acquire(target)
     try:
         with _in_the_making(target) as copy:
@@ -81,34 +82,22 @@ def restore(
                 detail = {"from": str(origin or source), "aside": _aside(target, at).name if target.exists() else ""}
 
                 def prepare(connection: sqlite3.Connection) -> None:
-                    _prepare(connection, at)
+                    migrate(connection, migrations())
                     audit.add(connection, "ledger.restored", str(target), at=at, by=by, detail=detail)
+                    take_over_people(connection, target, at=at, by=by)
+                    mark_restored(connection, at)
+                    begin_epoch(connection, at)
 
                 _copy(saved, copy, prepare, progress)
             findings = _verified(copy, source, progress)
-            if not remember(target) or last_z is not None:
-                _ask_for_z(copy, last_z)
+            with closing(open_file(copy, "rw")) as connection:
+                asks = put_back(connection, target, remember(named), last_z)
             sync_path(copy)  # before anything of the present ledger is touched
             aside = _set_aside(target, at)
             _put_in_place(copy, target)
-        return Restored(findings, aside)
+        return Restored(findings, aside, asks)
     finally:
         lock.release()
-
-
-def _ask_for_z(copy: Path, last_z: int | None) -> None:
-    with closing(open_file(copy, "rw")) as connection:
-        for book in [book for book in all_books(connection) if book.mode == "live"]:
-            if last_z is None:
-                ask_for_z(connection, book)
-            else:
-                skip_to(connection, book, last_z, known_from="operator")
-
-
-def _prepare(connection: sqlite3.Connection, at: int) -> None:
-    migrate(connection, migrations())
-    mark_restored(connection, at)
-    begin_epoch(connection, at)
 
 
 def _copy(

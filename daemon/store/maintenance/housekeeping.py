@@ -12,6 +12,8 @@ from daemon.store.tables.meta import write_meta
 _SQL = load(__name__)
 
 DAY = 86_400_000
+BACKUP_AT, RESTORED_AT = "backup_at", "restored_at"
+"""When a copy was made, and when it was put back, in ms; in `meta`."""
 EVENT_DAYS = 7
 KEY_DAYS = 30
 """Decision 6 asks for 7 at least."""
@@ -68,7 +70,8 @@ def measure(connection: sqlite3.Connection) -> Kept:
 
 
 def mark_restored(connection: sqlite3.Connection, at: int) -> None:
-    """Every book has to be compared with its machine before its counters are believed."""
+    """Every book has to be compared with its machine before its counters are believed; the file is no copy any more."""
     connection.execute(_SQL["mark_restored"], (at,))
-    write_meta(connection, "restored_at", str(at))
+    write_meta(connection, RESTORED_AT, str(at))
+    write_meta(connection, BACKUP_AT, "")
     write_meta(connection, LOST_WRITES, "")  # of the ledger that gave way

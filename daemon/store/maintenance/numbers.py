@@ -6,50 +6,192 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Final, NamedTuple
 
+import msgspec
+
+from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.nim import same_machine, short_nim
+from daemon.core.machine.state import MachineState
+from daemon.language import Text
+from daemon.store.maintenance.housekeeping import BACKUP_AT, RESTORED_AT, mark_restored
 from daemon.store.sqlite.connection import open_to_read
-from daemon.store.sqlite.high_water import SUFFIX, HighWater, Mark, Marks, book_name, merged, read_marks, write_marks
+from daemon.store.sqlite.high_water import (
+    SUFFIX,
+    HighWater,
+    Mark,
+    Marks,
+    book_name,
+    merged,
+    names_of,
+    read_marks,
+    without_taxpayer,
+    write_marks,
+)
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
+from daemon.store.tables.lineage import LEDGER_ID
+from daemon.store.tables.meta import read_meta
+from daemon.store.tables.people import end_all_sessions
+
+LastZ = int | Mapping[str, int] | None
+"""The last Z on paper by machine; a plain number where the ledger has one live book."""
 
 _SQL = load(__name__)
 
 
-def known_to(ledger: Path) -> Marks | None:
+LIVE: Final = "live"
+"""Only live books ask; the Z numbers of a sandbox may begin again."""
+
+
+class Known(NamedTuple):
+    """What a ledger's file knows. `answered` are the questions by book that were answered in it."""
+
+    marks: Marks
+    answered: dict[str, int]
+
+
+def known_to(ledger: Path) -> Known | None:
     """What a ledger's file knows of its Z numbers and revoked keys; None when there is no file, or it cannot be read."""
     with contextlib.suppress(sqlite3.Error), closing(open_to_read(ledger)) as connection:
-        given = {book_name(nim, mode, ifu): Mark(z) for nim, mode, ifu, z in connection.execute(_SQL["given"])}
+        rows = [(book_name(nim, mode, ifu), z, asked) for nim, mode, ifu, z, asked in connection.execute(_SQL["given"])]
         revoked = frozenset(key_hash.hex() for (key_hash,) in connection.execute(_SQL["revoked"]))
-        return Marks(given, revoked)
+        marks = Marks(revoked=revoked)
+        ledger_id = read_meta(connection, LEDGER_ID)
+        counted = frozenset({ledger_id} if ledger_id and not is_copied_by_hand(connection) else ())
+        for name, z, asked in rows:
+            one = Marks({name: Mark(z, asked=max(asked, 0))}, ledgers={name: counted} if counted else {})
+            marks = merged(marks, one)
+        return Known(marks, {name: -asked for name, _, asked in rows if asked < 0})
     return None
 
 
-def remember(replaced: Path) -> bool:
-    """Before `replaced` gives way to an older copy: its numbers are durable beside it. Whether anything here remembers any."""
+def remember(replaced: Path) -> Marks | None:
+    """Before `replaced` gives way to an older copy: its numbers are durable beside it. What is remembered here; None for nothing."""
     before, known = read_marks(replaced), known_to(replaced)
-    if known is not None:
-        write_marks(replaced, merged(_without_cut_off(before or Marks(), known), known))
-    return before is not None or known is not None
+    if known is None:
+        return before
+    marks = merged(_without_cut_off(before or Marks(), known), known.marks)
+    write_marks(replaced, marks)
+    return marks
 
 
-def _without_cut_off(marks: Marks, known: Marks) -> Marks:
-    """A ledger that has all that was given also knows of what was reserved: it has that Z, or nobody has."""
-    kept = {
-        name: Mark(mark.given) if name in known.books and known.books[name].given >= mark.given else mark
-        for name, mark in marks.books.items()
-    }
-    return Marks(kept, marks.revoked)
+def _without_cut_off(marks: Marks, known: Known) -> Marks:
+    """A ledger that has all that was given also knows of what was reserved: it has that Z, or nobody has. Its answers are answers."""
+    kept = {}
+    for name, mark in marks.books.items():
+        book = known.marks.books.get(name)
+        reserved = 0 if book is not None and book.given >= mark.given else mark.reserved
+        kept[name] = Mark(mark.given, reserved, open_question(mark.asked, -known.answered.get(name, 0)))
+    return msgspec.structs.replace(marks, books=kept)
+
+
+# -- whether the last Z has to be asked for -----------------------------------------------------------------------------------
+
+
+def open_question(mark: int, book: int) -> int:
+    """The question for the last Z of a book that is open, 0 for none. `mark` is the one in the high-water file, 0 for none; `book` is what the
+    ledger has: the question, the negative number once it is answered, 0 when there never was one."""
+    if book > 0:
+        return book
+    return 0 if mark == -book else mark
+
+
+def is_counted_here(marks: Marks, name: str, ledger_id: str) -> bool:
+    """Whether all numbers of that ledger's book that were ever given are in `marks`, unless its question is open."""
+    names = names_of(marks, name) if name == without_taxpayer(name) else [name]
+    return any(ledger_id in marks.ledgers.get(each, frozenset()) for each in names)
+
+
+def question_after_restore(marks: Marks, name: str, ledger_id: str, book: int, new: int) -> int:
+    """What a live book of a copy that is put back asks, 0 for nothing: `new` where nothing here has counted its numbers, else what is still
+    open here. `book` is the copy's own question (`open_question`): one that was open when it was made is answered by what is counted here."""
+    if not is_counted_here(marks, name, ledger_id):
+        return new
+    questions = (open_question(marks.books[each].asked, min(book, 0)) for each in names_of(marks, name))
+    return max(questions, default=0)
+
+
+def question_at_first_meeting(marks: Marks, *, is_remembered: bool, is_used: bool, new: int) -> int:
+    """The same of a live book that begins: where a ledger was put back of which nothing here knew, the lost one may have had that book,
+    unless the machine has done nothing yet."""
+    return new if marks.incomplete and is_used and not is_remembered else 0
+
+
+def new_question() -> int:
+    """A number that no other question has, on whatever disk it was asked."""
+    return (uuid.uuid4().int >> 66) + 1
+
+
+def is_copied_by_hand(connection: sqlite3.Connection) -> bool:
+    """A backup that was copied into the ledger's place without `mcfd restore`."""
+    made, restored = (int(read_meta(connection, name) or 0) for name in (BACKUP_AT, RESTORED_AT))
+    return made > restored
+
+
+def is_met(state: BookState) -> bool:
+    """Whether the book's machine was read, or it has a number: until then there is nothing to know of it."""
+    return state.known is not None or state.z_number > 0
+
+
+# -- a copy is put back -------------------------------------------------------------------------------------------------------
+
+
+def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, last_z: LastZ) -> tuple[str, ...]:
+    """In the copy, before it takes the place of `target`, whose numbers are in `marks`: live books of which nothing here knows ask for their
+    last Z, unless `last_z` says it. The machines of those that ask. InvalidRequest when that does not name a book of the copy."""
+    marks, ledger_id = marks or Marks(), read_meta(connection, LEDGER_ID)
+    states = [books.book_state(connection, book) for book in books.all_books(connection) if book.mode == LIVE]
+    said = _said(connection, states, last_z)
+    for state in states:
+        book = state.book
+        if book.id in said:
+            skip_to(connection, book, said[book.id], known_from="operator")
+            answered = (
+                marks.books.get(name_of(state), Mark()).asked or abs(_question(connection, book)) or new_question()
+            )
+            _write_question(connection, book, -answered)
+        elif is_met(state):
+            own = _question(connection, book)
+            question = question_after_restore(marks, name_of(state), ledger_id, own, new_question())
+            _write_question(connection, book, question or -abs(own))
+    if not any(ledger_id in counted for counted in marks.ledgers.values()):
+        write_marks(target, msgspec.structs.replace(marks, incomplete=True))
+    return tuple(state.book.nim for state in states if _question(connection, state.book) > 0)
+
+
+def _said(connection: sqlite3.Connection, states: Sequence[BookState], last_z: LastZ) -> dict[int, int]:
+    """By book; a machine's number is of its present taxpayer's book."""
+    if last_z is None:
+        return {}
+    if isinstance(last_z, int):
+        if len(states) != 1:
+            names = ", ".join(sorted({state.book.nim for state in states}))
+            raise InvalidRequest(
+                [FieldError("last_z", Text("has to name the machine ({names}), as NIM=3", names=names))]
+            )
+        return {states[0].book.id: last_z}
+    said = {}
+    for nim, number in last_z.items():
+        if not any(same_machine(state.book.nim, nim) for state in states):
+            raise InvalidRequest([FieldError("last_z", Text("the backup has no book of {nim}", nim=nim))])
+        said[books.open_book(connection, nim, LIVE).id] = number
+    return said
+
+
+# -- an open ledger -----------------------------------------------------------------------------------------------------------
 
 
 def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     """At a start: what was given after this copy of the ledger was made is a gap in it, and what was revoked stays so. A number that was
     only reserved belongs to a Z that a crash cut off, and is given by its retry; one that another ledger reserved may have been told."""
-    water = HighWater(ledger)
+    water = HighWater(ledger, read_meta(connection, LEDGER_ID))
     states = [books.book_state(connection, book) for book in books.all_books(connection)]
     z_numbers = {name_of(state): state.z_number for state in states}
     for name, mark in water.marks.books.items():
@@ -57,6 +199,8 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
             water.give(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
     try:
+        if is_copied_by_hand(connection):
+            _take_in(connection, states, water)
         for state in states:
             catch_up(connection, state.book, water)
         for key_hash in water.marks.revoked:
@@ -66,9 +210,24 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
         connection.execute("ROLLBACK")
         raise
     for state in (books.book_state(connection, state.book) for state in states):
-        if state.known is not None or state.z_number:  # another taxpayer's name until the machine has told its own
-            water.give(name_of(state), state.z_number)
+        if is_met(state):  # another taxpayer's name until the machine has told its own
+            name = name_of(state)
+            water.give(name, state.z_number)
+            water.meet(name)
+            water.ask(name, max(_question(connection, state.book), 0))
     return water
+
+
+def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water: HighWater) -> None:
+    """A copy that was put here by hand is treated as one that was put back, except that its numbers are believed to be counted here where
+    the high-water file has its books and as many numbers."""
+    for state in states:
+        mark = water.marks.books.get(name_of(state))
+        if state.book.mode == LIVE and is_met(state) and (mark is None or mark.given < state.z_number):
+            _write_question(connection, state.book, new_question())
+    made = read_meta(connection, BACKUP_AT)
+    mark_restored(connection, int(made))
+    end_all_sessions(connection)
 
 
 def name_of(state: BookState) -> str:
@@ -76,13 +235,30 @@ def name_of(state: BookState) -> str:
 
 
 def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> BookState:
-    """The numbers that were given in this book by another ledger are gone, as soon as it is known whose book it is; the book as it is then."""
+    """The numbers that were given in this book by another ledger are gone, as soon as it is known whose book it is, and a question of another
+    ledger that nobody has answered in this one is asked here; the book as it is then."""
     state = books.book_state(connection, book)
-    given = water.given(name_of(state))
-    if given <= state.z_number:
-        return state
-    skip_to(connection, book, given, known_from="ledger" + SUFFIX)
+    name = name_of(state)
+    given, own = water.given(name), _question(connection, book)
+    if given > state.z_number:
+        skip_to(connection, book, given, known_from="ledger" + SUFFIX)
+    if book.mode == LIVE and (question := open_question(water.asked(name), own)) != max(own, 0):
+        _write_question(connection, book, question)
     return books.book_state(connection, book)
+
+
+def ask_at_first_meeting(connection: sqlite3.Connection, book: Book, water: HighWater, machine: MachineState) -> None:
+    """Before the book takes over what the machine says."""
+    state = books.book_state(connection, book)
+    if book.mode == LIVE and not is_met(state) and not _question(connection, book):
+        counters = machine.counters
+        question = question_at_first_meeting(
+            water.marks,
+            is_remembered=water.knows(book_name(book.nim, book.mode, machine.ifu)),
+            is_used=bool(counters.tc or counters.fvc or counters.frc),
+            new=new_question(),
+        )
+        _write_question(connection, book, question)
 
 
 def skip_to(connection: sqlite3.Connection, book: Book, given: int, *, known_from: str) -> None:
@@ -95,7 +271,13 @@ def skip_to(connection: sqlite3.Connection, book: Book, given: int, *, known_fro
         if structlog.is_configured():  # by a daemon; a command says it itself
             log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=given)
         entries.append(connection, book, Gap(state.z_number + 1, given, known_from), state.last_at)
-    connection.execute(_SQL["skip"], (max(given, state.z_number), book.id))
+        connection.execute(_SQL["skip"], (given, book.id))
+
+
+def answer(connection: sqlite3.Connection, book: Book, given: int, *, known_from: str) -> None:
+    """Somebody who knows says the last Z: the next one is after it, and nothing is asked any more."""
+    skip_to(connection, book, given, known_from=known_from)
+    _write_question(connection, book, -abs(_question(connection, book)))
 
 
 def hear(connection: sqlite3.Connection, book: Book, given: int) -> bool:
@@ -107,10 +289,19 @@ def hear(connection: sqlite3.Connection, book: Book, given: int) -> bool:
     ]
     is_wanted = state.z_asked or (not state.z_number and len(of_machine) == 1)
     if is_wanted:
-        skip_to(connection, book, given, known_from="upstream")
+        answer(connection, book, given, known_from="upstream")
     return is_wanted
 
 
 def ask_for_z(connection: sqlite3.Connection, book: Book) -> None:
     """No Z until somebody has said which was the last."""
-    connection.execute(_SQL["ask"], (book.id,))
+    _write_question(connection, book, new_question())
+
+
+def _question(connection: sqlite3.Connection, book: Book) -> int:
+    question: int = connection.execute(_SQL["question"], (book.id,)).fetchone()[0]
+    return question
+
+
+def _write_question(connection: sqlite3.Connection, book: Book, question: int) -> None:
+    connection.execute(_SQL["ask"], (question, book.id))

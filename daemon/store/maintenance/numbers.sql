@@ -1,5 +1,11 @@
 -- name: given
-SELECT nim, mode, ifu, z_number FROM book;
+-- The taxpayer as `books.state` has it.
+SELECT nim, mode,
+       coalesce(nullif(ifu, ''),
+                (SELECT ifu FROM certification
+                 WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND ifu <> '' ORDER BY seq DESC LIMIT 1), ''),
+       z_number, z_asked
+FROM book;
 
 -- name: revoked
 SELECT hash FROM api_key WHERE revoked_at IS NOT NULL;
@@ -8,7 +14,11 @@ SELECT hash FROM api_key WHERE revoked_at IS NOT NULL;
 UPDATE api_key SET revoked_at = created_at WHERE hash = ? AND revoked_at IS NULL;
 
 -- name: skip
-UPDATE book SET z_number = ?, z_asked = 0 WHERE id = ?;
+UPDATE book SET z_number = ? WHERE id = ?;
 
 -- name: ask
-UPDATE book SET z_asked = 1 WHERE id = ?;
+-- The question that is open, the negative number of one that is answered, or 0.
+UPDATE book SET z_asked = ? WHERE id = ?;
+
+-- name: question
+SELECT z_asked FROM book WHERE id = ?;

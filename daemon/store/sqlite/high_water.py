@@ -1,6 +1,7 @@
 """The numbers that must never come twice, in a small file beside the ledger: an older copy of the ledger does not bring them back.
 
-For each book the last Z number `given`, and one `reserved` for a Z that is being made; and the hashes of revoked keys. The file is durable
+For each book the last Z number `given`, one `reserved` for a Z that is being made, the question for the last Z while nobody has answered it, and
+the ledgers whose numbers these are; and the hashes of revoked keys. The file is durable
 before the transaction that it is about, so that a copy of the ledger from before knows what was given after it. A number that is reserved
 and not given belongs to a Z that a crash may have cut off: the ledger that reserved it tells (`Store.open`); where that one is gone, it counts
 as given.
@@ -30,12 +31,18 @@ class Mark(msgspec.Struct, frozen=True):
 
     given: int = 0
     reserved: int = 0
+    asked: int = 0
+    """The question for the last Z that is open; 0: none. A ledger's row has it as well, and the negative number once it is answered."""
 
 
 class Marks(msgspec.Struct, frozen=True):
     books: dict[str, Mark] = {}
     revoked: frozenset[str] = frozenset()
     """SHA-256 of the keys, in hex."""
+    ledgers: dict[str, frozenset[str]] = {}
+    """For each book the ids of the ledgers that have counted its numbers here: of no other ledger is it known what was given since."""
+    incomplete: bool = False
+    """A ledger was put back of which nothing here knew: a book that begins later may have had numbers in the lost one."""
 
 
 def mark_path(ledger: Path) -> Path:
@@ -76,7 +83,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
     """Durable when it returns; StorageFull when it cannot be, and then the file is as before."""
     path = mark_path(ledger)
     part = path.with_name(path.name + ".part")
-    content = msgspec.json.encode(msgspec.structs.replace(marks, books=dict(sorted(marks.books.items()))))
+    content = msgspec.json.encode(marks, order="deterministic")
     try:
         descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o640)
         try:
@@ -93,24 +100,38 @@ def write_marks(ledger: Path, marks: Marks) -> None:
 
 
 class HighWater:
-    """The marks of one ledger, as this process last wrote them."""
+    """The marks of one ledger, as this process last wrote them. `ledger_id` is the open ledger's."""
 
-    def __init__(self, ledger: Path) -> None:
+    def __init__(self, ledger: Path, ledger_id: str = "") -> None:
         self._ledger = ledger
+        self._id = ledger_id
         self._lock = threading.Lock()  # the writer reserves while another thread writes what was given in another book
         self.marks = read_marks(ledger) or Marks()
         self.unmet: set[str] = set()
         """Books that have met their machine, and whose names the disk has not taken yet."""
 
     def given(self, book: str) -> int:
-        return self.marks.books.get(book, Mark()).given
+        return max((self._mark(name).given for name in names_of(self.marks, book)), default=0)
 
     def reserved(self, book: str) -> int:
-        return self.marks.books.get(book, Mark()).reserved
+        return self._mark(book).reserved
+
+    def asked(self, book: str) -> int:
+        """The open question, 0 for none."""
+        return self._mark(book).asked
 
     def knows(self, book: str) -> bool:
-        """Whether a ledger with that book has ever worked here."""
-        return book in self.marks.books
+        """Whether a ledger with that book has ever worked here; of no taxpayer: with any book of that machine."""
+        return any(name == book or book == without_taxpayer(book) for name in names_of(self.marks, book))
+
+    def has_met(self, book: str) -> bool:
+        """Whether this ledger's book is written down, and nothing of it under no taxpayer's name."""
+        nobodys = without_taxpayer(book)
+        return (
+            book in self.marks.books
+            and self._id in self.marks.ledgers.get(book, frozenset())
+            and (nobodys == book or nobodys not in self.marks.books)
+        )
 
     def reserve(self, book: str, z_number: int) -> None:
         """Before the transaction of that Z."""
@@ -122,19 +143,34 @@ class HighWater:
         with self._lock:
             mark = self.marks.books.get(book)
             if mark is None or mark.reserved or mark.given < z_number:
-                self._put(book, Mark(max(self.given(book), z_number)))
+                self._put(book, Mark(max(self.given(book), z_number), asked=self.asked(book)))
 
     def meet(self, book: str) -> None:
-        """A ledger has that book and knows its machine; durable, whatever numbers are known."""
+        """A ledger has that book and knows its machine; durable, whatever numbers are known. What stands under no taxpayer's name is this one's."""
         with self._lock:
-            if book not in self.marks.books:
-                self._put(book, Mark())
+            if self.has_met(book):
+                return
+            mark, nobodys = self._mark(book), without_taxpayer(book)
+            books = {name: kept for name, kept in self.marks.books.items() if name != nobodys}
+            books[book] = msgspec.structs.replace(mark, given=self.given(book))
+            counted = self.marks.ledgers.get(book, frozenset()) | ({self._id} - {""})
+            ledgers = {**self.marks.ledgers, book: counted} if counted else self.marks.ledgers
+            self._write(msgspec.structs.replace(self.marks, books=books, ledgers=ledgers))
+
+    def ask(self, book: str, question: int) -> None:
+        """Nobody knows the last Z of that book (0: somebody does)."""
+        with self._lock:
+            if self.asked(book) != question:
+                self._put(book, msgspec.structs.replace(self._mark(book), asked=question))
 
     def revoke(self, key_hash: bytes) -> None:
         text = key_hash.hex()
         with self._lock:
             if text not in self.marks.revoked:
                 self._write(msgspec.structs.replace(self.marks, revoked=self.marks.revoked | {text}))
+
+    def _mark(self, book: str) -> Mark:
+        return self.marks.books.get(book, Mark())
 
     def _put(self, book: str, mark: Mark) -> None:
         self._write(msgspec.structs.replace(self.marks, books={**self.marks.books, book: mark}))
@@ -149,14 +185,28 @@ def book_name(nim: str, mode: str, ifu: str) -> str:
     return f"{nim.partition('-')[0]} {mode} {ifu}"
 
 
+def without_taxpayer(book: str) -> str:
+    """The name that a book of the same machine has as long as its taxpayer is not known."""
+    return book.rpartition(" ")[0] + " "
+
+
+def names_of(marks: Marks, book: str) -> list[str]:
+    """The names under which numbers of that book may stand: its own, and that without a taxpayer, for a Z that was made before the machine told
+    its taxpayer. A book whose taxpayer is not known may be any of its machine."""
+    nobodys = without_taxpayer(book)
+    return [name for name in marks.books if name in (book, nobodys) or (book == nobodys == without_taxpayer(name))]
+
+
 def merged(one: Marks, other: Marks) -> Marks:
-    """The higher of each number, and every revoked key."""
+    """The higher of each number, and every revoked key; a question that either asks."""
     names = one.books.keys() | other.books.keys()
     books = {name: _higher(one.books.get(name, Mark()), other.books.get(name, Mark())) for name in names}
-    return Marks(books, one.revoked | other.revoked)
+    counted = one.ledgers.keys() | other.ledgers.keys()
+    ledgers = {name: one.ledgers.get(name, frozenset()) | other.ledgers.get(name, frozenset()) for name in counted}
+    return Marks(books, one.revoked | other.revoked, ledgers, one.incomplete or other.incomplete)
 
 
 def _higher(one: Mark, other: Mark) -> Mark:
     given = max(one.given, other.given)
     reserved = max(one.reserved, other.reserved)
-    return Mark(given, reserved if reserved > given else 0)
+    return Mark(given, reserved if reserved > given else 0, other.asked or one.asked)

@@ -82,3 +82,8 @@ def note_session_uses(connection: sqlite3.Connection, uses: Mapping[bytes, int],
     """When each session was used last; those that were not used since `idle_before` (ms) end."""
     connection.executemany(_SQL["touch"], [(at, digest) for digest, at in uses.items()])
     connection.execute(_SQL["end_idle"], (idle_before,))
+
+
+def end_all_sessions(connection: sqlite3.Connection) -> None:
+    """A copy of the ledger has sessions that have ended since."""
+    connection.execute(_SQL["end_all_sessions"])

@@ -35,3 +35,6 @@ DELETE FROM session WHERE hash = ?;
 
 -- name: end_idle
 DELETE FROM session WHERE used_at < ?;
+
+-- name: end_all_sessions
+DELETE FROM session;

@@ -77,8 +77,13 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
 
 
 def is_activated(worker: MachineWorker, state: MachineState) -> bool:
-    """Whether the machine has another activation counter than the book knows."""
-    return bool(_activated(worker, state))
+    """Whether the machine has another activation counter than the book knows, or another taxpayer."""
+    return bool(_activated(worker, state)) or _has_another_taxpayer(worker, state)
+
+
+def _has_another_taxpayer(worker: MachineWorker, state: MachineState) -> bool:
+    """The sandbox has whatever taxpayer it is given; a machine that is not activated tells none."""
+    return worker.book.mode == "live" and bool(state.ifu and worker.ifu) and state.ifu != worker.ifu
 
 
 def _activated(worker: MachineWorker, state: MachineState) -> str:
@@ -166,9 +171,9 @@ def _without_code(invoice: Invoice) -> Invoice:
 
 
 async def _take_taxpayer(worker: MachineWorker, state: MachineState) -> None:
-    """A machine that was activated for another taxpayer works in another book (decision 33). The sandbox has whatever taxpayer it is given."""
+    """A machine that was activated for another taxpayer works in another book (decision 33)."""
     book = worker.book
-    if book.mode == "live" and state.ifu and worker.ifu and state.ifu != worker.ifu:
+    if _has_another_taxpayer(worker, state):
         nim = present_nim(state.nim, worker.configured_nim, book.nim)
         log.warning("machine.other_taxpayer", nim=nim, mode=book.mode, before=worker.ifu, now=state.ifu)
         worker.change_book(await worker.ledger.book_of_taxpayer(book, nim, state.ifu))

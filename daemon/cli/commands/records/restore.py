@@ -8,16 +8,17 @@ import click
 
 from daemon.cli.failures import Failure
 from daemon.cli.ledger import counts, figures, now, whoever_types
-from daemon.cli.options import config_option, examples, file_option, json_option
+from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
 from daemon.cli.output import print_json, say
 from daemon.cli.progress import Progress
-from daemon.cli.restore_box import Wanted, restore_box, tell_restored
+from daemon.cli.restore_box import Wanted, restore_box, tell_asked, tell_restored
 from daemon.language import tr
 from daemon.owner import as_owner, for_owner
 from daemon.settings import Settings, load
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.backup import Restored
+    from daemon.store.maintenance.numbers import LastZ
 
 
 @click.command(
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
 @config_option
 @click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
-@click.option(
-    "--last-z",
-    type=click.IntRange(min=0),
-    help=tr("Number of the last Z on paper, where the box remembers none (a new disk)."),
-)
+@last_z_option
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
 @file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is asked."))
@@ -58,7 +55,7 @@ def command(
     file: Path,
     *,
     yes: bool,
-    last_z: int | None,
+    last_z: LastZ,
     whole: bool,
     identity: Path | None,
     passphrase_file: Path | None,
@@ -85,7 +82,7 @@ def command(
     _restore_ledger(settings, file, yes=yes, last_z=last_z, as_json=as_json)
 
 
-def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: int | None, as_json: bool) -> None:
+def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ, as_json: bool) -> None:
     from daemon.store.maintenance.backup import restore
 
     path = settings.storage.path
@@ -103,9 +100,15 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: int | 
     say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
+    tell_asked(restored)
     say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))
 
 
 def _told(settings: Settings, restored: Restored) -> dict[str, object]:
     aside = str(restored.aside) if restored.aside else None
-    return {"ledger": str(settings.storage.path), "aside": aside, **figures(restored.findings)}
+    return {
+        "ledger": str(settings.storage.path),
+        "aside": aside,
+        "asks_last_z": list(restored.asks),
+        **figures(restored.findings),
+    }

@@ -62,7 +62,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
         unexplained=unexplained,
         z_number=z_number,
         epoch=epoch,
-        z_asked=bool(z_asked),
+        z_asked=z_asked > 0,
         is_restored=bool(restored_at),
         lost=lost,
         accepted_to=accepted_to,
@@ -92,10 +92,12 @@ def advance_certified(
 
 
 def reconcile(connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, at: int) -> None:
-    """Writes only what is new, so that a connection to a machine that has not moved costs no fsync."""
+    """Writes only what is new, so that a connection to a machine that has not moved costs no fsync. A machine that tells no taxpayer (it is not
+    activated) leaves the book its own."""
     counters = state.counters
-    now = (counters.tc, counters.fvc, counters.frc, rates_text(state.rates), state.ifu)
-    *known, _, restored_at = connection.execute(_SQL["known"], (book.id,)).fetchone()
+    *known, ifu, _, restored_at = connection.execute(_SQL["known"], (book.id,)).fetchone()
+    known.append(ifu)
+    now = (counters.tc, counters.fvc, counters.frc, rates_text(state.rates), state.ifu or ifu)
     if tuple(known) == now and not unexplained and not restored_at:
         return
     connection.execute(_SQL["reconcile"], (*now, unexplained, at, book.id))

@@ -11,8 +11,12 @@ INSERT INTO total (book_id, running, closed) VALUES (?, ?, ?);
 SELECT id, nim, mode FROM book ORDER BY id;
 
 -- name: state
-SELECT tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs,
-       restored_at,
+-- A taxpayer that version 0.1.0 has overwritten is that of the last certification.
+SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
+       coalesce(nullif(ifu, ''),
+                (SELECT ifu FROM certification
+                 WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND ifu <> '' ORDER BY seq DESC LIMIT 1), ''),
+       attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs, restored_at,
        (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim,
        CASE WHEN restored_at THEN coalesce((SELECT value FROM meta WHERE name = 'lost_writes'), '') ELSE '' END
 FROM book WHERE id = ?;

@@ -53,7 +53,7 @@ def begin_epoch(
         connection.execute(_SQL["rename"], (nim, book.id))
         return renamed
     after = counters if began_again else known
-    entries.append(connection, book, Epoch(now.epoch + 1, was, nim, ifu, known, after), at)
+    entries.append(connection, book, Epoch(now.epoch + 1, was, nim, ifu or now.ifu, known, after), at)
     unexplained = max(0, after.fvc + after.frc - ours) if began_again else 0
     connection.execute(_SQL["begin"], (nim, after.tc, after.fvc, after.frc, unexplained, began_again, book.id))
     return renamed

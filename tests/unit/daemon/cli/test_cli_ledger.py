@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import pytest
@@ -175,3 +176,30 @@ def test_restore_without_a_terminal_wants_a_yes(mcfd):
     assert done.returncode == 2
     assert "without a terminal --yes is needed" in done.stderr
     assert mcfd.ledger.read_bytes() == before
+
+
+async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
+    """`--last-z NIM=3` for each; a plain number where there is one machine; who is left out is named, and asks."""
+    other = "EL02000099-1"
+    async with opened(mcfd.ledger) as store:
+        await (await Till.of(store, other)).close()
+    copy, folder = tmp_path / "copy.sqlite3", tmp_path / "new"
+    mcfd.ok("backup", str(copy))
+    folder.mkdir()
+    new = Command(folder)
+    refused = new.refused(1, "restore", str(copy), "--yes", "--last-z", "7")
+    assert f"{NIM}, {other}" in refused
+    assert not new.ledger.exists()
+    for wrong in (("x",), (f"{NIM}=",), ("nim=3",), (f"{NIM}=3", f"{NIM}=4"), ("3", f"{NIM}=4"), (f"{NIM}=-3",)):
+        said = [part for value in wrong for part in ("--last-z", value)]
+        assert new.run("restore", str(copy), "--yes", *said).returncode == 2
+    told = new.ok("restore", str(copy), "--yes", "--last-z", f"{NIM.partition('-')[0]}=7")
+    assert f"mcfd machine last-z {other} NUMBER" in told
+    assert f"last-z {NIM}" not in told
+    again = json.loads(
+        new.ok("restore", str(copy), "--yes", "--json", "--last-z", f"{NIM}=7", "--last-z", f"{other}=2")
+    )
+    assert again["asks_last_z"] == []
+    async with opened(new.ledger) as store:
+        assert (await (await Till.of(store)).close()).z_number == 8
+        assert (await (await Till.of(store, other)).close()).z_number == 3

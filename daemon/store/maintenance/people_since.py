@@ -1,0 +1,83 @@
+"""People after a restore: who was disabled since the copy was made stays so, a password that was changed since is the one that works, and nobody
+is logged in. What was decided where is in the two audit logs, from the entry on where they part; no clock is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from daemon.core.audit import Action, Actor
+from daemon.store.sqlite.connection import open_to_read
+from daemon.store.sqlite.queries import load
+from daemon.store.tables import audit
+from daemon.store.tables.people import end_all_sessions
+
+_SQL = load(__name__)
+
+
+class Login(NamedTuple):
+    """`password` is the hash; `disabled_at` is 0 for one who may log in."""
+
+    role: str
+    password: str
+    disabled_at: int
+
+
+def take_over_people(copy: sqlite3.Connection, replaced: Path, *, at: int, by: Actor) -> None:
+    """Into the copy, what was changed in the ledger that it replaces. A replaced ledger that cannot be read says nothing."""
+    end_all_sessions(copy)
+    for name, login in _changed(copy, replaced).items():
+        copy.execute(_SQL["write"], (*login, name))
+        action: Action = "user.disabled" if login.disabled_at else "user.password_changed"
+        audit.add(copy, action, f"user {name}", at=at, by=by)
+
+
+def _changed(copy: sqlite3.Connection, replaced: Path) -> dict[str, Login]:
+    """By name, in its order; only what is another one in the copy."""
+    with contextlib.suppress(sqlite3.Error), closing(open_to_read(replaced)) as before:
+        fork = _fork(copy, before)
+        there, here, changed_here = _logins(before), _logins(copy), _changed_since(copy, fork)
+        names = sorted(_changed_since(before, fork) & here.keys() & there.keys())
+        logins = {name: newer(here[name], there[name], is_changed_in_both=name in changed_here) for name in names}
+        return {name: login for name, login in logins.items() if login != here[name]}
+    return {}
+
+
+def newer(copy: Login, replaced: Login, *, is_changed_in_both: bool) -> Login:
+    """Of one person, who was changed in the replaced ledger since the two parted. Where both have changed them, disabled is disabled."""
+    if is_changed_in_both and copy.disabled_at:
+        return copy
+    return replaced
+
+
+def _fork(one: sqlite3.Connection, other: sqlite3.Connection) -> int:
+    """The last entry that both audit logs have; 0 for none. A chain that is equal at an entry is equal before it."""
+    low, high = 0, min(_last(one), _last(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _hash(one, middle) == _hash(other, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _last(connection: sqlite3.Connection) -> int:
+    last: int = connection.execute(_SQL["last"]).fetchone()[0]
+    return last
+
+
+def _hash(connection: sqlite3.Connection, entry: int) -> bytes:
+    found = connection.execute(_SQL["hash"], (entry,)).fetchone()
+    return bytes(found[0]) if found else b""
+
+
+def _changed_since(connection: sqlite3.Connection, entry: int) -> set[str]:
+    return {name for (name,) in connection.execute(_SQL["changed"], (entry,))}
+
+
+def _logins(connection: sqlite3.Connection) -> dict[str, Login]:
+    return {name: Login(*login) for name, *login in connection.execute(_SQL["logins"])}

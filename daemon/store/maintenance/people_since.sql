@@ -1,0 +1,15 @@
+-- name: last
+SELECT coalesce(max(id), 0) FROM audit;
+
+-- name: hash
+SELECT hash FROM audit WHERE id = ?;
+
+-- name: changed
+SELECT DISTINCT substr(subject, 6) FROM audit
+WHERE id > ? AND action IN ('user.created', 'user.password_changed', 'user.disabled');
+
+-- name: logins
+SELECT name, role, password, disabled_at FROM person;
+
+-- name: write
+UPDATE person SET role = ?, password = ?, disabled_at = ? WHERE name = ?;
