@@ -1,4 +1,4 @@
-"""What the README tells to type after `make demo`, typed in order by a shell."""
+"""What the README, in English and in French, says to type after `make demo`, typed in order by a shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from support.shop import Shop
 from support.tools import need
 
-README = (Path(__file__).parents[4] / "README.md").read_text()
+TREE = Path(__file__).parents[4]
+READMES = ("README.md", "README.fr.md")
 
 
 @pytest.fixture(scope="module")
@@ -37,22 +38,27 @@ def typed(clone: tuple[Path, Shop], script: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def block(after: str) -> str:
-    return str(re.findall(r"```sh\n(.*?)```", README.partition(after)[2], re.DOTALL)[0])
+def blocks(readme: str) -> list[str]:
+    return re.findall(r"```sh\n(.*?)```", (TREE / readme).read_text(), re.DOTALL)
 
 
-def test_the_first_invoice(clone: tuple[Path, Shop]) -> None:
-    """A key, then the invoice: the receipt that the page shows, field by field as far as it shows them."""
-    told = json.loads(typed(clone, block("## The API by example")))
-    (shown,) = re.findall(r"```json\n(\{\"codeSecef.*?)```", README, re.DOTALL)
-    example = json.loads(shown)
+@pytest.mark.parametrize("readme", READMES)
+def test_the_first_invoice(clone: tuple[Path, Shop], readme: str) -> None:
+    """The two commands are in the Makefile; a key, then the invoice: the receipt that the page shows, field by field as far as it shows them."""
+    makes, first, _ = blocks(readme)
+    assert re.findall(r"^make (\w+)", makes, re.MULTILINE) == ["demo", "test"]
+    receipt = json.loads(typed(clone, first))
+    (example,) = re.findall(r"```json\n(.*?)```", (TREE / readme).read_text(), re.DOTALL)
+    example = json.loads(example)
     for field in ("invoiceType", "totalTtc", "nim", "ifu", "taxDetails"):
-        assert told[field] == example[field], field
-    assert set(example) - {"…"} <= set(told)
+        assert receipt[field] == example[field], field
+    assert set(example) - {"…"} <= set(receipt)
 
 
-def test_a_person_for_the_page(clone: tuple[Path, Shop]) -> None:
-    """The command of the page's section; the password, which is asked at a terminal, comes from a pipe here."""
-    command = block("## The shop's page").replace("--role manager", "--role manager --password-stdin")
+@pytest.mark.parametrize(("readme", "name"), [("README.md", "awa"), ("README.fr.md", "ali")])
+def test_a_person_for_the_page(clone: tuple[Path, Shop], readme: str, name: str) -> None:
+    """The command that makes a person; the password, which is typed at a terminal, comes from a pipe here."""
+    *_, command = blocks(readme)
+    command = command.replace("--role manager", "--role manager --password-stdin").replace("awa", name)
     typed(clone, "export PATH=$PWD/.venv/bin:$PATH MCFD_CONFIG=.demo/mcfd.toml\n" + command, "un mot de passe sur\n")
-    assert "awa" in typed(clone, "MCFD_CONFIG=.demo/mcfd.toml .venv/bin/mcfd users list")
+    assert name in typed(clone, "MCFD_CONFIG=.demo/mcfd.toml .venv/bin/mcfd users list")
