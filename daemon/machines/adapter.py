@@ -150,7 +150,7 @@ class ConnectedMachine:
         counters = await self._counters_now(closed, invoice, known)
         # The name of an epoch comes from C1h; 38h has a say where both tell it, or the two would take turns.
         nim = closed.nim if self._tells_activation and "-" in closed.nim else ""
-        return Certified(closed.code, closed.time, taxpayer_of(closed.ifu) or self._ifu, counters, nim)
+        return Certified(closed.code, closed.time, taxpayer_of(closed.ifu) or self._ifu, counters, nim, closed.fc)
 
     async def _counters_now(self, closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters:
         """As 38h tells them where nothing else has happened since `known`; else C1h is asked, and 38h stands when that has no answer."""

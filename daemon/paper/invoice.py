@@ -7,7 +7,7 @@ from typing import Final
 
 from daemon.core.invoice.invoice import Customer, Invoice, Item
 from daemon.core.ledger.attempt import Record
-from daemon.core.report.receipt import receipt
+from daemon.core.report.receipt import counters_text, receipt
 from daemon.language import Speaker, Text
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
@@ -144,13 +144,11 @@ def _comments(invoice: Invoice, style: Style) -> Iterator[Element]:
 
 def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     """What proves the certification: code, NIM, counters, the machine's own time, and all of it as a QR code."""
-    say, counters = style.say, record.counters
-    told = receipt(record)
+    say, told = style.say, receipt(record)
     yield Line(say("Code SECeF/DGI"), align="center")
     yield Line(grouped(record.code), align="center", bold=True)
     yield from paper_shop.machine(shop, record.nim)
-    if counters is not None:
-        yield Pair(say("Counters"), f"TC {counters.tc} FVC {counters.fvc} FRC {counters.frc} {record.type}")
+    yield Pair(say("Counters"), counters_text(record))
     yield Pair(say("MCF date"), machine_moment(record.machine_time, style.language))
     yield QrCode(told.qr_content)
     yield from paper_shop.test_mark(shop, style)

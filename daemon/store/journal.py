@@ -15,7 +15,7 @@ from daemon.core.report.journal import Extent, Page
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
 from daemon.store.tables import journal
-from daemon.store.tables.book import books, closures
+from daemon.store.tables.book import books, closures, counters
 from daemon.store.tables.damage import MOST, add_entries, damaged_entries, read_damage
 
 
@@ -79,6 +79,13 @@ class Journal(LedgerAccess):
 
     async def by_code(self, book: Book, code: str) -> Record | None:
         return await self._read(partial(journal.by_code, book=book, code=code))
+
+    async def with_counter(self, book: Book, record: Record) -> Record:
+        """A certification of before the counter of its type was kept, with the one that is certain, or UNTOLD."""
+        if record.fc is not None or record.counters is None:
+            return record
+        find = partial(counters.of_older, book_id=book.id, record_id=record.id, type_=record.type, now=record.counters)
+        return msgspec.structs.replace(record, fc=await self._read(find))
 
     async def credits_on(self, sale: Record) -> Sequence[Record]:
         """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""

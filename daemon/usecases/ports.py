@@ -226,6 +226,10 @@ class Journal(Protocol):
 
     async def by_code(self, book: Book, code: str) -> Record | None: ...
 
+    async def with_counter(self, book: Book, record: Record) -> Record:
+        """A certification of before the counter of its type was kept, with the one that is certain, or UNTOLD."""
+        ...
+
     async def credits_on(self, sale: Record) -> Sequence[Record]:
         """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""
         ...

@@ -55,6 +55,10 @@ class Outcome(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+UNTOLD = -1
+"""A counter that neither the machine told nor the ledger makes certain."""
+
+
 class Record(msgspec.Struct, frozen=True):
     """One row of the ledger. Times are milliseconds since 1970 in UTC; `seq` is the order in the book of
     everything that ended, and 0 until then; `total_ttc` is the certified total."""
@@ -82,6 +86,8 @@ class Record(msgspec.Struct, frozen=True):
     """What the hash holds instead of `ended_at`, where the time was repaired since; else 0."""
     nim: str = ""
     """The machine's name in its epoch (decision 33), as a credit note's reference has it; the present one until the attempt has ended."""
+    fc: int | None = None
+    """The counter of its type after it, or UNTOLD; None where it was not kept (0.1.0), and for what is not certified."""
 
 
 class DuplicateInvoice(McfdError):

@@ -16,7 +16,7 @@ __all__ = ["GENESIS", "closure_hash", "entry_hash", "record_hash"]
 
 
 def record_hash(previous: bytes, record: Record, invoice: bytes) -> bytes:
-    """Of an attempt that ended, over all its fields but `hash`; `invoice` is `record.invoice` as stored."""
+    """Of an attempt that ended, over all its fields but `hash` (and `fc` where it was not kept); `invoice` is `record.invoice` as stored."""
     counters = record.counters
     return chained(
         previous,
@@ -39,6 +39,7 @@ def record_hash(previous: bytes, record: Record, invoice: bytes) -> bytes:
         record.duration_ms,
         record.request_id,
         invoice,
+        *(() if record.fc is None else (record.fc,)),
     )
 
 

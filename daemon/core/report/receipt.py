@@ -13,7 +13,7 @@ from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import field_of
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.machine.nim import short_nim
 from daemon.language import Language
 from daemon.language.stored import retold
@@ -64,6 +64,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tc: int
     fvc: int
     frc: int
+    counters: str | msgspec.UnsetType = msgspec.UNSET
+    """As on paper (SECeF 2.10.4), `291/409 FV`: the counter of the type, all transactions, the type. Unset in what 0.1.0 told."""
     specific_tax: int
     psvb: Withholding | None
     warnings: tuple[Adjustment, ...]
@@ -91,6 +93,7 @@ def receipt(record: Record, language: Language = "en") -> Receipt:
         tc=counters.tc,
         fvc=counters.fvc,
         frc=counters.frc,
+        counters=msgspec.UNSET if record.fc is None else counters_text(record),
         specific_tax=record.invoice.specific_tax,
         psvb=_withholding(record.invoice.psvb),
         warnings=adjustments(record.invoice.warnings, language),
@@ -98,6 +101,12 @@ def receipt(record: Record, language: Language = "en") -> Receipt:
         certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
     )
+
+
+def counters_text(record: Record) -> str:
+    """`?` for the counter of the type where it is not known."""
+    known = record.fc is not None and record.fc != UNTOLD
+    return f"{record.fc if known else '?'}/{record.counters.tc if record.counters else '?'} {record.type}"
 
 
 def _tax_detail(line: TaxLine) -> TaxDetail:

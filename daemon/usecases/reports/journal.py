@@ -116,7 +116,7 @@ async def find(worker: MachineWorker, code: str) -> Record:
     record = await worker.journal.by_code(worker.book, code.replace("-", ""))
     if record is None:
         raise NotFound(Text("there is no certification of this code"))
-    return record
+    return await worker.journal.with_counter(worker.book, record)
 
 
 async def read_record(worker: MachineWorker, code: str, language: Language = "en") -> JournalRecord:

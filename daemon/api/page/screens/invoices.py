@@ -72,7 +72,7 @@ async def _record(visit: Visit, seq: int) -> Record:
     found = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, before_seq=seq + 1, limit=1))
     if not found or found[0].seq != seq:
         raise NotFound("there is no such entry")
-    return found[0]
+    return await visit.worker.journal.with_counter(visit.worker.book, found[0])
 
 
 def _certified(records: Sequence[Record]) -> int | None:

@@ -19,9 +19,11 @@ from daemon.core.ledger.attempt import NOT_SENT, OPEN, Attempt, DuplicateInvoice
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import went_down
+from daemon.core.machine.state import Certified
 from daemon.core.report.journal import Page
 from daemon.language import Text
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.book import counters
 from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
@@ -118,6 +120,7 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         line_ms=outcome.line_ms,
         duration_ms=outcome.duration_ms,
         reason=outcome.reason,
+        fc=_counter(connection, book, record.type, word, epoch.number),
     )
     sealed, head = _seal(connection, book, ended, stored, epoch.number)
     advance_certified(
@@ -129,6 +132,14 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         unexplained=outcome.unexplained,
     )
     return sealed
+
+
+def _counter(connection: sqlite3.Connection, book: Book, type_: str, word: Certified, epoch: int) -> int:
+    """FC as 38h told it; found by C1h, it is what the ledger makes certain."""
+    if word.fc is not None:
+        return word.fc
+    seq = read_head(connection, book.id).seq + 1
+    return counters.derived(connection, book.id, seq=seq, epoch=epoch, type_=type_, now=word.counters)
 
 
 def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome) -> Activation:
@@ -253,13 +264,13 @@ def _seal(
         record, seq=before.seq + 1, ended_at=max(record.ended_at, record.begun_at, before.at)
     )
     sealed = msgspec.structs.replace(placed, hash=chain.record_hash(before.hash, placed, content))
-    counters = (None, None, None) if sealed.counters is None else msgspec.structs.astuple(sealed.counters)
+    known = (None, None, None) if sealed.counters is None else msgspec.structs.astuple(sealed.counters)
     values = (
         sealed.seq,
         sealed.state,
         sealed.total_ttc,
         sealed.ended_at,
-        *counters,
+        *known,
         sealed.line_ms,
         sealed.duration_ms,
         sealed.code or None,
@@ -270,6 +281,7 @@ def _seal(
         tally_bytes(tally_of(sealed)),
         None if content == stored else pack(content),
         epoch,
+        sealed.fc,
         sealed.id,
     )
     connection.execute(_SQL["seal"], values)

@@ -10,7 +10,7 @@ UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ?
 UPDATE certification
 SET seq = ?, state = ?, total_ttc = ?, ended_at = ?, tc = ?, fvc = ?, frc = ?, line_ms = ?, duration_ms = ?,
     code = ?, machine_time = ?, ifu = ?, reason = ?, hash = ?, tally = ?, payload = coalesce(?, payload),
-    epoch = coalesce(?, epoch)
+    epoch = coalesce(?, epoch), fc = ?
 WHERE id = ?;
 
 -- name: dispute

@@ -84,7 +84,7 @@ _NIM = (
 
 RECORD_COLUMNS = (
     "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
-    f"machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at, {_NIM}"
+    f"machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at, fc, {_NIM}"
 )
 PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
 """Where in such a row the invoice is."""
@@ -93,7 +93,7 @@ _NUMBER_OR_NONE, _TEXT_OR_NONE = (int, NoneType), (str, NoneType)
 _TYPES: tuple[Any, ...] = (
     *(int, str, str, str, int, int, int, int, int, bytes, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
     *(_TEXT_OR_NONE, _TEXT_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
-    *(_NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE, (bytes, NoneType), _NUMBER_OR_NONE, str),
+    *(_NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE, (bytes, NoneType), _NUMBER_OR_NONE, _NUMBER_OR_NONE, str),
 )
 """Of such a row: a flipped bit may make anything of a column."""
 
@@ -168,7 +168,7 @@ def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
 
 def _record(row: tuple[Any, ...], invoice: Invoice) -> Record:
     (id_, number, type_, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, _, seq, ended_at, *rest) = row
-    code, machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash_, chained_at, nim = rest
+    code, machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash_, chained_at, fc, nim = rest
     return Record(
         id=id_,
         number=number,
@@ -191,4 +191,5 @@ def _record(row: tuple[Any, ...], invoice: Invoice) -> Record:
         hash=hash_ or b"",
         chained_at=chained_at or 0,
         nim=nim,
+        fc=fc,
     )

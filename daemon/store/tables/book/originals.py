@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 
-from daemon.core.errors import CreditExceedsOriginal, InvalidRequest
+from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, LedgerUnusable
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.reference import Reference, read_reference
 from daemon.core.ledger.attempt import Mode
@@ -83,9 +83,9 @@ def _resolve_older(connection: sqlite3.Connection, mode: Mode) -> None:
     """Credit notes that 0.1.0 had booked on nothing, since their reference was written in another way or names another machine of this box."""
     while rows := connection.execute(_SQL["unresolved"], (mode, AT_ONCE)).fetchall():
         for attempt_id, credit_type, total, payload in rows:
-            reference = read_reference(read_invoice(unpack(payload)).reference)
             candidates: list[Candidate] = []
-            with contextlib.suppress(InvalidRequest):  # an activation that its machine never had: 0.1.0 took those too
-                if reference is not None:
+            # 0.1.0 took an activation that its machine never had; and a row that is damaged is told by `mcfd verify`.
+            with contextlib.suppress(InvalidRequest, LedgerUnusable):
+                if reference := read_reference(read_invoice(unpack(payload)).reference):
                     candidates = _candidates(connection, mode, reference, credit_type, attempt_id)
             connection.execute(_SQL["claim"], (booked_on(credit_type, total, candidates), attempt_id))

@@ -58,6 +58,7 @@ def record(body, *, credit=False, **fields):
             "machine_time": "20261120101530",
             "ifu": "00084440Y",
             "counters": FiscalCounters(11, 9, 1),
+            "fc": 1 if credit else 9,
             "nim": NIM,
             **fields,
         }

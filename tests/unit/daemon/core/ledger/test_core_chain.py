@@ -29,6 +29,7 @@ RECORD_CHANGES = {
     "line_ms": 60,
     "duration_ms": 65,
     "request_id": "req-2",
+    "fc": 9,
 }
 CLOSURE_CHANGES = {
     "z_number": 4,
