@@ -89,6 +89,11 @@ CHANGES = [
     ("DELETE FROM certification WHERE seq = 70 AND book_id = 1", "records 70 to 70 are missing"),
     ("DELETE FROM certification WHERE seq BETWEEN 70 AND 75 AND book_id = 1", "records 70 to 75 are missing"),
     ("DELETE FROM certification WHERE seq = 150 AND book_id = 1", "the head of the chain"),
+    ("UPDATE certification SET fc = 7 WHERE number = 'S-70'", "record 70 (invoice 'S-70') does not continue the chain"),
+    (
+        "UPDATE certification SET fc = NULL WHERE number = 'S-70'",
+        "record 70 (invoice 'S-70') does not continue the chain",
+    ),
     (
         "UPDATE certification SET payload = x'01ff' WHERE seq = 70 AND book_id = 1",
         "record 70 (invoice 'S-70') cannot be read",
@@ -189,7 +194,6 @@ CHANGES = [
 
 NOT_COVERED = [
     "UPDATE certification SET original_id = 0 WHERE number = 'C-1'",
-    "UPDATE certification SET fc = 7 WHERE number = 'S-70'",
     "UPDATE certification SET base_tc = 7 WHERE number = 'D-1'",
     "UPDATE idempotency SET fingerprint = x'00'",
     "DELETE FROM idempotency",
