@@ -34,6 +34,7 @@ EVENTS: Final = {
     "line.retry": Text("the machine was asked again"),
     "machine.attention": Text("a machine needs a decision"),
     "machine.activated": Text("the machine was activated anew"),
+    "machine.test_mode": Text("the machine works in test mode: what it certifies has no fiscal value"),
     "machine.rates_changed": Text("the machine has other tax rates"),
     "machine.unexplained": Text("somebody else certified on the machine"),
     "machine.reconciled": Text("ledger and machine agree again"),

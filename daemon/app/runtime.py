@@ -122,6 +122,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
             aggregation_delay=runtime.settings.reports.aggregation_delay,
         ),
         configured_nim=machine.nim,
+        test_mode_allowed=machine.test_mode,
         machine_zone=zone(machine.timezone),
         labels=runtime.settings.payment_labels(),
         on_event=runtime.publish,

@@ -208,7 +208,14 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int) -> Iterator
 
 def _judge_health(health: MachineHealth) -> Iterator[Finding]:
     nim = health.nim
-    if health.attention:
+    if health.test_mode:
+        yield fail(
+            "test_mode",
+            tr("the machine works in test mode (its codes begin with TESTFACT): what it certifies has no fiscal value"),
+            tr("have it activated by the tax authority; only for trials: test_mode = true in its [[machine]]"),
+            nim=nim,
+        )
+    if health.attention and not health.test_mode:
         yield fail("machine", tr(stored(health.attention)), tr("sudo mcfd machine settle {nim}", nim=nim), nim=nim)
     elif health.connected:
         yield ok("machine", tr("answers the daemon; {waiting} waiting", waiting=health.waiting), nim=nim)

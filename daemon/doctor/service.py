@@ -34,6 +34,7 @@ class MachineHealth(msgspec.Struct, rename="camel", kw_only=True):
     waiting: int
     tax_server_days: int | None = None
     tax_server_waiting: int | None = None
+    test_mode: bool = False
 
 
 class Health(msgspec.Struct):

@@ -7,6 +7,7 @@ from typing import Final
 
 from daemon.core.invoice.invoice import Customer, Invoice, Item
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.language import Speaker, Text
 from daemon.paper import shop as paper_shop
@@ -43,7 +44,7 @@ def invoice_document(record: Record, shop: Shop, style: Style) -> Document:
 def _elements(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     invoice = record.invoice
     yield from paper_shop.head(shop, style)
-    yield from _title(invoice, shop, style)
+    yield from _title(record, shop, style)
     yield from _customer(invoice.customer, style.say)
     yield Rule()
     for item in invoice.items:
@@ -55,11 +56,11 @@ def _elements(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     yield from _security(record, shop, style)
 
 
-def _title(invoice: Invoice, shop: Shop, style: Style) -> Iterator[Element]:
-    say = style.say
+def _title(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
+    say, invoice = style.say, record.invoice
     if style.is_duplicate:
         yield Title(say("DUPLICATE"))
-    yield from paper_shop.test_mark(shop, style)
+    yield from paper_shop.mark_of_test(shop, style, is_test=is_test_code(record.code))
     yield Title(TITLES[invoice.type].told(style.language))
     yield Line(say("No. {number}", number=invoice.number), align="center", bold=True)
     if invoice.is_credit:
@@ -151,7 +152,7 @@ def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     yield Pair(say("Counters"), counters_text(record))
     yield Pair(say("MCF date"), machine_moment(record.machine_time, style.language))
     yield QrCode(told.qr_content)
-    yield from paper_shop.test_mark(shop, style)
+    yield from paper_shop.mark_of_test(shop, style, is_test=is_test_code(record.code))
 
 
 def grouped(code: str) -> str:

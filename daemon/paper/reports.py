@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 from msgspec import UnsetType
 
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
@@ -48,14 +49,14 @@ def _report(report: Report, shop: Shop, style: Style, title: str, printed_at: st
         yield from _closure(report, style)
     if isinstance(report, AReport):
         yield from _closures(report, shop, style)
-    yield from paper_shop.test_mark(shop, style)
+    yield from paper_shop.mark_of_test(shop, style, is_test=False)
 
 
 def _head(shop: Shop, style: Style, title: str) -> Iterator[Element]:
     yield from paper_shop.head(shop, style)
     if style.is_duplicate:
         yield Title(style.say("DUPLICATE"))
-    yield from paper_shop.test_mark(shop, style)
+    yield from paper_shop.mark_of_test(shop, style, is_test=False)
     yield Title(title)
     yield from paper_shop.machine(shop, shop.nim)
 
@@ -103,6 +104,8 @@ def _sums(report: Totals, style: Style) -> Iterator[Element]:
     if report.reductions:
         yield Pair(say("Price reductions"), amount(-report.reductions, language))
     yield Pair(say("Incomplete sales"), str(report.incomplete))
+    if report.test is not msgspec.UNSET:
+        yield Pair(say("of which in test mode, without fiscal value"), str(report.test), bold=True)
 
 
 def _payments(report: Totals, style: Style) -> Iterator[Element]:
@@ -175,7 +178,7 @@ def _articles(
     yield Rule()
     total = sum(article.amount for article in report.articles)
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(total, style.language), bold=True)
-    yield from paper_shop.test_mark(shop, style)
+    yield from paper_shop.mark_of_test(shop, style, is_test=False)
 
 
 def _article(article: ArticleTotal, rates: dict[str, int], style: Style) -> Iterator[Element]:

@@ -73,9 +73,9 @@ def _sign(shop: Shop) -> Iterator[Element]:
         yield Line(shop.name, align="center", bold=True)
 
 
-def test_mark(shop: Shop, style: Style) -> Iterator[Element]:
-    """What a simulated machine has certified must not be taken for an invoice (decision 23)."""
-    if shop.is_test:
+def mark_of_test(shop: Shop, style: Style, *, is_test: bool) -> Iterator[Element]:
+    """What a simulated machine, or a real one in test mode, has certified must not be taken for an invoice (decision 23)."""
+    if shop.is_test or is_test:
         yield Line(style.say("* TEST - NO FISCAL VALUE *"), align="center", bold=True)
 
 

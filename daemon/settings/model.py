@@ -208,6 +208,13 @@ class Machine(Section, frozen=True):
     enabled: Annotated[
         bool, key("`false` leaves the line alone: the sandbox works, live keys of this NIM get 503.")
     ] = True
+    test_mode: Annotated[
+        bool,
+        key(
+            "`true` lets a machine in test mode certify (its codes begin with TESTFACT): what it certifies has no fiscal value, and receipts, paper "
+            "and reports say so. Otherwise it is refused from the first such code on."
+        ),
+    ] = False
     habits: Annotated[
         Habits,
         key(

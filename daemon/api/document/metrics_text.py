@@ -119,6 +119,11 @@ def _machines(workers: Sequence[MachineWorker]) -> Iterator[Metric]:
         ((_book(worker), bool(worker.obstacle)) for worker in workers),
     )
     yield _gauge(
+        "mcfd_machine_test_mode",
+        "Whether the machine's codes begin with TESTFACT: what it certifies has no fiscal value.",
+        ((_book(worker), worker.in_test_mode) for worker in workers),
+    )
+    yield _gauge(
         "mcfd_clock_drift_seconds",
         "By how much the box is ahead of the machine's clock.",
         ((_book(worker), worker.drift_seconds) for worker in workers),

@@ -160,6 +160,7 @@ class MachineReady(msgspec.Struct, frozen=True, rename="camel"):
     clock_drift: int | None
     tax_server_days: int | None
     tax_server_waiting: int | None
+    test_mode: bool
 
 
 class UpstreamLane(msgspec.Struct, frozen=True, rename="camel"):

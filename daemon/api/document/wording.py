@@ -62,6 +62,7 @@ _TOTALS = {
     "specific_tax": "Specific tax certified separately, net",
     "psvb": "Withholding by group, net",
     "incomplete": "Invoices begun on the machine and not certified",
+    "test": "How many of them a real machine certified in test mode, without fiscal value; left out when none",
     "reductions": "What was taken off prices (`discount`, `originalPrice`), with VAT, net; 0 in a Z of before",
     "cash": "Cash moved beside sales (`POST …/cash`), and what is expected in the drawer",
 }
@@ -234,6 +235,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "counters": "The machine's counters",
         "merchant": "Who the machine is registered for",
         "rates": "VAT rate in percent by tax group, as the machine holds them",
+        "testMode": "Of a live key: whether the machine's codes begin with TESTFACT, which have no fiscal value",
         "taxServer": "The machine's link to the tax server",
         "clockDrift": "Seconds the box is ahead of the machine",
         "readAt": "When it was read",
@@ -283,6 +285,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "clockDrift": "Seconds the box is ahead of the machine; null before the first reading",
         "taxServerDays": "Days since the machine last met the tax server; null when not known. Read once an hour",
         "taxServerWaiting": "Transactions the machine still has to send there; null when not known",
+        "testMode": "Whether its codes begin with TESTFACT: nothing it certifies has fiscal value",
     },
     "UpstreamLane": {
         "nim": "The machine",

@@ -82,6 +82,7 @@ def _machine(worker: MachineWorker, now: int) -> MachineReady:
         clock_drift=None if drift is None else round(drift),
         tax_server_days=server.days_since_contact if server else None,
         tax_server_waiting=server.waiting if server else None,
+        test_mode=worker.in_test_mode,
     )
 
 

@@ -44,6 +44,8 @@ class BookState(msgspec.Struct, frozen=True):
     """Nobody remembers the last Z number: none is given until somebody says it (decision 30)."""
     is_restored: bool = False
     """Put back from a backup, and not compared with the machine yet."""
+    last_code: str = ""
+    """Of the newest certification of the machine's present activation."""
     lost: str = ""
     """Which acknowledged writes were found to be missing, until an operator has looked at it; empty when none."""
     accepted_to: int = 0

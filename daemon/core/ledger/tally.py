@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import Tally
+from daemon.core.ledger.test_mode import is_marked
 
 
 def contribution(record: Record) -> Tally:
@@ -42,6 +43,7 @@ def _certified(record: Record) -> Tally:
         tally[key] = tally.get(key, 0) + sign * payment.amount
     tally["specific"] = sign * invoice.specific_tax
     tally["reductions"] = sign * invoice.discount
+    tally["test"] = int(is_marked(invoice))
     if invoice.psvb is not None:
         tally[f"psvb.{invoice.psvb.group}.base"] = sign * invoice.psvb.base
         tally[f"psvb.{invoice.psvb.group}.amount"] = sign * invoice.psvb.amount

@@ -116,6 +116,8 @@ class Totals(Sums, frozen=True, kw_only=True):
     reductions: int = 0
     cash: CashDrawer | msgspec.UnsetType = msgspec.UNSET
     """Unset in a Z of a version that did not know of cash."""
+    test: int | msgspec.UnsetType = msgspec.UNSET
+    """Of `certs_count`, what a real machine has certified in test mode, without fiscal value; unset when none."""
 
 
 class Period(Totals, frozen=True, kw_only=True):
@@ -262,6 +264,7 @@ def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[s
         "incomplete": tally["incomplete"],
         "reductions": tally["reductions"],
         "cash": _drawer(tally, cash),
+        "test": tally["test"] or msgspec.UNSET,
     }
 
 

@@ -53,7 +53,8 @@ class CounterValues(msgspec.Struct, frozen=True):
 
 
 class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """`mode` is the key's: live or test; `clock_drift` is box minus machine, in seconds."""
+    """`mode` is the key's: live or test; `test_mode` of a live book is whether its machine's codes are those of a test; `clock_drift` is box
+    minus machine, in seconds."""
 
     nim: str
     nim_short: str
@@ -66,6 +67,7 @@ class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
     tax_server: TaxServer
     clock_drift: int | None
     read_at: str
+    test_mode: bool
 
 
 def machine_info(
@@ -77,6 +79,7 @@ def machine_info(
     drift: float | None,
     read_at: str,
     now: int,
+    test_mode: bool = False,
 ) -> MachineInfo:
     """`taxpayer` is I0…I5 of 2Bh: trade name, two lines of address, city, phone, e-mail; rates are given in percent."""
     name, address, address_more, city, phone, email = taxpayer
@@ -92,6 +95,7 @@ def machine_info(
         tax_server=tax_server(link, now),
         clock_drift=None if drift is None else round(drift),
         read_at=read_at,
+        test_mode=test_mode,
     )
 
 

@@ -174,6 +174,7 @@ async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certi
     job.line_ended = clock()
     unexplained = _unexplained(worker.known, certified.counters, agreed)
     worker.attempts.known = certified.counters
+    worker.take_code(certified.code)
     job.step(Step.ANSWERED)
     return agreed, certified, unexplained
 

@@ -70,6 +70,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     if not worker.attention:
         await _take_over(worker, state)
     await _keep_evidence(worker, state)
+    worker.take_code(state.last.code if state.last else "")
     worker.attempts.met_machine = worker.attempts.met_machine or not worker.attention
     if worker.attention:
         worker.attempts.wake()

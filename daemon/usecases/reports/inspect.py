@@ -33,6 +33,7 @@ async def info(worker: MachineWorker) -> MachineInfo:
         drift=worker.drift_seconds,
         read_at=millis_text(reading.read_at),
         now=reading.read_at,
+        test_mode=worker.in_test_mode,
     )
 
 

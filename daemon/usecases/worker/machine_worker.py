@@ -19,6 +19,7 @@ from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Aggregate, Book, BookState
+from daemon.core.ledger.test_mode import REFUSED, is_test_code
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
@@ -109,6 +110,12 @@ class MachineWorker:
     """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
     returning: bool = False
     """It answers again, and is asked what became of unfinished attempts before anybody may have it."""
+    test_mode_allowed: bool = False
+    """The configuration lets a machine in test mode certify."""
+    machine_code: str = ""
+    """The newest code that the machine has told, whoever's invoice it was; empty before any."""
+    ledger_code: str = ""
+    """The newest of its present activation in the ledger."""
     habits_told: bool = False
     """Whether the log has how this machine's VAT differs from ours."""
     longest_close: dict[bool, float] = field(default_factory=dict)
@@ -174,6 +181,7 @@ class MachineWorker:
         self.attempts.take(state)
         self.rates = dict(state.rates)
         self.ifu = state.ifu
+        self.ledger_code = state.last_code
         self.time.take_book(state)
         if is_news and state.attention:
             self.publish("mcf.attention", detail=state.attention)
@@ -188,6 +196,7 @@ class MachineWorker:
         """The machine has another taxpayer: what waits was asked for in the other book, and is sent away at its turn."""
         self.book = book
         self.attempts.forget()
+        self.machine_code = self.ledger_code = ""
         self.time.change_book(book)
         self.aggregate = None
 
@@ -198,7 +207,22 @@ class MachineWorker:
     @property
     def obstacle(self) -> str:
         """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
-        return self.attention or self.time.question()
+        return self.attention or self.time.question() or self.refused_test_mode
+
+    @property
+    def in_test_mode(self) -> bool:
+        """Whether the newest code of the real machine is one of a test; a sandbox has no others."""
+        return self.book.mode == "live" and is_test_code(self.machine_code or self.ledger_code)
+
+    @property
+    def refused_test_mode(self) -> str:
+        return REFUSED if self.in_test_mode and not self.test_mode_allowed else ""
+
+    def take_code(self, code: str) -> None:
+        """The machine has told it, of its last invoice."""
+        was, self.machine_code = self.in_test_mode, code or self.machine_code
+        if self.in_test_mode and not was:
+            log.warning("machine.test_mode", allowed=self.test_mode_allowed, **self.names)
 
     # -- the machine ------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import msgspec
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
+from daemon.core.ledger.test_mode import REFUSED
 from daemon.core.report.machine_info import tax_server
 from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -58,9 +59,18 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
         return "attention", say("needs a decision"), in_plain_words(worker.attention, visit.language)
     if not worker.connected:
         return "offline", _absent(worker.offline_since, visit), _told(worker.offline_reason, visit)
+    if worker.in_test_mode:
+        return _in_test_mode(worker, visit)
     if worker.waiting:
         return "busy", say("at work"), ""
     return "ready", say("ready"), ""
+
+
+def _in_test_mode(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
+    detail = (
+        REFUSED.told(visit.language) if worker.refused_test_mode else visit.say("what it certifies has no fiscal value")
+    )
+    return "attention" if worker.refused_test_mode else "ready", visit.say("in test mode"), detail
 
 
 def _absent(since: int | None, visit: Visit) -> str:

@@ -18,6 +18,7 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import NOT_SENT, OPEN, Attempt, DuplicateInvoice, OpenState, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.tally import contribution
+from daemon.core.ledger.test_mode import marked
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import Certified
 from daemon.core.report.journal import Page
@@ -110,7 +111,7 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         record,
         nim=epoch.nim,
         state="certified",
-        invoice=outcome.invoice,
+        invoice=marked(outcome.invoice, word.code, book.mode),
         total_ttc=outcome.total_ttc,
         ended_at=outcome.at,
         code=word.code,

@@ -49,7 +49,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     if row is None:
         raise NotFound(Text("the ledger has no book for {nim} ({mode})", nim=book.nim, mode=book.mode))
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
-    epoch, z_asked, accepted_to, repairs, restored_at, begun_at, nim, lost = rest
+    epoch, z_asked, accepted_to, repairs, restored_at, begun_at, nim, last_code, lost = rest
     return BookState(
         book=Book(book.id, nim, book.mode),
         known=counters_of(tc, fvc, frc),
@@ -64,6 +64,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
         epoch=epoch,
         z_asked=z_asked > 0,
         is_restored=bool(restored_at),
+        last_code=last_code,
         lost=lost,
         accepted_to=accepted_to,
         time_repairs=repairs,

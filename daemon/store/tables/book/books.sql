@@ -18,6 +18,8 @@ SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
                  WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND ifu <> '' ORDER BY seq DESC LIMIT 1), ''),
        attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs, restored_at,
        (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim,
+       coalesce((SELECT code FROM certification WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND certification.epoch = book.epoch
+                 ORDER BY seq DESC LIMIT 1), ''),
        CASE WHEN restored_at THEN coalesce((SELECT value FROM meta WHERE name = 'lost_writes'), '') ELSE '' END
 FROM book WHERE id = ?;
 

@@ -70,6 +70,7 @@ def _tally_keys() -> Iterator[str]:
     for keys in totals.values():
         yield from keys
     yield "reductions"
+    yield "test"
 
 
 _NAMES = dict(enumerate(_tally_keys()))
