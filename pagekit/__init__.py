@@ -1,1 +1,1 @@
-"""What the pages of a shop and of headquarters share: layout and style, passwords, words and numbers as people write them."""
+"""What the pages of a shop and of headquarters share: layout and style, words and numbers as people write them."""

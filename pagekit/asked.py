@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from litestar.exceptions import HTTPException
 
-from pagekit.cookies import cookie_of
+from common.cookies import cookie_of
 
 if TYPE_CHECKING:
     from litestar import Request

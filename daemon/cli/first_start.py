@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from daemon.app.page.first_start import BoxFailed, FoundPort, Made, Probed, Wish, link, serve_first_start
+from common.passwords import hash_password
+from daemon.app.page.first_start import BoxFailed, BoxRefused, FoundPort, Made, Probed, Wish, link, serve_first_start
 from daemon.app.page.probing import probed
 from daemon.app.upkeep.box_clock import BOOTED
 from daemon.cli.failures import Failure, Unavailable
@@ -25,7 +26,6 @@ from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.output import say, warn
 from daemon.cli.setup_work import Wanted, authority, set_up
 from daemon.core.errors import InvalidRequest, McfdError
-from daemon.core.passwords import hash_password
 from daemon.files import write_whole
 from daemon.language import Language, Text, ambient, tr
 from daemon.machines.port_reading import PortReading, Silence
@@ -123,7 +123,7 @@ class SetupInPage:
 
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]:
         if nim not in self._found:
-            raise BoxFailed(Text("no machine of this NIM has answered"))
+            raise BoxRefused(Text("no machine of this NIM has answered"))
         async with self._line:
             return await probed(str(self._found[nim].port), self._wanted.baudrate, language)
 
@@ -150,7 +150,7 @@ class SetupInPage:
 
         chosen = [self._found[nim] for nim in wish.nims if nim in self._found]
         if len(chosen) != len(wish.nims):
-            raise BoxFailed(Text("no machine of this NIM has answered"))
+            raise BoxRefused(Text("no machine of this NIM has answered"))
         plan = self._plan(wish, chosen)
         settings = checked(plan)
         root = authority(settings)

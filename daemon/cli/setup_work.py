@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from common.passwords import hash_password, make_password
 from daemon.cli.failures import Failure
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.setup_shown import Done, Login
 from daemon.core.machine.nim import same_machine
-from daemon.core.passwords import hash_password, make_password
 from daemon.language import tr
 from daemon.settings import Settings
 

@@ -8,10 +8,10 @@ from typing import Any
 from litestar import Request
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
+from common.cookies import cookie_of
 from headquarters.intake.threads import Threads
 from headquarters.store.people import ROLES
 from headquarters.store.store import Store
-from pagekit.cookies import cookie_of
 
 COOKIE = "hq_session"
 SHOW = "show_key"

@@ -13,6 +13,8 @@ import msgspec
 import structlog
 import uvloop
 
+from common.login_limits import LoginLimits
+from common.turns import Turns
 from exchange.cancellation import ended
 from headquarters.app import notify
 from headquarters.app.register_copy import RegisterCopy
@@ -24,8 +26,8 @@ from headquarters.findings.watch import Pace, Watch
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import OneByOne, Threads
-from headquarters.page.shared import Screens
+from headquarters.intake.threads import Threads
+from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError
 from headquarters.store.store import Store
 
@@ -66,7 +68,9 @@ async def _serve(settings: Settings) -> int:
         pace = Pace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
         _beside(stack, Watch(store, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
-        screens = Screens(store, threads, OneByOne(threads), settings.zone, settings.reports.language, is_secure)
+        screens = Screens(
+            store, threads, Turns(), LoginLimits(RULES), settings.zone, settings.reports.language, is_secure
+        )
         server = HttpServer(create_service(store, threads, reception, screens), settings.server)
         await server.start()
         stack.push_async_callback(server.stop)

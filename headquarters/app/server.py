@@ -13,6 +13,7 @@ from typing import Final
 import uvicorn
 from litestar import Litestar
 
+from common.tls import offer_strong_alone
 from edge.admission import ConnectionLimits, Slot
 from edge.gate import Gate
 from edge.listening import bind
@@ -141,5 +142,6 @@ class _Server(uvicorn.Server):
 
 def _tls(settings: Server, *_: object) -> ssl.SSLContext:
     context = RecordContext(ssl.PROTOCOL_TLS_SERVER)
+    offer_strong_alone(context)
     context.load_cert_chain(settings.tls_cert or "", settings.tls_key)
     return context

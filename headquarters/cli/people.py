@@ -6,13 +6,18 @@ import sys
 
 import click
 
+from common.passwords import LONGEST, SHORTEST, fault_of, hash_password
 from headquarters.app.settings import Settings
 from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.store.people import ROLES
-from pagekit.passwords import BadPassword, hash_password
 
 ROLE = click.Choice(ROLES)
 MOST_NAME = 64
+FAULTS = {
+    "length": f"a password has {SHORTEST} to {LONGEST} characters",
+    "characters": "the password holds characters that cannot be typed",
+    "too_easy": "the password is too easy to guess",
+}
 
 
 @click.group()
@@ -29,7 +34,7 @@ def create(settings: Settings, name: str, role: str, password_stdin: bool) -> No
     """Add a person."""
     if not name.isprintable() or not 0 < len(name) <= MOST_NAME:
         raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
-    hashed = _asked(password_stdin)
+    hashed = _asked(name, password_stdin)
     with opened(settings) as store:
         if not store.people.create(name, hashed, role, now()):
             raise refusal(f"{name} exists already")
@@ -50,7 +55,7 @@ def list_users(settings: Settings) -> None:
 @configured
 def passwd(settings: Settings, name: str, password_stdin: bool) -> None:
     """Give a person another password; ends the sessions."""
-    hashed = _asked(password_stdin)
+    hashed = _asked(name, password_stdin)
     with opened(settings) as store:
         if not store.people.change(name, now(), password=hashed):
             raise refusal(f"nobody is called {name}")
@@ -66,15 +71,14 @@ def disable(settings: Settings, name: str) -> None:
             raise refusal(f"nobody is called {name}")
 
 
-def _asked(from_stdin: bool) -> str:
+def _asked(name: str, from_stdin: bool) -> str:
     if from_stdin:
         password = sys.stdin.readline().rstrip("\r\n")
     else:
         password = click.prompt("Mot de passe / password", hide_input=True, confirmation_prompt=True)
-    try:
-        return hash_password(password)
-    except BadPassword as error:
-        raise refusal(str(error)) from None
+    if fault := fault_of(password, name):
+        raise refusal(FAULTS[fault])
+    return hash_password(password)
 
 
 @click.group()

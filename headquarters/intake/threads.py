@@ -23,28 +23,3 @@ class Threads:
 
     def close(self) -> None:
         self._executor.shutdown(wait=True)
-
-
-class Busy(Exception):
-    """Too many wait already."""
-
-
-class OneByOne:
-    """Work that any stranger can ask for: never on more than one of the threads, which closures need, and `most` may wait for it."""
-
-    def __init__(self, threads: Threads, most: int = 20) -> None:
-        self._threads = threads
-        self._most = most
-        self._asked = 0
-        self._turn = asyncio.Semaphore(1)
-
-    async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Busy when too many were first."""
-        if self._asked > self._most:
-            raise Busy
-        self._asked += 1
-        try:
-            async with self._turn:
-                return await self._threads.run(work, *arguments, **named)
-        finally:
-            self._asked -= 1

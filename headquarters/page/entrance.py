@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from importlib.resources import files
 
@@ -10,20 +11,23 @@ from litestar.datastructures import Cookie
 from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
+from common.cookies import cookie_of, name_of
+from common.login_limits import DEVICE_SECONDS, Place, known_device, new_device
+from common.passwords import NOBODY, fits, hash_password, is_of_today
+from common.turns import Busy
 from headquarters.api.access import COOKIE, person_of_token
-from headquarters.intake.threads import Busy
+from headquarters.page.place import network_of_request
 from headquarters.page.shared import ASKED_COOKIE, LANGUAGE_COOKIE, AnyRequest, Screens
 from headquarters.page.words import word
 from pagekit.asked import screen_asked_for, set_cookie
-from pagekit.cookies import cookie_of
 from pagekit.formats import LANGUAGES
-from pagekit.passwords import is_password
-from pagekit.security import HEADERS, Throttle, is_own_form
+from pagekit.security import HEADERS, is_own_origin
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("kit.css", "icon.svg")
 YEAR_SECONDS = 31_536_000
-throttle = Throttle()
+DEVICE = "hq_device"
+"""The cookie of a browser in which somebody has logged in."""
 
 
 @get("/ui/login")
@@ -36,48 +40,66 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
     """The same answer, in the same time, for a name that is wrong and for a password that is."""
     form = await request.form()
     name, password = str(form.get("name", ""))[:64], str(form.get("password", ""))
-    problem = await _problem(request, screens, name, password)
+    problem, wait = await _problem(request, screens, name, password)
     if problem is not None:
         status = {"throttled": 429, "foreign": 403}.get(problem, 401)
         said = word(problem, screens.language_of(request))
-        return screens.shown(request, "login.html", status=status, name=name, problem=said)
+        answer = screens.shown(request, "login.html", status=status, name=name, problem=said)
+        if wait:
+            answer.headers["retry-after"] = str(wait)
+        return answer
     token = await screens.run(screens.store.people.begin, name, time.time_ns() // 1_000_000)
-    cookie = Cookie(COOKIE, value=token, httponly=True, samesite="strict", secure=screens.is_secure, path="/")
     caller = await person_of_token(token, screens.store, screens.threads)
     place = screen_asked_for(request, ASKED_COOKIE, caller.may) if caller else "/ui/"
-    return Redirect(place, status_code=303, cookies=[cookie], headers={"set-cookie": set_cookie(ASKED_COOKIE, "")})
+    stored = await screens.run(screens.store.people.password, name)
+    cookies = [_cookie(screens, COOKIE, token)]
+    if stored is not None:
+        cookies.append(_cookie(screens, DEVICE, new_device(name, stored, time.time()), DEVICE_SECONDS))
+    return Redirect(place, status_code=303, cookies=cookies, headers={"set-cookie": set_cookie(ASKED_COOKIE, "")})
 
 
-async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> str | None:
-    if "sec-fetch-site" in request.headers and not is_own_form(request.headers):
-        return "foreign"
-    if not throttle.may(name):
-        return "throttled"
-    known = await screens.run(screens.store.people.password, name)
+async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> tuple[str | None, int]:
+    """What is wrong, and the seconds until it may be tried again."""
+    if not is_own_origin(request.headers):
+        return "foreign", 0
+    stored, limits = await screens.run(screens.store.people.password, name), screens.limits
+    device = known_device(cookie_of(request.scope["headers"], DEVICE), name, stored, time.time())
+    place, exists = Place(network_of_request(request, is_direct=screens.is_secure), device), stored is not None
+    if wait := limits.begin(name, place, exists=exists):
+        return "throttled", wait
+    is_known = limits.is_known(name, place)
     try:
-        is_right = await screens.passwords.run(is_password, password, known)
+        async with screens.passwords.turn(place.network, is_known=is_known):
+            fitting = await asyncio.to_thread(fits, password, stored or NOBODY)
+            if stored is None or not fitting:
+                return "wrong", 0
+            if not is_of_today(stored):
+                hashed = await asyncio.to_thread(hash_password, password)
+                await screens.run(screens.store.people.rehash, name, stored, hashed)
     except Busy:
-        return "throttled"
-    if not is_right:
-        throttle.wrong(name)
-        return "wrong"
-    throttle.right(name)
-    return None
+        limits.take_back(name, place, exists=exists)
+        return "throttled", 2
+    except BaseException:
+        limits.take_back(name, place, exists=exists)
+        raise
+    limits.right(name, place)
+    return None, 0
 
 
 @post("/ui/logout", status_code=303)
 async def logout(request: AnyRequest, screens: Screens) -> Redirect:
     await screens.caller(request)
     await screens.run(screens.store.people.end, cookie_of(request.scope["headers"], COOKIE))
-    return Redirect("/ui/login", status_code=303, cookies=[Cookie(COOKIE, value="", max_age=0, path="/")])
+    return Redirect("/ui/login", status_code=303, cookies=[_cookie(screens, COOKIE, "", 0)])
 
 
 @get("/ui/language/{code:str}", status_code=303, sync_to_thread=False)
-def choose_language(request: AnyRequest, code: str) -> Redirect:
+def choose_language(request: AnyRequest, screens: Screens, code: str) -> Redirect:
     if code not in LANGUAGES:
         raise NotFoundException
-    cookie = Cookie(LANGUAGE_COOKIE, value=code, samesite="lax", max_age=YEAR_SECONDS, path="/")
     back = request.headers.get("referer", "").partition("/ui/")[2].partition("#")[0]
+    name = name_of(LANGUAGE_COOKIE, tls=screens.is_secure)
+    cookie = Cookie(name, value=code, samesite="lax", max_age=YEAR_SECONDS, path="/", secure=screens.is_secure)
     return Redirect(f"/ui/{back}", status_code=303, cookies=[cookie])
 
 
@@ -88,3 +110,11 @@ def static(name: str) -> Response[bytes]:
     content = files("pagekit").joinpath("static", name).read_bytes()
     headers = HEADERS | {"cache-control": "max-age=3600"}
     return Response(content, media_type=TYPES[name.rpartition(".")[2]], headers=headers)
+
+
+def _cookie(screens: Screens, name: str, value: str, age: int | None = None) -> Cookie:
+    """Out of reach of scripts and of other sites; with `age` 0 it is taken back."""
+    tls = screens.is_secure
+    return Cookie(
+        name_of(name, tls=tls), value=value, httponly=True, samesite="strict", secure=tls, path="/", max_age=age
+    )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 
 from litestar import Response, get, post
 from litestar.response import Redirect
 
+from common.passwords import LONGEST, SHORTEST, fault_of, hash_password
+from common.turns import Busy
 from headquarters.page.shared import AnyRequest, Screens, page_of, text_of
 from headquarters.page.words import word
 from headquarters.store.people import ROLES
 from pagekit.asked import RIGHT
-from pagekit.passwords import BadPassword, hash_password
 
 MOST = 500
 SHOPS = 100
+MOST_NAME = 64
 AMBER_DAYS, RED_DAYS = 5, 7
 SILENT_MILLIS = 900_000
 
@@ -78,20 +81,32 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
     caller = await screens.caller(request, "admin")
     form = await request.form()
     name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
-    problem = ""
-    try:
-        hashed = await screens.run(hash_password, str(form.get("password", "")))
-        is_new = name.isprintable() and 0 < len(name) <= 64  # noqa: PLR2004  # as the command line
-        is_new = is_new and await screens.run(
-            screens.store.people.create, name, hashed, role, time.time_ns() // 1_000_000
-        )
-        problem = "" if is_new else word("taken", screens.language_of(request))
-    except (BadPassword, ValueError) as error:
-        problem = str(error)
-    if not problem:
+    password, now = str(form.get("password", "")), time.time_ns() // 1_000_000
+    problem = _fault(name, role, password)
+    if problem is None:
+        try:
+            async with screens.passwords.turn(is_known=True):
+                hashed = await asyncio.to_thread(hash_password, password)
+        except Busy:
+            problem = "throttled"
+        else:
+            is_new = await screens.run(screens.store.people.create, name, hashed, role, now)
+            problem = None if is_new else "taken"
+    if problem is None:
         return Redirect("/ui/people", status_code=303)
     listed = await screens.run(screens.store.people.listed)
-    return screens.shown(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=problem)
+    said = word(problem, screens.language_of(request)).format(least=SHORTEST, most=LONGEST)
+    return screens.shown(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=said)
+
+
+def _fault(name: str, role: str, password: str) -> str | None:
+    """The word for what is wrong with a new person."""
+    if not (name.isprintable() and 0 < len(name) <= MOST_NAME):
+        return "bad_name"
+    if role not in ROLES:
+        return "bad_role"
+    fault = fault_of(password, name)
+    return f"password.{fault}" if fault else None
 
 
 @post("/ui/people/{name:str}/disable", status_code=303)

@@ -14,15 +14,17 @@ from jinja2.loaders import ChoiceLoader
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, NotFoundException
 
+from common.cookies import cookie_of
+from common.login_limits import Budget, LoginLimits, Rules
+from common.turns import Turns
 from headquarters.api.access import Caller, person_of
 from headquarters.core.finding import Facts, Kind
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
-from headquarters.intake.threads import OneByOne, Threads
+from headquarters.intake.threads import Threads
 from headquarters.page.words import word
 from headquarters.store.store import Store
 from pagekit import charts, days, formats
-from pagekit.cookies import cookie_of
 from pagekit.formats import Language
 from pagekit.security import HEADERS, is_own_form
 
@@ -31,6 +33,9 @@ T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
 ASKED_COOKIE = "hq_asked"
 MOST_DIGITS = 9
+RULES = Rules(account=Budget(5, 600), address=Budget(20, 12))
+"""From one address, which a whole house may share, twenty at once and five a minute; of one account five at once and six an hour from places that it
+is not known from."""
 MENU = {
     "reader": (("/ui/", "calendar"), ("/ui/totals", "totals"), ("/ui/findings", "findings"), ("/ui/boxes", "boxes")),
     "accountant": (("/ui/exports", "exports"),),
@@ -45,11 +50,12 @@ class NotLoggedIn(Exception):
 
 @dataclass(frozen=True)
 class Screens:
-    """What a screen needs; `passwords` is where they are checked; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
+    """What a screen needs; `passwords` is where they are checked, `limits` how often; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
 
     store: Store
     threads: Threads
-    passwords: OneByOne
+    passwords: Turns
+    limits: LoginLimits
     zone: tzinfo
     language: Language
     is_secure: bool

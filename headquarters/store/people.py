@@ -44,7 +44,7 @@ class People:
         self._settled = settled or Settled(database)
 
     def create(self, name: str, password: str, role: str, now: int) -> bool:
-        """`password` as `pagekit.passwords` hashes it. False when the name is taken."""
+        """`password` as `common.passwords` hashes it. False when the name is taken."""
         if role not in ROLES:
             raise ValueError(f"{role} is not a role")
         table = tables.person
@@ -73,6 +73,13 @@ class People:
             done = connection.execute(one).rowcount == 1
             connection.execute(delete(tables.session).where(tables.session.c.name == name))
             return done
+
+    def rehash(self, name: str, before: str, hashed: str) -> None:
+        """The same password, hashed at a higher cost; unless it was changed meanwhile."""
+        table = tables.person.c
+        with self._database.write() as connection:
+            one = update(tables.person).where(table.name == name, table.password == before)
+            connection.execute(one.values(password=hashed))
 
     def password(self, name: str) -> str | None:
         """The hash; None for nobody, and for somebody who may not any more."""

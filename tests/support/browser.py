@@ -18,8 +18,8 @@ from support.box.package import KEPT
 from support.shop import PLAIN, Shop
 from support.tools import need
 
-from daemon.core import passwords
-from daemon.core.passwords import hash_password
+from common import passwords
+from common.passwords import hash_password
 from daemon.core.roles import Role
 from daemon.language import Language, Speaker
 

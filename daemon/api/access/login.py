@@ -1,8 +1,8 @@
 """People who log in to the shop's page: a name, a password, and a session that their browser shows by a cookie.
 
 A session is known by the SHA-256 of what the cookie holds, and ends by logout, by `IDLE_MS` without a request, and at once when the
-person is disabled or gets another password. Passwords are tried one after the other, in a thread, and wrong ones are throttled
-by address as wrong keys are: guessing costs the box neither memory nor the tills' time.
+person is disabled or gets another password. Passwords are tried one after the other, in a thread, and no oftener than
+`common.login_limits` has it: guessing costs the box neither memory nor the tills' time, and keeps nobody out.
 """
 
 from __future__ import annotations
@@ -15,15 +15,25 @@ from typing import Final, ParamSpec, Protocol, TypeVar
 
 import structlog
 
-from daemon.api.access.throttle import WrongKeys
+from common.cookies import cookie_of, set_cookie
+from common.login_limits import (
+    DEVICE_SECONDS,
+    Budget,
+    LoginLimits,
+    Place,
+    Rules,
+    known_device,
+    network_of,
+    new_device,
+)
+from common.passwords import NOBODY, fits, hash_password
+from common.turns import Busy, Turns
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
-from daemon.core.passwords import NOBODY, fits, hash_password
 from daemon.core.people import Person, Session
 from daemon.language import Text
 from daemon.usecases.ports import Clock
-from pagekit.cookies import cookie_of
 
 log = structlog.get_logger(__name__)
 
@@ -32,10 +42,10 @@ T = TypeVar("T")
 
 COOKIE: Final = "mcfd_session"
 IDLE_MS: Final = 12 * 3_600_000
-WRONG_PASSWORDS: Final = 5
-"""A minute, from one address."""
-WAITING: Final = 4
-"""Passwords that may wait to be tried."""
+DEVICE: Final = "mcfd_device"
+"""The cookie of a browser in which somebody has logged in."""
+RULES: Final = Rules(account=Budget(10, 600), address=Budget(5, 12))
+"""From one address five at once and five a minute; of one account ten at once and six an hour from places that it is not known from."""
 
 
 class PeopleStore(Protocol):
@@ -55,32 +65,42 @@ class Logins:
         self.uses: dict[bytes, int] = {}
         self._people = people
         self._clock = clock
-        self._wrong = WrongKeys(limit=WRONG_PASSWORDS)
-        self._waiting = 0
-        self._one_at_a_time = asyncio.Lock()
+        self._limits = LoginLimits(RULES)
+        self._turns = Turns()
 
-    async def log_in(self, name: str, password: str, address: str) -> str:
-        """What the cookie is to hold. WrongPassword, or TooManyRequests when too many were wrong."""
-        return await self._open(await self._proven(name, password, address), address)
+    async def log_in(self, name: str, password: str, address: str, device: str = "") -> str:
+        """What the cookie is to hold; `device` is what that of the browser holds. WrongPassword, or TooManyRequests when too many were wrong."""
+        return await self._open(await self._proven(name, password, address, device), address)
+
+    def device_of(self, name: str) -> str:
+        """What the cookie of a browser is to hold in which that person has just logged in."""
+        found = self._people.find(name)
+        return new_device(name, found[1], self._clock() / 1000) if found is not None else ""
 
     async def change_password(self, session: Session, current: str, new: str, address: str) -> str:
         """Of the person whose session it is. All their sessions end; what the cookie is to hold from now on. Errors as above."""
         person = await self._proven(session.name, current, address)
-        hashed = await self._one_by_one(hash_password, new)
+        hashed = await self._in_turn("", True, hash_password, new)
         await self._people.set_password(person.name, hashed, at=self._clock(), by=Actor(f"user:{person.name}", address))
         return await self._open(person, address)
 
-    async def _proven(self, name: str, password: str, address: str) -> Person:
-        if wait := self._wrong.wait(address):
-            log.warning("login.held_back", address=address)
-            raise TooManyRequests(Text("too many wrong passwords came from this address"), wait)
+    async def _proven(self, name: str, password: str, address: str, device: str = "") -> Person:
         found = self._people.find(name)
         person, stored = found if found is not None and not found[0].disabled_at else (None, NOBODY)
-        fitting = await self._one_by_one(fits, password, stored)
+        known = known_device(device, name, stored if person else None, self._clock() / 1000)
+        place, exists = Place(network_of(address), known), person is not None
+        if wait := self._limits.begin(name, place, exists=exists):
+            log.warning("login.held_back", address=address)
+            raise TooManyRequests(Text("too many wrong passwords"), wait)
+        try:
+            fitting = await self._in_turn(place.network, self._limits.is_known(name, place), fits, password, stored)
+        except BaseException:
+            self._limits.take_back(name, place, exists=exists)
+            raise
         if person is None or not fitting:
-            self._wrong.note(address)
             log.warning("login.failed", address=address, name=name[:32])
             raise WrongPassword
+        self._limits.right(name, place)
         return person
 
     async def _open(self, person: Person, address: str) -> str:
@@ -114,15 +134,14 @@ class Logins:
         """Whether the session of a stream is still one; a stream does not use it."""
         return self.who_of(headers, is_used=False) is not None
 
-    async def _one_by_one(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        if self._waiting >= WAITING:
-            raise TooManyRequests(Text("too many people are logging in at this moment"), 2)
-        self._waiting += 1
+    async def _in_turn(
+        self, network: str, is_known: bool, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
+    ) -> T:
         try:
-            async with self._one_at_a_time:
+            async with self._turns.turn(network, is_known=is_known):
                 return await asyncio.to_thread(work, *arguments, **named)
-        finally:
-            self._waiting -= 1
+        except Busy:
+            raise TooManyRequests(Text("too many people are logging in at this moment"), 2) from None
 
 
 def token_of(headers: Headers) -> str:
@@ -132,10 +151,12 @@ def token_of(headers: Headers) -> str:
 
 def session_cookie(token: str, *, tls: bool) -> Header:
     """`Set-Cookie` for a login; an empty `token` takes it back."""
-    parts = [f"{COOKIE}={token}", "Path=/", "HttpOnly", "SameSite=Strict"]
-    parts += ["Secure"] if tls else []
-    parts += [] if token else ["Max-Age=0"]
-    return b"set-cookie", "; ".join(parts).encode()
+    return b"set-cookie", set_cookie(COOKIE, token, tls=tls).encode()
+
+
+def device_cookie(device: str, *, tls: bool) -> Header:
+    """`Set-Cookie` beside it, for as long as the device is known."""
+    return b"set-cookie", set_cookie(DEVICE, device, tls=tls, age=DEVICE_SECONDS).encode()
 
 
 def _digest(token: str) -> bytes:

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from edge.peer import peer
+from common.login_limits import network_of
 
 
 class WrongKeys:
@@ -28,13 +28,13 @@ class WrongKeys:
 
     def wait(self, address: str) -> int:
         """Whole seconds until this address may try again; 0 when it may now."""
-        failures = self._failures.get(peer(address))
+        failures = self._failures.get(network_of(address))
         if failures is None or len(failures) < self.limit:
             return 0
         return max(0, math.ceil(failures[0] + self.window - self._clock()))
 
     def note(self, address: str) -> None:
-        name = peer(address)
+        name = network_of(address)
         failures = self._failures.pop(name, None) or deque(maxlen=self.limit)
         failures.append(self._clock())
         self._failures[name] = failures

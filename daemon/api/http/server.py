@@ -18,6 +18,7 @@ import msgspec
 import uvicorn
 from litestar import Litestar
 
+from common.tls import offer_strong_alone
 from daemon.api.http.connection import Connection, Recognise
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.plain_answers import refusal
@@ -231,5 +232,6 @@ def _uvicorn_config(app: Litestar, config: ServerConfig) -> uvicorn.Config:
 
 def _tls(cert: Path, key: Path | None, *_: object) -> RecordContext:
     context = RecordContext(ssl.PROTOCOL_TLS_SERVER)
+    offer_strong_alone(context)
     context.load_cert_chain(cert, key)
     return context

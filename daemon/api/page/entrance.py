@@ -10,8 +10,9 @@ from typing import Final
 from litestar import get, post
 from litestar.exceptions import NotFoundException
 
+from common.cookies import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import session_cookie
+from daemon.api.access.login import DEVICE, device_cookie, session_cookie
 from daemon.api.http.answers import Answer, Header, Reply
 from daemon.api.page.asked import forget_asked, screen_asked_for
 from daemon.api.page.deps import PageDeps
@@ -69,13 +70,15 @@ async def login(request: AnyRequest) -> Reply:
         form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
         name = form.get("name", "")[:64]
         assert deps.logins is not None  # noqa: S101  the page is only there with people
-        made = await deps.logins.log_in(name, form.get("password", ""), address_of(request))
+        device = cookie_of(headers, DEVICE)
+        made = await deps.logins.log_in(name, form.get("password", ""), address_of(request), device)
     except (Foreign, Refusal) as error:
         fault = fault_of(error)
         said = fault.told(Speaker(language_of(request, page.language)))
         return await html(request, page, "login.html", status=fault.status, name=name, problem=said)
     place = screen_asked_for(request, deps.logins.who(made))
-    return redirect(place, session_cookie(made, tls=page.tls), forget_asked())
+    known = device_cookie(deps.logins.device_of(name), tls=page.tls)
+    return redirect(place, session_cookie(made, tls=page.tls), forget_asked(), known)
 
 
 @post("/ui/logout", status_code=200)
@@ -93,7 +96,8 @@ async def choose_language(request: AnyRequest) -> Reply:
     if code not in LANGUAGES:
         raise NotFoundException
     back = request.headers.get("referer", "").partition("/ui/")[2].partition("#")[0]
-    cookie = f"{LANGUAGE_COOKIE}={code}; Path=/; SameSite=Lax; Max-Age={A_YEAR}"
+    tls = request.scope["scheme"] == "https"
+    cookie = set_cookie(LANGUAGE_COOKIE, code, tls=tls, age=A_YEAR, same_site="Lax", http_only=False)
     return redirect(f"/ui/{back}" if back.isascii() else "/ui/", (b"set-cookie", cookie.encode()))
 
 

@@ -29,6 +29,10 @@ class BoxFailed(Exception):
     """A command of the box did not do what it was asked for; which one, and why as far as it is known."""
 
 
+class BoxRefused(BoxFailed):
+    """As things are it cannot be done, and nothing is broken; why."""
+
+
 class Fault(msgspec.Struct, frozen=True):
     status: int
     text: Text
@@ -50,6 +54,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     refusals.WrongPassword: (401, Text("Wrong name or password.")),
     refusals.Refusal: (400, Text("This cannot be taken as it is.")),
     refusals.TooLarge: (413, Text("That is too much at once.")),
+    BoxRefused: (409, Text("The box could not do it.")),
     BoxFailed: (500, Text("The box could not do it.")),
     errors.NotFound: (404, Text("There is nothing at this address.")),
     errors.InvalidRequest: (422, Text("This cannot be taken as it is.")),

@@ -12,6 +12,7 @@ import msgspec
 from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
+from common.cookies import cookie_of
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
@@ -29,7 +30,6 @@ from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
 from pagekit import formats
 from pagekit.asked import RIGHT
-from pagekit.cookies import cookie_of
 from pagekit.security import is_own_form
 
 AnyRequest = Request[Any, Any, Any]

@@ -10,12 +10,12 @@ import uvloop
 
 from daemon import notify
 from daemon.api.http.server import HttpServer, ServerConfig
-from daemon.api.page.faults import BoxFailed
+from daemon.api.page.faults import BoxFailed, BoxRefused
 from daemon.api.page.first_start import FirstStart, FoundPort, Made, Probed, Wish
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 
-__all__ = ["BoxFailed", "FirstStart", "FoundPort", "Made", "Probed", "Wish", "link", "serve_first_start"]
+__all__ = ["BoxFailed", "BoxRefused", "FirstStart", "FoundPort", "Made", "Probed", "Wish", "link", "serve_first_start"]
 
 LAST_ANSWER = 5.0
 """Seconds left to the answer that says that mcfd is starting."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daemon.api.page.faults import BoxFailed
+from daemon.api.page.faults import BoxRefused
 from daemon.api.page.first_start import Probed
 from daemon.app.runtime import Runtime
 from daemon.language import Language, Text, tell
@@ -13,14 +13,14 @@ IN_USE = Text(
 
 
 async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
-    """What is assumed of a machine, asked of it; only reading. BoxFailed when there is none."""
+    """What is assumed of a machine, asked of it; only reading. BoxRefused when there is none."""
     from daemon.probe.meeting import NoMachine  # noqa: PLC0415  rarely needed
     from daemon.probe.run import probe  # noqa: PLC0415
 
     try:
         result = await probe(place, baudrate)
     except NoMachine as error:
-        raise BoxFailed(error.text) from None
+        raise BoxRefused(error.text) from None
     rows = [
         Probed(
             expected=str(tell(found.expected, language)),
@@ -38,5 +38,5 @@ async def probe_unused(runtime: Runtime, nim: str, language: Language) -> list[P
     """Of a machine that is switched off in the configuration: nobody else is on its line then."""
     machine = runtime.settings.find_machine(nim)
     if machine is None or machine.enabled:
-        raise BoxFailed(IN_USE)
+        raise BoxRefused(IN_USE)
     return await probed(str(machine.port), machine.baudrate, language)

@@ -113,11 +113,11 @@ def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browse
 
 
 def test_a_machine_in_use_is_not_probed(person: People) -> None:
-    """The line of a running machine is never shared."""
+    """The line of a running machine is never shared: an ordinary refusal, and no fault of the box."""
     tech = person("technician")
     expect(tech.go("/ui/box").get_by_role("link", name="L'examiner de près")).to_have_count(0)
     answer = tech.context.request.get(f"{tech.base}/ui/box/probe")
-    assert (answer.status, "est en service" in answer.text()) == (500, True)
+    assert (answer.status, "est en service" in answer.text()) == (409, True)
 
 
 def test_what_was_refused_is_sent_again_and_noted_once(

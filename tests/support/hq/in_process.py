@@ -10,19 +10,21 @@ import httpx
 from litestar.exceptions import LitestarDeprecationWarning
 from support.hq.store import UTC
 
+from common.login_limits import LoginLimits
+from common.turns import Turns
 from headquarters.app.service import create_service
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import OneByOne, Threads
-from headquarters.page.shared import Screens
+from headquarters.intake.threads import Threads
+from headquarters.page.shared import RULES, Screens
 
 BASE = "http://hq.example"
 
 
 @contextlib.asynccontextmanager
-async def pages(store, zone=UTC):
-    """A client of nobody; `log_in` gives it a session, `key` a key of `/v1`."""
+async def pages(store, zone=UTC, *, is_secure=False):
+    """A client of nobody; `log_in` gives it a session, `key` a key of `/v1`. Budgets of logins stand still."""
     threads = Threads()
-    screens = Screens(store, threads, OneByOne(threads), zone, "fr", is_secure=False)
+    screens = Screens(store, threads, Turns(), LoginLimits(RULES, lambda: 0.0), zone, "fr", is_secure=is_secure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LitestarDeprecationWarning)  # of how 2.x names what a handler is given
         service = create_service(store, threads, Reception(store, threads, zone), screens)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core import passwords
+from common import passwords
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from daemon.api.access.login import session_cookie
+from common.passwords import SHORTEST
+from daemon.api.access.login import device_cookie, session_cookie
 from daemon.api.http.answers import Reply
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.api.refusals import WrongPassword
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.passwords import SHORTEST, fault_of_password
+from daemon.core.passwords import fault_of_password
 
 
 @screen("/ui/account", "look")
@@ -29,7 +30,9 @@ async def change_own_password(visit: Visit) -> Reply:
         made = await visit.deps.logins.change_password(visit.session, visit.form.get("current", ""), new, visit.address)
     except WrongPassword:
         raise InvalidRequest([FieldError("current", visit.say("is wrong"))]) from None
-    return redirect(visit.link("/ui/account", done="password"), session_cookie(made, tls=visit.page.tls))
+    tls = visit.page.tls
+    known = device_cookie(visit.deps.logins.device_of(visit.session.name), tls=tls)
+    return redirect(visit.link("/ui/account", done="password"), session_cookie(made, tls=tls), known)
 
 
 HANDLERS = (account, change_own_password)

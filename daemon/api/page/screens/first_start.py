@@ -13,6 +13,7 @@ import msgspec
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
+from common.cookies import cookie_of
 from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
@@ -35,7 +36,6 @@ from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.language import Speaker, Text
-from pagekit.cookies import cookie_of
 
 COOKIE: Final = "mcfd_first_start"
 START: Final = "/ui/setup"

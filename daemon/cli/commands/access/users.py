@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from common.passwords import hash_password
 from daemon.cli.failures import Failure
 from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, described, json_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
-from daemon.core.passwords import fault_of_name, fault_of_password, hash_password
+from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.core.roles import ROLES, Role
 from daemon.language import tr
 from daemon.settings import load

@@ -12,7 +12,7 @@ from support.cli.command import NIM, Command
 from support.ledgers.ledger import opened
 from support.shop import BIN
 
-from daemon.core.passwords import fits
+from common.passwords import fits
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from structlog.testing import capture_logs
 from support.ledgers.ledger import START, opened
 
+from common.passwords import hash_password
 from daemon.api.access import login
 from daemon.api.access.login import IDLE_MS, Logins, session_cookie, token_of
 from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
-from daemon.core.passwords import hash_password
 
 pytestmark = pytest.mark.usefixtures("cheap_passwords")
 
@@ -172,3 +172,35 @@ def test_another_programs_cookie_hides_ours_not(before: str) -> None:
     """Behind one that is not as the RFC has it, or of nearly the same name, the session is found all the same."""
     value = f"{before}mcfd_session=token; last=1"
     assert token_of([(b"accept", b"*/*"), (b"cookie", value.encode("latin-1"))]) == "token"
+
+
+async def test_guessing_keeps_nobody_out(tmp_path: Path) -> None:
+    """One account is tried at from forty addresses: ten are looked at. Its person comes in from where she was before, with a browser that she has used
+    from anywhere, and others from one of those addresses."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        for name in ("awa", "issa"):
+            await store.people.create(name, "manager", hash_password(PASSWORD), at=START)
+        logins = Logins(store.people, Clock())
+        assert await logins.log_in("awa", PASSWORD, HERE)
+        device = logins.device_of("awa")
+        answers = []
+        for number in range(40):
+            try:
+                await logins.log_in("awa", "x", f"fe80::{number}%eth0" if number % 2 else f"10.0.0.{number}")
+            except (WrongPassword, TooManyRequests) as error:
+                answers.append(type(error))
+        assert answers.count(WrongPassword) == 10
+        with pytest.raises(TooManyRequests):
+            await logins.log_in("awa", PASSWORD, "10.0.0.99")
+        assert await logins.log_in("awa", PASSWORD, HERE)
+        assert await logins.log_in("awa", PASSWORD, "10.0.0.98", device)
+        assert await logins.log_in("issa", PASSWORD, "10.0.0.2")
+
+
+async def test_a_cookie_under_its_prefix_counts_first() -> None:
+    """Over TLS a browser takes `__Host-` from this host alone; one without, of an older version or of plain HTTP, counts where there is no other."""
+    assert token_of([(b"cookie", b"mcfd_session=planted; __Host-mcfd_session=own")]) == "own"
+    assert token_of([(b"cookie", b"mcfd_session=planted"), (b"cookie", b"__Host-mcfd_session=own")]) == "own"
+    assert token_of([(b"cookie", b"mcfd_session=older")]) == "older"
+    assert session_cookie("own", tls=True)[1].startswith(b"__Host-mcfd_session=own; Path=/;")
+    assert session_cookie("own", tls=False)[1].startswith(b"mcfd_session=own; Path=/;")

@@ -1,0 +1,70 @@
+"""Work that strangers can ask for and that costs much: one after the other, whoever is known first, and of strangers no more than a few."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from typing import Final
+
+WAITING: Final = 4
+"""Of each kind, with the one that is at work."""
+WAITING_OF_ONE: Final = 2
+"""From one address."""
+
+
+class Busy(Exception):
+    """Too many wait already."""
+
+
+class Turns:
+    """For one event loop. Strangers, however many, never keep those out who are known."""
+
+    def __init__(self, most: int = WAITING) -> None:
+        self._most = most
+        self._asked: Counter[bool] = Counter()
+        self._of_one: Counter[str] = Counter()
+        self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
+        self._is_taken = False
+
+    @contextlib.asynccontextmanager
+    async def turn(self, network: str = "", *, is_known: bool = False) -> AsyncIterator[None]:
+        """Alone. Busy when too many were first, or too many of that address."""
+        if self._asked[is_known] >= self._most or (network and self._of_one[network] >= WAITING_OF_ONE):
+            raise Busy
+        self._asked[is_known] += 1
+        self._of_one[network] += 1
+        try:
+            await self._wait(is_known)
+            try:
+                yield
+            finally:
+                self._next()
+        finally:
+            self._asked[is_known] -= 1
+            self._of_one[network] -= 1
+            if not self._of_one[network]:
+                del self._of_one[network]
+
+    async def _wait(self, is_known: bool) -> None:
+        if not self._is_taken:
+            self._is_taken = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting[is_known].append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._next()  # it was given to one that no longer wants it
+            raise
+
+    def _next(self) -> None:
+        for is_known in (True, False):
+            while self._waiting[is_known]:
+                turn = self._waiting[is_known].popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+        self._is_taken = False

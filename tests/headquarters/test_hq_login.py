@@ -1,0 +1,122 @@
+"""Logging in at headquarters: who guesses, who is let in, and what browsers and older versions bring along."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+
+import pytest
+from support.hq.in_process import BASE, pages
+
+from common.passwords import hash_password, is_of_today
+
+PASSWORD = "un mot de passe"  # noqa: S105  # of a test
+
+
+@pytest.fixture
+def store_with_people(store, monkeypatch):
+    """What a hash costs is a fact of its own."""
+    monkeypatch.setattr("common.passwords._N", 2)
+    monkeypatch.setattr("common.passwords._P", 1)
+    monkeypatch.setattr("headquarters.page.entrance.NOBODY", hash_password("nobody has it"))
+    for name in ("Awa", "Issa"):
+        store.people.create(name, hash_password(PASSWORD), "admin", 1)
+    return store
+
+
+async def tried(client, name, password, address, **headers):
+    """The status of a login through the web server in front, which says that it comes from that address."""
+    sent = {"x-forwarded-for": f"6.6.6.6, {address}", **headers}
+    return (await client.post("/ui/login", data={"name": name, "password": password}, headers=sent)).status_code
+
+
+async def test_guessing_keeps_nobody_out(store_with_people):
+    """One account is tried at from forty addresses: five are looked at. Its person comes in from where she was before, and with a browser that she has
+    used, from anywhere; somebody else comes in from one of those addresses."""
+    async with pages(store_with_people) as client:
+        assert await tried(client, "Awa", PASSWORD, "41.0.0.1") == 303
+        device = client.cookies["hq_device"]
+        client.cookies.clear()
+        statuses = [await tried(client, "Awa", "wrong password", f"10.0.0.{number}") for number in range(40)]
+        assert (statuses[:5], set(statuses[5:])) == ([401] * 5, {429})
+        assert await tried(client, "Awa", PASSWORD, "10.0.0.99") == 429
+        assert await tried(client, "Awa", PASSWORD, "41.0.0.1") == 303
+        assert await tried(client, "Issa", PASSWORD, "10.0.0.1") == 303
+        client.cookies.clear()
+        client.cookies.set("hq_device", device)
+        assert await tried(client, "Awa", PASSWORD, "10.0.0.98") == 303
+
+
+async def test_an_address_that_guesses_waits_alone(store_with_people):
+    """It tries at many names; it is told when it may go on, and the others are not concerned."""
+    async with pages(store_with_people) as client:
+        statuses = [await tried(client, f"name {number}", "wrong password", "10.0.0.1") for number in range(22)]
+        assert statuses == [401] * 20 + [429] * 2
+        answer = await client.post(
+            "/ui/login", data={"name": "Awa", "password": "x"}, headers={"x-forwarded-for": "10.0.0.1"}
+        )
+        assert 0 < int(answer.headers["retry-after"]) <= 12
+        assert await tried(client, "Awa", PASSWORD, "10.0.0.2") == 303
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 303),
+        ({"origin": BASE}, 303),
+        ({"sec-fetch-site": "same-origin"}, 303),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site", "origin": BASE}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+    ],
+)
+async def test_a_form_of_another_site(store_with_people, headers, status):
+    """A browser that does not say where a form stands says of which site it is: that one is looked at."""
+    async with pages(store_with_people) as client:
+        assert await tried(client, "Awa", PASSWORD, "10.0.0.1", **headers) == status
+
+
+async def test_a_hash_of_an_older_version(store):
+    """It is taken, and the password is hashed at today's cost from then on; the session and what else there is of the person stay."""
+    salt = bytes(range(16))
+    derived = hashlib.scrypt(b"8 letters", salt=salt, n=2**14, r=8, p=1, maxmem=2**26, dklen=32)
+    old = "$".join(("scrypt", "16384", "8", "1", *(base64.b64encode(part).decode() for part in (salt, derived))))
+    store.people.create("Awa", old, "admin", 1)
+    token = store.people.begin("Awa", time.time_ns() // 1_000_000)
+    async with pages(store) as client:
+        assert await tried(client, "Awa", "9 letters", "10.0.0.1") == 401
+        assert store.people.password("Awa") == old
+        assert await tried(client, "Awa", "8 letters", "10.0.0.1") == 303
+        hashed = store.people.password("Awa")
+        assert hashed != old
+        assert is_of_today(hashed)
+        assert await tried(client, "Awa", "8 letters", "10.0.0.1") == 303
+    assert store.people.of_session(token, time.time_ns() // 1_000_000) is not None
+
+
+async def test_where_headquarters_speaks_tls(store_with_people):
+    """Its cookies have the prefix by which a browser takes them from nobody else; a session of an older version, without it, goes on."""
+    async with pages(store_with_people, is_secure=True) as client:
+        data = {"name": "Awa", "password": PASSWORD}
+        answer = await client.post("/ui/login", data=data)
+        set_ = [text for name, text in answer.headers.multi_items() if name == "set-cookie" and "Max-Age=0" not in text]
+        assert {text.partition("=")[0] for text in set_} == {"__Host-hq_session", "__Host-hq_device"}
+        assert all({"Secure", "Path=/", "HttpOnly"} <= set(text.split("; ")) for text in set_)
+        token = client.cookies["__Host-hq_session"]
+        client.cookies.clear()
+        for name in ("hq_session", "__Host-hq_session"):
+            shown = await client.get("/ui/people", headers={"cookie": f"{name}={token}"})
+            assert shown.status_code == 200
+
+
+async def test_passwords_that_are_none(store_with_people):
+    """An admin hears why, in words, and nobody is added."""
+    async with pages(store_with_people) as client:
+        await tried(client, "Awa", PASSWORD, "10.0.0.1")
+        for password, said in (("short", "10 à 200"), ("aaaaaaaaaaaa", "trop facile"), ("Fatou-2026!", "trop facile")):
+            data = {"name": "Fatou", "password": password, "role": "reader"}
+            answer = await client.post("/ui/people", data=data, headers={"sec-fetch-site": "same-origin"})
+            assert (answer.status_code, said in answer.text) == (422, True)
+        assert [person.name for person in store_with_people.people.listed()] == ["Awa", "Issa"]

@@ -1,0 +1,181 @@
+"""How often a password may be tried: one account guessed from everywhere is slowed, and nobody is locked out. On a clock of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from common.login_limits import (
+    DEVICE_SECONDS,
+    MOST_KEPT,
+    Budget,
+    LoginLimits,
+    Place,
+    Rules,
+    known_device,
+    network_of,
+    new_device,
+)
+from common.turns import WAITING, Busy, Turns
+
+RULES = Rules(account=Budget(10, 600), address=Budget(5, 12))
+DAY = 86_400
+HOME, DESK = Place("192.168.1.7"), Place("10.9.9.9", "a device")
+NOW = 1_800_000_000.0
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def limits(clock):
+    return LoginLimits(RULES, clock)
+
+
+def addresses():
+    return (Place(f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}") for number in itertools.count())
+
+
+def logs_in(limits, name, place):
+    """Whether the right password is looked at."""
+    if limits.begin(name, place, exists=True):
+        return False
+    limits.right(name, place)
+    return True
+
+
+def test_one_account_from_everywhere(limits, clock):
+    """Each second of a day somebody tries at it from another address: some 150 times it is looked at, and the person comes in where she was before and
+    with her own device, each time; so do others, from anywhere."""
+    assert logs_in(limits, "awa", HOME)
+    looked_at = 0
+    for second, place in zip(range(DAY), addresses(), strict=False):
+        clock.now = float(second)
+        looked_at += limits.begin("awa", place, exists=True) == 0
+        if second % 600 == 599:
+            assert logs_in(limits, "awa", HOME)
+            assert logs_in(limits, "awa", DESK)
+            assert logs_in(limits, "issa", place)
+    assert 140 <= looked_at <= 160
+
+
+def test_one_address_takes_nothing_from_another(limits, clock):
+    """It tries on at every name and is told to wait; the others are not, also for the same names."""
+    tried = sum(limits.begin(f"name{number}", HOME, exists=False) == 0 for number in range(100))
+    assert tried == 5
+    assert limits.begin("awa", HOME, exists=True) > 0
+    assert logs_in(limits, "awa", Place("192.168.1.8"))
+    clock.now += 12
+    assert limits.begin("awa", HOME, exists=True) == 0
+    looked_at = 0
+    for second in range(DAY):
+        clock.now += 1
+        looked_at += limits.begin(f"name{second}", HOME, exists=False) == 0
+    assert looked_at <= 60 + DAY // 60
+
+
+def test_a_known_place_is_no_way_to_go_on_guessing(limits, clock):
+    """Neither from the person's own address nor with the cookie of her device is more tried than a few."""
+    assert logs_in(limits, "awa", HOME)
+    assert sum(limits.begin("awa", HOME, exists=True) == 0 for _ in range(100)) == 5
+    assert sum(limits.begin("awa", DESK, exists=True) == 0 for _ in range(100)) == 10
+
+
+def test_made_up_names_free_no_budget(limits):
+    """Whoever tries at more names than are kept does not begin anew at an account; what is kept is bounded."""
+    places = addresses()
+    for place in itertools.islice(places, 10):
+        assert limits.begin("awa", place, exists=True) == 0
+    for number, place in zip(range(2 * MOST_KEPT), places, strict=False):
+        limits.begin(f"name{number}", place, exists=False)
+    assert limits.begin("awa", next(places), exists=True) > 0
+    kept = (limits._made_up, limits._addresses, limits._addresses_long)
+    assert [len(tries._held) for tries in kept] == [MOST_KEPT] * 3
+
+
+def test_right_passwords_cost_nothing(limits):
+    """Somebody who logs in a hundred times in a minute, anywhere."""
+    assert all(logs_in(limits, "awa", place) for place in itertools.islice(addresses(), 100))
+    assert all(logs_in(limits, "awa", HOME) for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2:ffff::1", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("fe80::1%eth0", "fe80::1%eth1", False),
+        ("fe80::1", "fe80::ffff:1", True),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+    ],
+)
+def test_who_is_one_address(one, other, same):
+    """A computer on IPv6, also one on the same link, chooses any address of its /64."""
+    assert (network_of(one) == network_of(other)) is same
+
+
+def test_the_cookie_of_a_device():
+    """It is of one account, of one password and for half a year; who changes a letter of it has none."""
+    cookie = new_device("awa", "her hash", NOW)
+    device = known_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS - 1)
+    assert device
+    assert known_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS) == ""
+    assert known_device(cookie, "issa", "her hash", NOW) == ""
+    assert known_device(cookie, "awa", "her next hash", NOW) == ""
+    assert known_device(cookie, "awa", None, NOW) == ""
+    for spoilt in ("", "..", "a.b.c", "a.1", "\xff.9.\xff", cookie[:-1], "x" + cookie, cookie.replace(".", ".9", 1)):
+        assert known_device(spoilt, "awa", "her hash", NOW) == ""
+
+
+async def test_strangers_never_keep_out_who_is_known():
+    """They fill every place that they have, and go on coming: whoever is known has the next turn."""
+    turns, order, go_on = Turns(), [], asyncio.Event()
+
+    async def come(name, **where):
+        try:
+            async with turns.turn(name, **where):
+                order.append(name)
+                await go_on.wait()
+        except Busy:
+            order.append(f"{name} busy")
+
+    strangers = [asyncio.ensure_future(come(f"10.0.0.{number}")) for number in range(2 * WAITING)]
+    await asyncio.sleep(0)
+    known = asyncio.ensure_future(come("awa", is_known=True))
+    await asyncio.sleep(0)
+    strangers[1].cancel()
+    go_on.set()
+    await asyncio.gather(*strangers, known, return_exceptions=True)
+    assert [name for name in order if "busy" not in name] == ["10.0.0.0", "awa", "10.0.0.2", "10.0.0.3"]
+    await asyncio.wait_for(come("10.0.0.9"), 60)
+
+
+async def test_one_address_does_not_fill_the_places():
+    """Two of it may wait, and others come as well."""
+    turns, busy, go_on = Turns(), [], asyncio.Event()
+
+    async def come(network):
+        try:
+            async with turns.turn(network):
+                await go_on.wait()
+        except Busy:
+            busy.append(network)
+
+    tasks = [asyncio.ensure_future(come(network)) for network in ("a", "a", "a", "a", "b")]
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(*tasks)
+    assert busy == ["a", "a"]
