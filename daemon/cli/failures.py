@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import click
 
 from daemon.language import ambient, tell, tr
+from daemon.language.system import reason
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from daemon.settings import Machine, Settings
 
 FOUND_WRONG = 1
 WRONG_USE = 2
 UNAVAILABLE = 3
 INTERRUPTED = 130
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Failure(click.ClickException):
@@ -30,6 +35,13 @@ class Unavailable(Failure):
     """It cannot be done now."""
 
     exit_code = UNAVAILABLE
+
+
+def not_restored(file: Path, error: OSError) -> Failure:
+    """What was read from `file`, or copied beside the ledger, was not to its end."""
+    if error.errno in NO_ROOM:
+        return Unavailable(tr("no room to put {path} back: {why}", path=file, why=reason(error)))
+    return Failure(tr("{path} cannot be read: {why}", path=file, why=reason(error)))
 
 
 def find_machine(settings: Settings, nim: str) -> Machine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 
-from daemon.cli.failures import Failure, Unavailable
+from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
 from daemon.cli.ledger import counts, now, whoever_types
 from daemon.cli.output import say, warn
 from daemon.cli.progress import Progress
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from daemon.whole_box.places import Places, Plan
 
 CONFIG = Path("/etc/mcfd/mcfd.toml")
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Wanted(NamedTuple):
@@ -129,9 +127,7 @@ def _decrypted(wanted: Wanted) -> Iterator[BinaryIO]:
     except NotOpened as error:
         raise Failure(tell(error, ambient())) from None
     except OSError as error:
-        if error.errno in NO_ROOM:
-            raise Unavailable(tr("no room to put {path} back: {why}", path=wanted.file, why=reason(error))) from None
-        raise Failure(tr("{path} cannot be read: {why}", path=wanted.file, why=reason(error))) from None
+        raise not_restored(wanted.file, error) from None
 
 
 def _recovery_key(file: Path | None) -> str:

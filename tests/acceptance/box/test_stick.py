@@ -85,19 +85,23 @@ async def box(tmp_path: Path) -> Command:
 
 
 def plug_in(stick: Stick, box: Command) -> subprocess.CompletedProcess[str]:
-    """What systemd would run, line by line, with the paths of this box; how the backup itself ended."""
+    """What systemd would run, line by line, with the paths of this box; how the backup itself ended. What systemd mounts itself, mount does."""
     unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(UNIT)
     here = {
         "/dev/%I": stick.device,
-        "/run/mcfd-stick": str(stick.place),
+        "/run/mcfd-stick/stick": str(stick.place),
         "/etc/mcfd/mcfd.toml": str(box.config),
         "/usr/bin/mcfd": str(BIN / "mcfd"),
+        "/usr/bin/systemd-mount": "mount",
+        "/usr/bin/systemd-umount": "umount",
     }
+    only_systemds = {"--collect", "--quiet", "--fsck=no"}
+    lines = (shlex.split(unit["Service"][name].lstrip("-+")) for name in ("ExecStartPre", "ExecStart", "ExecStopPost"))
     before, run, after = (
-        [here.get(word, word) for word in shlex.split(unit["Service"][name].removeprefix("-"))]
-        for name in ("ExecStartPre", "ExecStart", "ExecStopPost")
+        [here.get(word, word.replace("--type=", "--types=")) for word in words if word not in only_systemds]
+        for words in lines
     )
     system(*before)
     try:

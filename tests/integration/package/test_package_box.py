@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 
@@ -110,7 +111,10 @@ def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> Non
         "/media/stick-of-ours",
         "/etc/mcfd/credentials/backup.passphrase",
     )
-    mount = f"/bin/mount -o bind,nosuid,nodev,noexec {stick} /run/mcfd-stick"
+    text = shop.box.path("/usr/lib/systemd/system/stick-mcfd@.service").read_text()
+    shipped = re.search("^ExecStartPre=(.*)$", text, re.MULTILINE)
+    assert shipped
+    mount = shipped[1].replace("/dev/%I", stick).replace("--options=", "--options=bind,")
     shop.box.run(
         *(
             "sh",
@@ -133,7 +137,7 @@ def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> Non
     assert copy.name.endswith(".box.age")
     assert copy.read_bytes().startswith(b"age-encryption.org/")
     copy.unlink()
-    assert shop.box.run("mountpoint", "-q", "/run/mcfd-stick", check=False).returncode != 0
+    assert shop.box.run("mountpoint", "-q", "/run/mcfd-stick/stick", check=False).returncode != 0
 
 
 def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(shop: Shop) -> None:

@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 from support.cli.command import CONFIG, NIM, Command
-from support.shop import Machine
+from support.shop import Machine, Shop
+
+from daemon.owner import LEFT, private_folder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")
 
 NOBODY = 65534
-FOLDERS = ("tls", "backups", "recordings")
+FOLDERS = ("tls", "backups", "recordings", f"{LEFT}x")
 BESIDE = (
     *("mcfd.sqlite3-wal", "mcfd.sqlite3-shm", "mcfd.sqlite3-journal", "mcfd.sqlite3.part", "mcfd.sqlite3.high-water"),
-    *("copy.sqlite3", "copy.sqlite3.part", "copy.age", "copy.age.part", "new.key", "ca.pem"),
+    *("copy.sqlite3", "copy.sqlite3.part", "copy.age", "copy.age.part", "new.key", "ca.pem", "backup.key"),
 )
 PLANTED = {
     "folders": tuple((name, "etc") for name in FOLDERS),
@@ -143,3 +145,39 @@ def test_what_root_makes_is_the_owners(mcfd: Command) -> None:
     mcfd.ok("backup", "--into", str(mcfd.ledger.parent / "backups"))
     found = {path.stat().st_uid for path in mcfd.ledger.parent.rglob("*")}
     assert found == {NOBODY}
+
+
+def test_what_root_is_led_to_is_read_as_the_owner_of_the_folder(mcfd: Command, etc: Path) -> None:
+    """A "backup" in the daemon's folder is a link to what is root's alone: `sudo mcfd restore` of it reads nothing."""
+    mcfd.ok("keys", "create", "--nim", NIM)
+    link = mcfd.ledger.parent / "copy.sqlite3"
+    link.symlink_to(etc / "shadow")
+    done = mcfd.run("restore", "--yes", str(link))
+    assert (done.returncode, "ermission" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_private_folder_is_its_owners_alone_and_goes(mcfd: Command) -> None:
+    """In the ledger's folder, 0700, the daemon's user's. One that a killed command has left is removed by the next one, not while it is used."""
+    home = mcfd.ledger.parent
+    left = home / f"{LEFT}old"
+    left.mkdir()
+    (left / "ledger").write_text("decrypted")
+    for path in (left, left / "ledger"):
+        os.chown(path, NOBODY, NOBODY)
+    with private_folder(home) as first:
+        assert not left.exists()
+        assert (first.stat().st_uid, stat.S_IMODE(first.stat().st_mode)) == (NOBODY, 0o700)
+        with private_folder(home) as second:
+            assert first.exists()
+            assert second != first
+    assert [*home.iterdir()] == []
+
+
+def test_the_next_start_removes_what_a_killed_command_has_left(tmp_path: Path) -> None:
+    """Nobody has to restore once more for it."""
+    with Shop(tmp_path) as shop:
+        left = shop.ledger.parent / f"{LEFT}old"
+        left.mkdir(mode=0o700)
+        (left / "ledger").write_text("decrypted")
+        shop.start()
+        assert not left.exists()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from daemon.cli.failures import Failure
+from daemon.cli.failures import Failure, not_restored
 from daemon.cli.ledger import counts, figures, now, whoever_types
 from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
 from daemon.cli.output import print_json, say
@@ -92,8 +92,13 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
         if not sys.stdin.isatty():
             raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
-    with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-        restored = restore(source, path, at=now(), by=whoever_types(), origin=file, last_z=last_z, progress=progress)
+    try:
+        with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
+            restored = restore(
+                source, path, at=now(), by=whoever_types(), origin=file, last_z=last_z, progress=progress
+            )
+    except OSError as error:
+        raise not_restored(file, error) from None
     if as_json:
         print_json(_told(settings, restored))
         return
