@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import smtplib
 import ssl
 import time
@@ -25,12 +26,26 @@ SECONDS = 10.0
 
 
 class NotTold(Exception):
-    """Who could not be told, and why."""
+    """Who could not be told, and why. `is_refused`: an answer came, so that it may be these findings that are not taken."""
+
+    def __init__(self, reason: str, *, is_refused: bool = False) -> None:
+        super().__init__(reason)
+        self.is_refused = is_refused
 
 
 class Teller(Protocol):
+    @property
+    def name(self) -> str:
+        """The same after a restart: what it has told is known by it."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """How many findings `tell` takes."""
+        ...
+
     async def tell(self, findings: Sequence[Finding]) -> None:
-        """NotTold when not all of them went."""
+        """NotTold when they did not go; all or none of them went."""
         ...
 
 
@@ -40,22 +55,28 @@ class WebhookTeller:
 
     url: str
     secret_file: Path
+    at_once: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"webhook {self.url}"
 
     async def tell(self, findings: Sequence[Finding]) -> None:
         try:
             key = signing_key(self.secret_file.read_text().strip())
         except (OSError, BadKey) as error:
             raise NotTold(f"{self.secret_file}: {error}") from None
-        async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=SECONDS, trust_env=False, verify=_trusted()) as client:
             for finding in findings:
                 body = msgspec.json.encode(_event(finding))
                 headers = sign([key], _id(finding), int(time.time()), body) | {"content-type": "application/json"}
                 try:
-                    answer = await client.post(self.url, content=body, headers=headers)
-                except httpx.HTTPError as error:
+                    async with asyncio.timeout(SECONDS):
+                        answer = await client.post(self.url, content=body, headers=headers)
+                except (httpx.HTTPError, TimeoutError) as error:
                     raise NotTold(f"{self.url}: {type(error).__name__}") from None
                 if not answer.is_success:
-                    raise NotTold(f"{self.url} answers {answer.status_code}")
+                    raise NotTold(f"{self.url} answers {answer.status_code}", is_refused=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +91,11 @@ class MailTeller:
     user: str
     password_file: Path | None
     language: Language
+    at_once: int = 500
+
+    @property
+    def name(self) -> str:
+        return "mail"
 
     async def tell(self, findings: Sequence[Finding]) -> None:
         try:
@@ -96,6 +122,12 @@ class MailTeller:
             if self.user and self.password_file is not None:
                 server.login(self.user, self.password_file.read_text().strip())
             server.send_message(mail)
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """Read once: to read the authorities takes longer than a POST."""
+    return ssl.create_default_context()
 
 
 def _line(finding: Finding, language: Language) -> str:

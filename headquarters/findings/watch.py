@@ -1,10 +1,11 @@
-"""Once a minute: who is late; once an hour: when each shop usually closes; and whoever has to hear of a finding hears of it."""
+"""Once a minute: who is late; once an hour: when each shop usually closes; and, each teller for itself, what others have to hear of."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -23,6 +24,10 @@ log = structlog.get_logger(__name__)
 
 LEARN_SECONDS = 3600.0
 LEASE_MILLIS = 120_000
+"""Longer than any teller takes for what it is given at once."""
+AGAIN_MILLIS = 60_000
+FAILURES = 3
+"""One after the other: nobody is there, and the rest waits for the next look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +51,22 @@ class Watch:
         self._learnt = float("-inf")
 
     async def run(self) -> None:
+        """Nobody who is slow to hear of a finding keeps others from being found or told."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._again_and_again(self._look))
+            for teller in self._tellers:
+                group.create_task(self._again_and_again(functools.partial(self._tell, teller)))
+
+    async def _again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
-                await asyncio.to_thread(self.look)
-                await self.tell()
+                await work()
             except StoreError as error:
                 log.warning("watch.postponed", reason=str(error))
             await asyncio.sleep(self._pace.every)
+
+    async def _look(self) -> None:
+        await asyncio.to_thread(self.look)
 
     def look(self, now: int | None = None) -> None:
         now = now if now is not None else time.time_ns() // 1_000_000
@@ -82,22 +96,34 @@ class Watch:
         return Fact("late", "", {"since": _since(silent.closed_at), "silent": _since(silent.heard_at), "day": day})
 
     async def tell(self, now: int | None = None) -> None:
-        """A finding that could not be told to everybody is told again, to everybody, when its lease is over."""
-        if not self._tellers:
-            return
-        now = now if now is not None else time.time_ns() // 1_000_000
-        older = now - int(self._pace.tell_after * 1000)
-        claim = self._store.findings.claim_untold
-        findings: list[Finding] = await asyncio.to_thread(claim, older_than=older, now=now, lease=LEASE_MILLIS)
-        if not findings:
-            return
-        try:
-            for teller in self._tellers:
+        """Each teller what it has to tell; of one that fails, the findings come again."""
+        await asyncio.gather(*(self._tell(teller, now) for teller in self._tellers))
+
+    async def _tell(self, teller: Teller, at: int | None = None) -> None:
+        """The worst first, also before those that were found earlier; until there is none left, or nobody listens."""
+        store, failures = self._store.findings, 0
+        while failures < FAILURES:
+            now = at if at is not None else time.time_ns() // 1_000_000
+            findings: list[Finding] = await asyncio.to_thread(
+                store.claim_untold,
+                older_than=now - int(self._pace.tell_after * 1000),
+                now=now,
+                lease=LEASE_MILLIS,
+                limit=teller.at_once,
+                teller=teller.name,
+            )
+            if not findings:
+                return
+            try:
                 await teller.tell(findings)
-        except NotTold as error:
-            log.warning("finding.not_told", reason=str(error), count=len(findings))
-            return
-        await asyncio.to_thread(self._store.findings.told, findings)
+            except NotTold as error:
+                log.warning("finding.not_told", reason=str(error), count=len(findings))
+                failures += 1
+                again = functools.partial(store.not_told, now=now, again=AGAIN_MILLIS, is_refused=error.is_refused)
+                await asyncio.to_thread(again, findings, teller.name)
+            else:
+                failures = 0
+                await asyncio.to_thread(store.told, findings, teller.name)
 
 
 def _habit(silent: Silent) -> Habit | None:

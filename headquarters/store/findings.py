@@ -6,15 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, Select, and_, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, Select, and_, case, func, or_, select, text, update
 
 from headquarters.core.finding import PASSING, Fact, Facts, Kind
 from headquarters.core.reception import Received
 from headquarters.store import tables
-from headquarters.store.bulk import among
+from headquarters.store.bulk import among, is_sqlite, write_all
 from headquarters.store.database import Database
 
 NEW, TOLD, TOLD_SOLVED = range(3)
+WORST_FIRST: tuple[Kind, ...] = (
+    "fork",
+    "chain",
+    "counters",
+    "unexplained",
+    "gap",
+    "late",
+    "tax-server",
+    "clock",
+    "version",
+)
+LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
+CLAIMING = 8_490
+"""The group of advisory locks: two instances claim for one teller one after the other."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -157,29 +171,66 @@ class Findings:
         with self._database.write() as connection:
             settle_passing(connection, kinds, {book: facts}, now)
 
-    def claim_untold(self, *, older_than: int, now: int, lease: int, limit: int = 50) -> list[Finding]:
-        """Those that somebody outside has to hear of, for this instance alone until `lease` milliseconds are over: open ones
-        that were found before `older_than`, and solved ones that were told when they were open. One that solved itself before
-        it was old enough is never told."""
-        table = tables.finding.c
-        fresh = and_(table.told == NEW, table.solved_at.is_(None), table.found_at <= older_than)
-        solved = and_(table.told == TOLD, table.solved_at.is_not(None))
-        due = and_(or_(fresh, solved), table.claimed_until <= now)
+    def claim_untold(
+        self, *, older_than: int, now: int, lease: int, limit: int = 50, teller: str = ""
+    ) -> list[Finding]:
+        """Those that this teller has to tell, the worst first, for this instance alone until `lease` milliseconds are over: open ones, of which
+        those that may pass by themselves were found before `older_than`, and solved ones that it told when they were open. One that solved
+        itself before it was told is never told."""
+        finding, mine = tables.finding.c, tables.telling.c
+        state = func.coalesce(mine.told, finding.told)
+        fresh = and_(
+            finding.solved_at.is_(None),
+            state == NEW,
+            or_(finding.found_at <= older_than, finding.kind.not_in(PASSING)),
+        )
+        solved = and_(
+            finding.solved_at.is_not(None), or_(mine.told == TOLD, and_(mine.told.is_(None), finding.told == TOLD))
+        )
+        row = and_(mine.finding == finding.id, mine.teller == teller)
+        query = (
+            _with_label()
+            .outerjoin(tables.telling, row)
+            .add_columns(state.label("state"), func.coalesce(mine.tries, 0).label("tries"))
+            .where(or_(fresh, solved), func.coalesce(mine.claimed_until, 0) <= now)
+            .order_by(case({kind: place for place, kind in enumerate(WORST_FIRST)}, value=finding.kind), finding.id)
+            .limit(limit)
+        )
         with self._database.write() as connection:
-            query = _with_label().where(due).order_by(table.id).limit(limit).with_for_update(skip_locked=True)
-            found = [_finding(row) for row in connection.execute(query).mappings()]
-            ids = [finding.id for finding in found]
-            if ids:
-                connection.execute(update(tables.finding).where(table.id.in_(ids)).values(claimed_until=now + lease))
-            return found
+            if not is_sqlite(connection):
+                lock = text("SELECT pg_advisory_xact_lock(:group, hashtext(:teller))")
+                connection.execute(lock, {"group": CLAIMING, "teller": teller})
+            rows = connection.execute(query).mappings().all()
+            claims = [_telling(row["id"], teller, row["state"], now + lease, row["tries"]) for row in rows]
+            _write_tellings(connection, claims)
+            return [_finding(row) for row in rows]
 
-    def told(self, findings: Sequence[Finding]) -> None:
-        table = tables.finding.c
+    def told(self, findings: Sequence[Finding], teller: str = "") -> None:
+        rows = [
+            _telling(finding.id, teller, TOLD if finding.solved_at is None else TOLD_SOLVED, 0, 0)
+            for finding in findings
+        ]
+        with self._database.write() as connection:
+            _write_tellings(connection, rows)
+
+    def not_told(self, findings: Sequence[Finding], teller: str, *, now: int, again: int, is_refused: bool) -> None:
+        """They come again after `again` milliseconds; those that were refused as they are, each time after twice as long."""
+        table = tables.telling.c
         with self._database.write() as connection:
             for finding in findings:
-                told = TOLD if finding.solved_at is None else TOLD_SOLVED
-                values = {"told": told, "claimed_until": 0}
-                connection.execute(update(tables.finding).where(table.id == finding.id).values(values))
+                one = and_(table.teller == teller, table.finding == finding.id)
+                tries = int(connection.scalar(select(table.tries).where(one)) or 0)
+                pause = min(again * 2**tries, LONGEST_PAUSE) if is_refused else again
+                values = {"claimed_until": now + pause, "tries": min(tries + 1, MOST_TRIES) if is_refused else tries}
+                connection.execute(update(tables.telling).where(one).values(values))
+
+
+def _telling(finding: int, teller: str, told: int, until: int, tries: int) -> dict[str, Any]:
+    return {"finding": finding, "teller": teller, "told": told, "claimed_until": until, "tries": tries}
+
+
+def _write_tellings(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    write_all(connection, tables.telling, rows, replaced=("told", "claimed_until", "tries"))
 
 
 def _with_label() -> Select[Any]:

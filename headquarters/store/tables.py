@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, MetaData, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, PrimaryKeyConstraint, Table, Text
 
 from headquarters.store.migrations import first
 
@@ -44,9 +44,22 @@ presence.append_column(Column("key_id", Text))
 # 0004, ms by headquarters' clock: closures that it got under the key from then on were withdrawn; NULL: it was never in the wrong hands
 box_key.append_column(Column("stolen_since", BigInteger))
 
-# 0005. Box and person: ms, when a person changed the row last; NULL: before that was kept. A box: since when its shop is closed for good. A key: the
+# 0005. How far each teller is with a finding: `told` as of the finding, `claimed_until` when it is tried again or by another instance, `tries` that
+# failed. Box and person: ms, when a person changed the row last; NULL: before that was kept. A box: since when its shop is closed for good. A key: the
 # revocation that was taken back last. A closure: the number of the transaction that kept it; 0: before there were numbers.
 box.append_column(Column("changed_at", BigInteger))
 box.append_column(Column("retired_at", BigInteger))
 person.append_column(Column("changed_at", BigInteger))
 box_key.append_column(Column("restored", BigInteger))
+telling = Table(
+    "telling",
+    metadata,
+    Column("finding", BigInteger, primary_key=True, autoincrement=False),
+    Column("teller", Text, primary_key=True),
+    Column("told", Integer, nullable=False),
+    Column("claimed_until", BigInteger, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Index("telling_told", "teller", "told"),
+)
+closure.append_column(Column("arrival", BigInteger, nullable=False, server_default="0"))
+Index("closure_arrival", closure.c.mode, closure.c.arrival, closure.c.machine, closure.c.id)

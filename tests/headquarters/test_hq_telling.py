@@ -17,6 +17,7 @@ from headquarters.core import wording
 from headquarters.core.finding import KINDS
 from headquarters.findings.tell import MailTeller, WebhookTeller
 from headquarters.findings.watch import LEASE_MILLIS, Pace, Watch
+from headquarters.store.store import Store
 
 
 class Listener:
@@ -138,3 +139,96 @@ def test_each_finding_in_both_languages():
     assert "3 to 4 have never come" in wording.sentence("gap", gone, "en")
     told = [wording.sentence("unexplained", {"z": 7, "count": count}, "fr") for count in (1, 2)]
     assert [sentence.partition(" sur ")[0] for sentence in told] == ["Z 7 : une facture", "Z 7 : 2 factures"]
+
+
+def secret_in(tmp_path):
+    (tmp_path / "secret").write_text("whsec_" + base64.b64encode(bytes(32)).decode())
+    return tmp_path / "secret"
+
+
+@pytest.fixture
+def many(store):
+    """A gap of each of ten shops."""
+    boxes = [PaperBox(f"EL020000{number}-1") for number in range(20, 30)]
+    for box in boxes:
+        store.register.add(box.nim, box.key.public, now=NOW)
+        closures = [box.close() for _ in range(3)]
+        take(store, box, closures[0], closures[2])
+    return boxes
+
+
+def nims(listener):
+    return [json.loads(body)["data"]["nim"] for _, body in listener.heard]
+
+
+async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
+    """A webhook that is dead keeps the mail from nobody; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
+    mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
+    async with Listener(smtp) as server, Listener(http(lambda: 200)) as listener:
+        by_mail = MailTeller(**mail, port=server.port, user="", password_file=None, language="fr")
+        dead = WebhookTeller("http://127.0.0.1:1/hook", secret_in(tmp_path))
+        watch = Watch(store, UTC, Pace(every=1, tell_after=0), [dead, by_mail])
+        for minute in range(3):
+            await watch.tell(NOW + minute * 60_000)
+        [text] = server.heard
+        assert "Subject: mcfd : 10 constats" in text
+        back = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", dead.secret_file)
+        await Watch(store, UTC, Pace(every=1, tell_after=0), [back, by_mail]).tell(NOW + 600_000)
+        assert sorted(nims(listener)) == [box.nim for box in many]
+        assert len(server.heard) == 1
+
+
+async def test_one_that_is_refused(store, many, tmp_path):
+    """The others go all the same, each once; that one is tried again less and less often."""
+    refused = many[0].nim
+
+    async def talk(listener, reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", head.lower())[1])
+        listener.heard.append(({}, await reader.readexactly(length)))
+        status = 400 if nims(listener)[-1] == refused else 200
+        writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+        await writer.drain()
+
+    async with Listener(talk) as listener:
+        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        watch = Watch(store, UTC, Pace(every=1, tell_after=0), [teller])
+        await watch.tell(NOW)
+        assert sorted(nims(listener)) == [box.nim for box in many]
+        for minute in range(1, 61):
+            await watch.tell(NOW + minute * 60_000)
+        assert nims(listener)[10:] == [refused] * 5  # after 1, 3, 7, 15 and 31 minutes
+
+
+async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
+    """Each finding is told once. One that is worse than those that wait, and was found after them, is the next that goes."""
+    go_on = asyncio.Event()
+
+    async def talk(listener, reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", head.lower())[1])
+        listener.heard.append(({}, await reader.readexactly(length)))
+        await go_on.wait()
+        writer.write(b"HTTP/1.1 200 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+
+    other = Store(store.url)
+    async with Listener(talk) as listener:
+        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        watches = [Watch(each, UTC, Pace(every=1, tell_after=0), [teller]) for each in (store, other)]
+        telling = [asyncio.ensure_future(watch.tell(NOW)) for watch in watches]
+        while len(listener.heard) < 2:  # noqa: ASYNC110  both wait for an answer
+            await asyncio.sleep(0.001)
+        one, *_ = many
+        forged = one.closures[2]
+        one.forget(2)
+        other_third = one.close(sales=9, z_number=3)
+        assert other_third.report_id != forged.report_id
+        take(store, one, other_third)
+        go_on.set()
+        await asyncio.gather(*telling)
+        kinds = [json.loads(body)["data"]["kind"] for _, body in listener.heard]
+        assert (kinds[2:4].count("fork"), kinds.count("fork")) == (1, 1)
+        told = [json.loads(body)["data"]["id"] for _, body in listener.heard]
+        assert len(told) == len(set(told)) == len(store.findings.listed())
+    other.close()
