@@ -28,7 +28,7 @@ from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, totals
@@ -118,9 +118,8 @@ class Maker:
             rows.append((*row_of(book, record, tally, hashed), packed))
         connection.executemany(INSERT, rows)
         if record is not None and record.counters is not None:
-            books.advance_certified(
-                connection, book.id, head, counters=record.counters, number=record.number, unexplained=0
-            )
+            seen = LastInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)
+            books.advance_certified(connection, book.id, head, counters=record.counters, seen=seen, unexplained=0)
         totals.bring_in(connection, book, UTC)
 
     def _next_record(self) -> tuple[Record, bytes]:

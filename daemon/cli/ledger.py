@@ -43,7 +43,7 @@ def existing(settings: Settings) -> Path:
 
 def figures(findings: Findings) -> dict[str, object]:
     """What a look through a ledger found, for `--json`."""
-    found = {"problems": [tr(problem) for problem in findings.problems]}
+    found = {name: [tr(text) for text in getattr(findings, name)] for name in ("problems", "notes")}
     return found | {name: getattr(findings, name) for name in ("books", "records", "closures")}
 
 

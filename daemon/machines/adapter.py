@@ -17,6 +17,7 @@ from bridge.replies.state import StateReply
 from bridge.replies.subtotal import Subtotal as SubtotalReply
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.invoice.number import number_key
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import (
     Certified,
@@ -203,7 +204,7 @@ def _with_vat(subtotal: SubtotalReply) -> list[int]:
 
 def same_number(told: str, ours: str) -> bool:
     """A machine may keep a number in capitals, or tell more behind it."""
-    return told.partition(",")[0].casefold() == ours.casefold() or told.casefold() == ours.casefold()
+    return number_key(ours) in (number_key(told), number_key(told.partition(",")[0]))
 
 
 def _is_another(closed: Closed, invoice: Invoice) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.events import CERTIFIED
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.decision import Case, Decision
+from daemon.core.ledger.decision import After, Case, Decision, DecisionRefused
 from daemon.core.ledger.entries import Placed
+from daemon.core.ledger.paper import Paper
 from daemon.core.ledger.verdict import Evidence, strangers
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
@@ -21,64 +23,113 @@ from daemon.store.tables.book import attempts, books, settlements, time_repair
 from daemon.store.tables.book.settlements import Settlement
 
 
+class Given(NamedTuple):
+    """Why, when (ms) and by whom."""
+
+    reason: str
+    at: int
+    by: Actor
+
+
 class OperatorDecisions(LedgerAccess):
     async def disputed(self, book: Book) -> Sequence[Record]:
         return await self._read(partial(attempts.unfinished, book=book, state="disputed"))
 
-    async def case(self, book: Book) -> Case:
-        """What there is to decide on."""
-        state = self._snapshot(partial(books.book_state, book=book))
-        disputed = await self.disputed(book)
-        return Case(state, disputed[0] if disputed else None, await self.evidence(book))
+    async def case(self, book: Book, fresh: Evidence | None = None) -> Case:
+        """What there is to decide on; `fresh` is what the machine said just now, where somebody could ask it."""
+        return self._snapshot(partial(_case, book=book, fresh=fresh))
 
-    async def carry_out(self, case: Case, decision: Decision, *, reason: str, at: int, by: Actor = DAEMON) -> None:
-        """Into the ledger. ValueError for one that has an obstacle: whoever asks has told it before."""
-        if obstacle := case.obstacle(decision):
-            raise ValueError(obstacle)
-        book, attempt, word = case.state.book, case.attempt, case.certified()
+    async def carry_out(
+        self,
+        case: Case,
+        decision: Decision,
+        *,
+        reason: str,
+        at: int,
+        by: Actor = DAEMON,
+        paper: Paper | None = None,
+    ) -> None:
+        """Into the ledger. DecisionRefused for one that has an obstacle, and for a case that is not any more the one that was shown."""
+        book, fresh = case.state.book, case.evidence
+
+        def job(connection: sqlite3.Connection) -> None:
+            if not case.is_still(_case(connection, book)):
+                raise DecisionRefused("changed")
+            now = _case(connection, book, fresh)
+            is_taken = paper is not None and settlements.has_code(connection, paper.code)
+            if obstacle := now.obstacle(decision, paper, is_taken=is_taken):
+                raise DecisionRefused(obstacle)
+            self._decide(connection, now, decision, paper, Given(reason, at, by))
+
+        await self._write(job)
+
+    def _decide(
+        self, connection: sqlite3.Connection, case: Case, decision: Decision, paper: Paper | None, given: Given
+    ) -> None:
+        book, attempt, word = case.state.book, case.attempt, case.certified(paper)
         if decision == "not-certified" and attempt is not None:
-            await self.abandoned(book, attempt.id, reason=reason, at=at, by=by)
+            self._abandon(connection, book, attempt.id, given)
         elif decision == "certified" and attempt is not None and word is not None:
-            await self.certified(book, attempt.id, word, reason=reason, at=at, by=by)
+            after = None if paper is None or case.is_last else case.after(paper)
+            self._certify(connection, book, attempt.id, word, given=given, after=after)
         elif case.evidence is not None:
-            await self.adopted(book, case.evidence.state, unexplained=case.foreign(), reason=reason, at=at, by=by)
+            self._adopt(connection, book, case.evidence.state, case.foreign(), given)
 
     async def certified(
         self, book: Book, attempt_id: int, certified: Certified, *, reason: str, at: int, by: Actor = DAEMON
     ) -> Record:
         """Whatever else the machine has certified since the ledger last knew it stays unexplained."""
+        certify = partial(self._certify, book=book, attempt_id=attempt_id, word=certified)
+        return await self._write(partial(certify, given=Given(reason, at, by)))
 
-        def job(connection: sqlite3.Connection) -> Record:
-            record = attempts.find_record(connection, book, attempt_id)
+    def _certify(
+        self,
+        connection: sqlite3.Connection,
+        book: Book,
+        attempt_id: int,
+        word: Certified,
+        *,
+        given: Given,
+        after: After | None = None,
+    ) -> Record:
+        record = attempts.find_record(connection, book, attempt_id)
+        if after is None:
             known = books.book_state(connection, book).known or record.base
-            others = strangers(record.invoice, known, certified.counters)
-            outcome = Outcome(certified, record.invoice, record.total_ttc, at, unexplained=others, reason=reason)
-            settled = settlements.settle_certified(connection, book, attempt_id, outcome)
-            self._open.event_writer.write(connection, book, CERTIFIED, settled.ended_at, ref=settled.id)
-            _note(connection, book, "certified", settled, reason=reason, at=at, by=by)
-            return settled
-
-        return await self._write(job)
+            others = strangers(record.invoice, known, word.counters)
+        else:
+            others = after.others
+        outcome = Outcome(word, record.invoice, record.total_ttc, given.at, unexplained=others, reason=given.reason)
+        settled = settlements.settle_certified(
+            connection, book, attempt_id, outcome, None if after is None else after.state
+        )
+        self._open.event_writer.write(connection, book, CERTIFIED, settled.ended_at, ref=settled.id)
+        _note(connection, book, "certified", settled, given)
+        return settled
 
     async def abandoned(self, book: Book, attempt_id: int, *, reason: str, at: int, by: Actor = DAEMON) -> Record:
-        def job(connection: sqlite3.Connection) -> Record:
-            settled = settlements.settle_abandoned(connection, book, attempt_id, reason, at)
-            _note(connection, book, "not-certified", settled, reason=reason, at=at, by=by)
-            return settled
+        abandon = partial(self._abandon, book=book, attempt_id=attempt_id)
+        return await self._write(partial(abandon, given=Given(reason, at, by)))
 
-        return await self._write(job)
+    def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, given: Given) -> Record:
+        settled = settlements.settle_abandoned(connection, book, attempt_id, given.reason, given.at)
+        _note(connection, book, "not-certified", settled, given)
+        return settled
 
     async def adopted(
         self, book: Book, state: MachineState, *, unexplained: int, reason: str, at: int, by: Actor = DAEMON
     ) -> Record | None:
         """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
+        adopt = partial(self._adopt, book=book, state=state, unexplained=unexplained)
+        return await self._write(partial(adopt, given=Given(reason, at, by)))
 
-        def job(connection: sqlite3.Connection) -> Record | None:
-            entered = settlements.adopt(connection, book, state, unexplained=unexplained, reason=reason, at=at)
-            _note(connection, book, "adopt", entered, reason=reason, at=at, by=by)
-            return entered
-
-        return await self._write(job)
+    def _adopt(
+        self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, given: Given
+    ) -> Record | None:
+        told = settlements.adopt(connection, book, state, unexplained=unexplained, reason=given.reason, at=given.at)
+        for record in told.found:
+            self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
+        _note(connection, book, "adopt", told.record, given)
+        return told.record
 
     async def evidence(self, book: Book) -> Evidence | None:
         """What the machine said last while the book was in attention."""
@@ -114,16 +165,20 @@ class OperatorDecisions(LedgerAccess):
         return await self._write(partial(numbers.hear, book=book, given=z_number))
 
 
-def _note(
-    connection: sqlite3.Connection,
-    book: Book,
-    decision: str,
-    record: Record | None,
-    *,
-    reason: str,
-    at: int,
-    by: Actor,
-) -> None:
+def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
+    disputed = attempts.unfinished(connection, book, "disputed")
+    evidence = fresh or settlements.read_evidence(connection, book)
+    last = evidence.state.last if evidence else None
+    return Case(
+        books.book_state(connection, book),
+        disputed[0] if disputed else None,
+        evidence,
+        attempts.standing_of(connection, book, last),
+        settlements.decided(connection, book),
+    )
+
+
+def _note(connection: sqlite3.Connection, book: Book, decision: str, record: Record | None, given: Given) -> None:
     """In the audit log, with the decision as it was given."""
-    detail = {"decision": decision, "reason": reason} | ({"number": record.number} if record else {})
-    audit.add(connection, "attempt.settled", f"{book.nim} {book.mode}", at=at, by=by, detail=detail)
+    detail = {"decision": decision, "reason": given.reason} | ({"number": record.number} if record else {})
+    audit.add(connection, "attempt.settled", f"{book.nim} {book.mode}", at=given.at, by=given.by, detail=detail)

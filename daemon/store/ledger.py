@@ -16,10 +16,11 @@ from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Mode, Outcome, Record
-from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
+from daemon.core.ledger.book import Aggregate, Book, BookState, Seen, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
+from daemon.core.ledger.last_invoice import Standing
 from daemon.core.ledger.verdict import Evidence
-from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.language import Text
 from daemon.store.access import OpenLedger
 from daemon.store.cash_drawer import CashDrawer
@@ -49,11 +50,11 @@ class Ledger(CashDrawer):
             raise LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=found[0]))
 
     async def set_attention(self, book: Book, found: str, *, at: int) -> None:
-        def job(connection: sqlite3.Connection) -> None:
-            books.attend(connection, book, found, at)
-            self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
+        await self._write(partial(self._attend, book=book, found=found, at=at))
 
-        await self._write(job)
+    def _attend(self, connection: sqlite3.Connection, book: Book, found: str, at: int) -> None:
+        books.attend(connection, book, found, at)
+        self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
 
     async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
         await self._write(partial(settlements.keep_evidence, book=book, evidence=Evidence(at, state)))
@@ -94,12 +95,14 @@ class Ledger(CashDrawer):
     async def amend(self, book: Book, attempt_id: int, invoice: Invoice) -> None:
         await self._write(partial(attempts.amend, book=book, attempt_id=attempt_id, invoice=invoice), caller=book.id)
 
-    async def certify(self, book: Book, attempt_id: int, outcome: Outcome) -> Record:
+    async def certify(self, book: Book, attempt_id: int, outcome: Outcome, *, found: str = "") -> Record:
         def job(connection: sqlite3.Connection) -> Record:
             before = connection.total_changes
             record = attempts.certify(connection, book, attempt_id, outcome)
             if connection.total_changes != before:  # told twice, it is no news
                 self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
+            if found:
+                self._attend(connection, book, found, outcome.at)
             return record
 
         return await self._write(job, caller=book.id)
@@ -121,6 +124,12 @@ class Ledger(CashDrawer):
     async def was_at_the_machine(self, book: Book, invoice: Invoice) -> bool:
         return self._snapshot(partial(attempts.was_at_the_machine, book=book, invoice=invoice))
 
+    async def has_code(self, book: Book, code: str) -> bool:
+        return self._snapshot(partial(attempts.has_code, book=book, code=code))
+
+    async def standing(self, book: Book, last: LastInvoice | None) -> Standing:
+        return self._snapshot(partial(attempts.standing_of, book=book, last=last))
+
     async def unfinished(self, book: Book) -> list[Record]:
         return self._snapshot(partial(attempts.unfinished, book=book))
 
@@ -131,7 +140,7 @@ class Ledger(CashDrawer):
         return self._snapshot(partial(attempts.find_record, book=book, attempt_id=attempt_id))
 
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
-        begin = partial(epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu)
+        begin = partial(epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu, seen=Seen(state.last))
         return await self._write(partial(begin, nim=nim, at=at))
 
     async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
@@ -175,7 +184,14 @@ class Ledger(CashDrawer):
         return self._snapshot(lambda connection: totals.read_totals(connection, book.id).aggregate())
 
     async def close_period(
-        self, book: Book, *, counters: FiscalCounters, unexplained: int, at: int, call: Call = NOBODY
+        self,
+        book: Book,
+        *,
+        counters: FiscalCounters,
+        unexplained: int,
+        at: int,
+        call: Call = NOBODY,
+        seen: Seen | None = None,
     ) -> Closure:
         """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
         water, name = self._open.high_water, ""
@@ -196,6 +212,7 @@ class Ledger(CashDrawer):
                 at=at,
                 zone=self._open.zone,
                 labels=self._open.labels,
+                seen=seen,
             )
             z_number, created_at = closure.z_number, closure.created_at
             if call.key:

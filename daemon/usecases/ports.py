@@ -11,10 +11,11 @@ from daemon.core.events import Event, EventSpan
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Outcome, Record
-from daemon.core.ledger.book import Aggregate, Book, BookState, Tally
+from daemon.core.ledger.book import Aggregate, Book, BookState, Seen, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
-from daemon.core.machine.state import Certified, FiscalCounters, MachineState, ServerLink, Subtotal
+from daemon.core.ledger.last_invoice import Standing
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
 from daemon.core.report.journal import Extent, Page
 
 
@@ -64,8 +65,8 @@ class Attempts(Protocol):
         """The intent as the machine agreed to it, where that differs: what it certifies is recognised by its total."""
         ...
 
-    async def certify(self, book: Book, attempt_id: int, outcome: Outcome) -> Record:
-        """State, seq, chain, the book's known counters, an event."""
+    async def certify(self, book: Book, attempt_id: int, outcome: Outcome, *, found: str = "") -> Record:
+        """State, seq, chain, what the book knows of the machine, an event; `found`: what an operator has to look at besides, in the same commit."""
         ...
 
     async def end(
@@ -91,7 +92,15 @@ class Attempts(Protocol):
         ...
 
     async def was_at_the_machine(self, book: Book, invoice: Invoice) -> bool:
-        """Whether an attempt of that number, type and total got as far as the machine and ended refused or abandoned."""
+        """Whether an attempt of an equal number, that type and total got as far as the machine and ended refused or abandoned."""
+        ...
+
+    async def has_code(self, book: Book, code: str) -> bool:
+        """Whether a certification of the book has it."""
+        ...
+
+    async def standing(self, book: Book, last: LastInvoice | None) -> Standing:
+        """What the ledger knows of the machine's last invoice."""
         ...
 
     async def unfinished(self, book: Book) -> list[Record]:
@@ -99,7 +108,7 @@ class Attempts(Protocol):
         ...
 
     async def find_number(self, book: Book, number: str) -> Record | None:
-        """The certified (or disputed) record of that number."""
+        """The certified (or disputed) record of that number, or of one equal to it (decision 37)."""
         ...
 
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
@@ -141,7 +150,14 @@ class Totals(Protocol):
         ...
 
     async def close_period(
-        self, book: Book, *, counters: FiscalCounters, unexplained: int, at: int, call: Call = NOBODY
+        self,
+        book: Book,
+        *,
+        counters: FiscalCounters,
+        unexplained: int,
+        at: int,
+        call: Call = NOBODY,
+        seen: Seen | None = None,
     ) -> Closure:
         """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
         ...

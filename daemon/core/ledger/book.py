@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from daemon.core.ledger.attempt import Mode
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import FiscalCounters, LastInvoice
 
 Tally = dict[str, int]
 """Additive totals as a flat map, e.g. `FV.n`, `FV.ttc`, `FV.B.ht`, `FV.B.tva`, `FV.B.ttc`, `pay.E`, `incomplete`,
@@ -19,6 +19,12 @@ class Book(msgspec.Struct, frozen=True):
     id: int
     nim: str
     mode: Mode
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The machine's last invoice when its counters were read for the ledger, ours or somebody else's; None where it had none."""
+
+    last: LastInvoice | None
 
 
 class BookState(msgspec.Struct, frozen=True):
@@ -52,6 +58,8 @@ class BookState(msgspec.Struct, frozen=True):
     """Up to here an operator has confirmed a clock (ms)."""
     time_repairs: int = 0
     """How often the book's time was set back."""
+    seen: Seen | None = None
+    """The machine's last invoice at the moment of `known`; None in a ledger of 0.1.0 that has not looked since."""
 
 
 class Aggregate(msgspec.Struct, frozen=True):

@@ -2,57 +2,177 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 import msgspec
 
-from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import BookState
-from daemon.core.ledger.verdict import Evidence, is_last
-from daemon.core.machine.state import Certified
+from daemon.core.ledger.attempt import UNTOLD, Record
+from daemon.core.ledger.book import BookState, Seen
+from daemon.core.ledger.last_invoice import Standing, is_last
+from daemon.core.ledger.paper import Paper, is_plausible, on_paper
+from daemon.core.ledger.verdict import Evidence, Verdict, strangers, verdicts, went_down
+from daemon.core.machine.nim import present_nim
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
+from daemon.language import Text
 
 Decision = Literal["certified", "not-certified", "adopt"]
 DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt")
 
-Obstacle = Literal["does not fit", "machine unknown", "not its last", "its last"]
+Obstacle = Literal[
+    "does not fit",
+    "machine unknown",
+    "not its last",
+    "its last",
+    "changed",
+    "paper not needed",
+    "code of another",
+    "time not plausible",
+    "counters not plausible",
+]
 """
-does not fit     not one of the choices of this case
-machine unknown  it is not known what the machine says
-not its last     the machine's last invoice is another one: no code can be taken from it
-its last         the machine's last invoice is this very one: its number would be free for a second certification
+does not fit            not one of the choices of this case
+machine unknown         it is not known what the machine says
+not its last            the machine's last invoice is another one: its code and time have to come from the machine's paper
+its last                the machine's last invoice is this very one: its number would be free for a second certification
+changed                 the case is not the one that was shown any more
+paper not needed        what stands on paper is only entered with `certified`
+code of another         the ledger has that code, or the machine tells it of another invoice
+time not plausible      not between the intent and now
+counters not plausible  not between what the ledger knows and what the machine says
 """
+
+
+SAID: dict[Obstacle, Text] = {
+    "changed": Text("the case is not the one that was shown any more: look at it again"),
+    "paper not needed": Text("a code and a time from the machine's paper belong to the decision `certified`"),
+    "code of another": Text(
+        "this code is another invoice's: the ledger has it, or the machine tells it of its last invoice"
+    ),
+    "time not plausible": Text("the machine cannot have certified this invoice at that time"),
+    "counters not plausible": Text("the machine cannot have certified this invoice with these counters"),
+}
+"""Obstacles that the command and the page tell in the same words."""
+
+
+class DecisionRefused(ValueError):
+    def __init__(self, obstacle: Obstacle) -> None:
+        self.obstacle = obstacle
+        super().__init__(obstacle)
+
+
+class After(msgspec.Struct, frozen=True):
+    """`others` is added to the book's unexplained invoices."""
+
+    state: BookState
+    others: int
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One book in attention, with all that there is to decide on. `attempt` is the one whose outcome is unknown, if any."""
+    """One book in attention, with all that there is to decide on. `attempt` is the one whose outcome is unknown, if any; `last` what the ledger
+    knows of the last invoice in the evidence; `decided` counts the decisions so far."""
 
     state: BookState
     attempt: Record | None
     evidence: Evidence | None
+    last: Standing = "new"
+    decided: int = 0
 
     @property
     def choices(self) -> tuple[Decision, ...]:
         return ("certified", "not-certified") if self.attempt else ("adopt",)
 
-    def obstacle(self, decision: str) -> Obstacle | None:
-        """Why the evidence does not carry a decision: nothing is entered that the machine did not say. None when it does."""
-        if decision not in self.choices:
+    @property
+    def shown(self) -> str:
+        """Names what there is to decide on: a decision is valid for that alone."""
+        state, said = self.state, self.evidence.state if self.evidence else None
+        told = None if said is None else (said.nim, said.ifu, said.counters, said.last)
+        attempt = self.attempt.id if self.attempt else 0
+        content = (state.book.id, state.attention, state.known, attempt, self.decided, told)
+        return hashlib.sha256(msgspec.json.encode(content)).hexdigest()[:12]
+
+    def is_still(self, now: Case) -> bool:
+        """Whether `now`, read again, is this one; a machine that was asked since the ledger wrote its evidence down is believed."""
+        mine, theirs = self.evidence, now.evidence
+        is_fresher = mine is not None and (theirs is None or mine.at >= theirs.at)
+        return self.shown == (msgspec.structs.replace(now, evidence=mine) if is_fresher else now).shown
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the attempt in doubt is the machine's last invoice, and not one that the ledger has under another number."""
+        evidence = self.evidence
+        return (
+            self.attempt is not None
+            and evidence is not None
+            and self.last != "known"
+            and is_last(self.attempt, evidence.state)
+        )
+
+    def obstacle(self, decision: str, paper: Paper | None = None, *, is_taken: bool = False) -> Obstacle | None:
+        """Why the evidence does not carry a decision: nothing is entered that the machine did not say. None when it does. `is_taken`: the ledger
+        has the code on paper."""
+        if not self.state.attention or decision not in self.choices:
             return "does not fit"
-        is_ours = self.attempt is not None and self.evidence is not None and is_last(self.attempt, self.evidence.state)
+        if decision == "certified":
+            return self._obstacle_to_paper(paper, is_taken=is_taken) if paper else self._obstacle_to_certified()
+        if paper is not None:
+            return "paper not needed"
         if decision == "not-certified":
-            return "its last" if is_ours else None
+            return "its last" if self.is_last else None
+        return "machine unknown" if self.evidence is None else None
+
+    def _obstacle_to_certified(self) -> Obstacle | None:
         if self.evidence is None:
             return "machine unknown"
-        return "not its last" if decision == "certified" and not is_ours else None
+        return None if self.is_last else "not its last"
 
-    def certified(self) -> Certified | None:
-        """What the machine says of its last invoice; None while that is not known."""
+    def _obstacle_to_paper(self, paper: Paper, *, is_taken: bool) -> Obstacle | None:
+        said = self.evidence.state.last if self.evidence else None
+        seen = self.state.seen.last if self.state.seen else None
+        others = [last.code for last in (seen, said) if last is not None and not (last is said and self.is_last)]
+        if is_taken or paper.code in others or (self.is_last and said and said.code not in ("", paper.code)):
+            return "code of another"
+        if self.attempt and not is_plausible(paper.time, self.attempt.begun_at, self.evidence):
+            return "time not plausible"
+        return None if self._placed(paper) else "counters not plausible"
+
+    def certified(self, paper: Paper | None = None) -> Certified | None:
+        """What the machine says of the attempt: its last invoice, or what stands on paper; None while that is not known."""
         state = self.evidence.state if self.evidence else None
+        if paper is not None and not self.is_last:
+            counters = self._placed(paper)
+            ifu = state.ifu if state else self.state.ifu
+            fc = paper.counters[0] if paper.counters else UNTOLD
+            return None if counters is None else Certified(paper.code, paper.time, ifu, counters, fc=fc)
         if state is None or state.last is None:
             return None
-        known = self.state.known
+        known, last = self.state.known, state.last
         is_new = known is not None and "-" in state.nim and state.counters.tc <= known.tc  # it has begun to count again
-        return Certified(state.last.code, state.last.time, state.ifu, state.counters, state.nim if is_new else "")
+        code = last.code or (paper.code if paper else "")
+        return Certified(code, last.time, state.ifu, state.counters, state.nim if is_new else "")
+
+    def _placed(self, paper: Paper) -> FiscalCounters | None:
+        """The counters of an invoice that is not the machine's last any more."""
+        if self.attempt is None:
+            return None
+        return on_paper(paper, self.attempt, self.state.known or self.attempt.base, self._now())
+
+    def after(self, paper: Paper) -> After:
+        """What the ledger knows of the machine once the attempt was entered from paper: as far as that. Where it was past that already, others that came
+        after it have been taken over, and this one with them, as somebody else's."""
+        state, attempt, counters = self.state, self.attempt, self._placed(paper)
+        if attempt and counters and state.known and counters.tc > state.known.tc:
+            last = LastInvoice(attempt.number, paper.code, paper.time, attempt.type, attempt.total_ttc)
+            after = msgspec.structs.replace(state, known=counters, last_number=attempt.number, seen=Seen(last))
+            return After(after, strangers(attempt.invoice, state.known, counters))
+        return After(state, -1 if state.known else 0)
+
+    def _now(self) -> FiscalCounters | None:
+        """What the machine counts in the activation of the attempt; None where that is not known."""
+        state, known = self.evidence.state if self.evidence else None, self.state.known
+        if state is None or _activated(self.state, state) or (known is not None and went_down(known, state.counters)):
+            return None
+        return state.counters
 
     def foreign(self) -> int:
         """Invoices on the machine that are in no total, also its last one: its number is entered, its lines nobody knows."""
@@ -61,3 +181,41 @@ class Case(msgspec.Struct, frozen=True):
             return 0
         now = self.evidence.state.counters
         return max(0, now.fvc - known.fvc + now.frc - known.frc)
+
+
+def _activated(state: BookState, machine: MachineState) -> str:
+    """The machine's name of now where the book knows it by another one; else empty."""
+    nim = present_nim(machine.nim, "", state.book.nim)
+    return nim if nim != state.book.nim else ""
+
+
+class Adoption(msgspec.Struct, frozen=True):
+    """What `adopt` does: attempts that are begun are settled by what was known before, since nothing can be judged by the counters that are taken
+    over; then the last invoice is entered, unless the ledger has it or its number."""
+
+    settled: tuple[tuple[Record, Verdict], ...]
+    enters: bool
+    unexplained: int
+
+
+def adoption(
+    state: BookState,
+    machine: MachineState,
+    last: Standing,
+    begun: list[Record],
+    *,
+    is_number_taken: bool,
+    in_ledger: bool,
+    unexplained: int,
+) -> Adoption:
+    """`begun` oldest first; `in_ledger`: a certification has the last invoice's code; `is_number_taken`: one that is not begun has its number.
+    `unexplained`: what the ledger does not know of, ours among them."""
+    activated = _activated(state, machine)
+    known = state.known or FiscalCounters(0, 0, 0)
+    found = verdicts(begun, known, machine, last, activated=activated, is_restored=state.is_restored)
+    ours = [record for record, verdict in found if isinstance(verdict, Certified)]
+    if ours:
+        unexplained = min(unexplained, strangers(ours[0].invoice, known, machine.counters))
+    holds = any(is_last(record, machine) for record in begun)
+    enters = machine.last is not None and not (in_ledger or is_number_taken or holds)
+    return Adoption(tuple(found), enters, unexplained)

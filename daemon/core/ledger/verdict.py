@@ -1,17 +1,24 @@
-"""What became of an attempt whose outcome is unknown, by the machine's own word (protocol 5): number, total and counters.
+"""What became of an attempt whose outcome is unknown, by the machine's own word (protocol 5): its last invoice and its counters.
 
 Two sets of counters stand behind a judgement. `Record.base` are those known when the intent was written; it may have
 been written while the invoice before it was still on the line, so it may be older than that one's outcome. `known` is
 the head of the book: the last outcome that is durable. No 38h is sent before the outcome of the invoice before it is
 durable, so whatever the machine counted beyond `known` is the work of this one attempt, or not ours at all.
+
+A ledger that was put back is another matter: each attempt that is begun in it may have been certified since, and others besides.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+
 import msgspec
 
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import NOT_SENT, Record
+from daemon.core.ledger.book import BookState
+from daemon.core.ledger.last_invoice import Standing, is_last, resembles
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.language import Counted, Text
 
@@ -20,6 +27,11 @@ class NotCertified(msgspec.Struct, frozen=True):
     """The machine did not certify it; the number is free. `sent`: something of it may have been at the machine."""
 
     sent: bool = True
+
+
+def not_certified(verdict: NotCertified) -> str:
+    """The reason in the ledger."""
+    return str(Text("the machine did not certify it")) if verdict.sent else NOT_SENT
 
 
 class Disputed(msgspec.Struct, frozen=True):
@@ -40,39 +52,128 @@ MAY_NOT_COUNT = ("EV", "ET", "EA")
 
 Verdict = Certified | NotCertified | Disputed
 
-
-def judge(attempt: Record, known: FiscalCounters, state: MachineState, *, activated: str = "") -> Verdict:
-    """`known` includes everything that ended before `attempt`; `state` is a fresh C1h. `activated`: the machine was activated anew meanwhile, and is
-    called that now; where it has begun to count again, what it remembers is of this activation, else nobody knows of which."""
-    now = state.counters
-    if activated and state.last is not None and is_last(attempt, state):
-        nim = activated if now.tc <= known.tc else ""
-        return Certified(state.last.code, state.last.time, state.ifu, now, nim)
-    credit = attempt.invoice.is_credit
-    expected = (known.fvc, known.frc + 1) if credit else (known.fvc + 1, known.frc)
-    last = state.last
-    if (now.fvc, now.frc) == (known.fvc, known.frc) and now.tc >= known.tc:
-        return _unmoved(attempt, known, state)
-    if (now.fvc, now.frc) != expected or now.tc <= known.tc or last is None or not is_last(attempt, state):
-        return Disputed(_evidence(attempt, known, state))
-    return Certified(last.code, last.time, state.ifu, now)
+_TC_ALONE: tuple[tuple[str, ...], ...] = ((), ("EV", "ET"), ("EA",), MAY_NOT_COUNT)
+"""What a machine may count in TC alone: one of these."""
 
 
-def _unmoved(attempt: Record, known: FiscalCounters, state: MachineState) -> Verdict:
-    """FVC and FRC are where they were. Then nothing was certified since `known` was written down, whatever number the machine remembers,
-    with two exceptions that both have our invoice as the machine's last one.
+def verdicts(
+    unfinished: Sequence[Record],
+    known: FiscalCounters,
+    state: MachineState,
+    last: Standing,
+    *,
+    activated: str = "",
+    is_restored: bool = False,
+) -> list[tuple[Record, Verdict]]:
+    """Of all attempts that are begun, oldest first, in the order in which they have to be written: what is left over when that breaks off in the
+    middle must not be judged by counters that one of them has moved.
 
-    TC moved: a machine may count only FV and FT in FVC; an export that moved TC by one was certified, anything else nobody knows (protocol
-    5.2). `known` is already past the intent: somebody took the machine's counters over without settling."""
-    last = state.last
-    if last is None or not is_last(attempt, state):
+    38h of an invoice is never sent before the outcome of the one before it is durable, so only the oldest can have been on the line. In a
+    ledger that was put back, as it is marked or as the machine's last invoice shows, each may have been."""
+    judged = len(unfinished) if is_restored else 1
+    if last not in ("none", "gone", "known"):
+        judged = max([judged, *(place for place, r in enumerate(unfinished, 1) if is_last(r, state))])
+    found: list[tuple[Record, Verdict]] = []
+    is_taken = False
+    for place, record in enumerate(unfinished):
+        verdict = judge(record, known, state, last, activated=activated) if place < judged else NotCertified(sent=False)
+        if is_taken and isinstance(verdict, Certified):  # 0.1.0 took two spellings of a number for two numbers
+            verdict = Disputed(_evidence(record, known, state))
+        is_taken = is_taken or isinstance(verdict, Certified)
+        found.append((record, verdict))
+    order = (NotCertified, Disputed, Certified)
+    return sorted(found, key=lambda pair: order.index(type(pair[1])))
+
+
+def judge(
+    attempt: Record, known: FiscalCounters, state: MachineState, last: Standing, *, activated: str = ""
+) -> Verdict:
+    """`known` includes everything that ended before `attempt`; `state` is a fresh C1h, `last` says whether its last invoice is new. `activated`: the
+    machine was activated anew meanwhile, and is called that now: it may have begun to count again, so no counter proves anything."""
+    now, ours = state.counters, is_last(attempt, state)
+    moved = (now.fvc - known.fvc, now.frc - known.frc)
+    if activated or went_down(known, now):
+        verdict = _across_an_activation(known, state, last, ours=ours, nim=activated) if activated else None
+    elif last == "known":
+        verdict = None if any(moved) else NotCertified()
+    elif last == "gone":
+        verdict = None
+    elif ours and last == "new":
+        verdict = _word(state) if may_be_certified(attempt.type, None, known, now) else None
+    elif ours:
+        verdict = _by_counters(attempt, known, state, last)
+    else:
+        verdict = _of_another(attempt, known, state, last)
+    return verdict or Disputed(_evidence(attempt, known, state))
+
+
+def _across_an_activation(
+    known: FiscalCounters, state: MachineState, last: Standing, *, ours: bool, nim: str
+) -> Verdict | None:
+    """A last invoice that is known says that the machine kept its memory, and that nothing was certified since."""
+    if last == "known":
         return NotCertified()
-    moved = state.counters.tc - known.tc
-    if moved == 1 and attempt.type in MAY_NOT_COUNT:
-        return Certified(last.code, last.time, state.ifu, state.counters)
-    if moved or (known.fvc, known.frc) != (attempt.base.fvc, attempt.base.frc):
-        return Disputed(_evidence(attempt, known, state))
-    return NotCertified()
+    if ours and last == "new":
+        return _word(state, nim if state.counters.tc <= known.tc else "")
+    return None
+
+
+def _of_another(attempt: Record, known: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
+    """The machine's last invoice is somebody else's. It may have come after ours, where the counters leave room for both."""
+    now = state.counters
+    if state.last is not None and resembles(attempt, state.last):
+        return None
+    if last == "new" and now.tc == known.tc:
+        return None  # it was certified without being counted: the machine counts anew, and says so nowhere
+    kind = state.last.type if state.last is not None else None
+    return None if may_be_certified(attempt.type, kind, known, now) else NotCertified()
+
+
+def may_be_certified(kind: str, last: str | None, known: FiscalCounters, now: FiscalCounters) -> bool:
+    """Whether an invoice of the type `kind` may be among those that were counted since `known`, beside the last one, of the type `last` (None:
+    there is none), whatever this machine counts in TC alone."""
+    moved = (now.tc - known.tc, now.fvc - known.fvc, now.frc - known.frc)
+    for alone in _TC_ALONE:
+        for ours, other in product(_ways(kind, alone), _ways(last, alone)):
+            tc, fvc, frc = (all_ - one - two for all_, one, two in zip(moved, ours, other, strict=True))
+            if fvc >= 0 and frc >= 0 and fvc + frc <= tc:
+                return True
+    return False
+
+
+def _ways(kind: str | None, alone: tuple[str, ...]) -> tuple[tuple[int, int, int], ...]:
+    """How TC, FVC and FRC may move by an invoice of that type; one in words of the machine's own may be any."""
+    if kind is None:
+        return ((0, 0, 0),)
+    if kind in alone:
+        return ((1, 0, 0),)
+    if kind in SALES:
+        return ((1, 1, 0),)
+    if kind in CREDITS:
+        return ((1, 0, 1),)
+    return ((1, 1, 0), (1, 0, 1), (1, 0, 0))
+
+
+def _by_counters(attempt: Record, known: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
+    """Our invoice is the machine's last, and nothing but the counters tells whether it is new: there is no code, or the ledger does not know what was
+    the last before."""
+    now = state.counters
+    moved = now.tc - known.tc
+    expected = (known.fvc, known.frc + 1) if attempt.invoice.is_credit else (known.fvc + 1, known.frc)
+    if (now.fvc, now.frc) == expected and moved:
+        return _word(state)
+    if (now.fvc, now.frc) != (known.fvc, known.frc):
+        return None
+    if moved == 1 and attempt.type in MAY_NOT_COUNT and last == "unrecorded":
+        return _word(state)
+    # `known` may be past the intent without ours: somebody took the machine's counters over without settling it
+    is_settled = moved == 0 and (known.fvc, known.frc) == (attempt.base.fvc, attempt.base.frc)
+    return NotCertified() if is_settled else None
+
+
+def _word(state: MachineState, nim: str = "") -> Certified | None:
+    last = state.last
+    return None if last is None else Certified(last.code, last.time, state.ifu, state.counters, nim)
 
 
 def fc_moved(kind: str, known: FiscalCounters, certified: FiscalCounters) -> bool:
@@ -88,17 +189,6 @@ def strangers(invoice: Invoice, known: FiscalCounters, now: FiscalCounters) -> i
     return max(0, sold + credited - is_counted)
 
 
-def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
-    """Whether the machine's last invoice has its number, total and type, which a machine may tell in words of its own."""
-    last = state.last
-    return (
-        last is not None
-        and last.number.casefold() == attempt.number.casefold()  # a machine may keep it in capitals
-        and last.total == attempt.total_ttc
-        and (last.type == attempt.type or last.type not in (*SALES, *CREDITS))
-    )
-
-
 def _evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> str:
     return Text(
         "invoice {number!r} ({type}, {total} XOF) has no known outcome: the ledger knows {known}, the machine says {counters} and {last}",
@@ -111,13 +201,21 @@ def _evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> st
     )
 
 
-def behind(known: FiscalCounters, last_number: str, state: MachineState) -> str:
-    """What is wrong when the machine and a ledger with nothing unfinished do not agree; empty when they do.
+def behind(
+    known: FiscalCounters,
+    last_number: str,
+    state: MachineState,
+    last: Standing,
+    *,
+    ours: Invoice | None = None,
+    is_restored: bool = False,
+) -> str:
+    """What is wrong when the machine and a ledger with nothing unfinished, or with `ours` just found certified, do not agree; empty when they do.
 
-    More transactions alone are explained: the machine writes daily reports of its own (protocol 4).
-    """
+    More transactions alone are explained: the machine writes daily reports of its own (protocol 4). Not so beside a last invoice that is in no
+    ledger, and in one that was put back: a machine may count an invoice in TC alone."""
     now = state.counters
-    ours = Text(
+    told = Text(
         "the ledger knows {counters} and {number} as the last invoice",
         counters=_text(known),
         number=_named(last_number),
@@ -126,23 +224,40 @@ def behind(known: FiscalCounters, last_number: str, state: MachineState) -> str:
     if went_down(known, now):
         return Text(
             "the machine's counters went down, so it is another or a reset machine: {ours}; {theirs}",
-            ours=ours,
+            ours=told,
             theirs=theirs,
         )
-    foreign = now.fvc - known.fvc + now.frc - known.frc
-    if foreign:
+    moved = now.tc - known.tc
+    if ours:
+        foreign, is_unknown = strangers(ours, known, now), is_restored and moved > 1
+    else:
+        foreign = now.fvc - known.fvc + now.frc - known.frc
+        is_unknown = last == "new" or (last in ("unrecorded", "gone") and is_restored and moved > 0)
+    if foreign or is_unknown:
         what = Counted(
             "the machine has certified an invoice that this ledger does not know",
             "the machine has certified {count} invoices that this ledger does not know",
-            foreign,
+            max(1, foreign),
         )
         return Text(
             "{what} (a restored backup, or another program on the machine): {ours}; {theirs}",
             what=what,
-            ours=ours,
+            ours=told,
             theirs=theirs,
         )
     return ""
+
+
+def disagreement(
+    stored: BookState, known: FiscalCounters, state: MachineState, last: Standing, *, met: bool, is_lost: bool
+) -> str:
+    """What an operator has to look at before the machine's counters are believed; empty when nothing. `known`: the stored ones, or newer ones of
+    this process; `met`: it has reconciled with the machine before; `is_lost`: a ledger has worked here, and this one knows nothing."""
+    if stored.known is None:
+        return vanished(state) if is_lost else stored.lost
+    if met and not went_down(known, state.counters):
+        return ""
+    return behind(known, stored.last_number, state, last, is_restored=stored.is_restored) or stored.lost
 
 
 def vanished(state: MachineState) -> str:
@@ -158,8 +273,11 @@ def vanished(state: MachineState) -> str:
     )
 
 
-def activated_since(known: FiscalCounters, state: MachineState) -> str:
-    """What is wrong when an older copy of the ledger meets a machine that was activated anew after the copy was made."""
+def activated_since(known: FiscalCounters, state: MachineState, last: Standing) -> str:
+    """What is wrong when an older copy of the ledger meets a machine that was activated anew after the copy was made; empty when the machine's last
+    invoice shows that it has certified nothing since."""
+    if last == "known":
+        return ""
     return Text(
         "an older copy of this ledger was put back, and the machine has been activated anew since that copy was made: what it certified "
         "in between is in no ledger; adopt: the ledger knows {known}, the machine says {counters} and {last}",

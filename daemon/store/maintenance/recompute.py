@@ -11,6 +11,7 @@ import msgspec
 
 from daemon.core.errors import StorageFull
 from daemon.core.invoice.invoice import CREDITS
+from daemon.core.invoice.number import number_key
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Tally
@@ -124,6 +125,7 @@ class BookRecomputation:
         """Whatever its bytes are, it is this record's finding, and the chain goes on from its hash."""
         try:
             self._take_record(row)
+            self._check_key(row)
         except Exception as error:
             if isinstance(error, sqlite3.Error) and isinstance(storage_error(error), StorageFull):
                 raise
@@ -140,7 +142,7 @@ class BookRecomputation:
                 self._hash = row[_HASH]
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
-        *columns, stored_tally, epoch, original_id = row
+        *columns, stored_tally, epoch, original_id, _ = row
         content = unpack(row[PAYLOAD]) if isinstance(row[PAYLOAD], bytes) else b""
         record = record_of(tuple(columns), content)
         if record.seq != self._seq + 1:
@@ -199,6 +201,13 @@ class BookRecomputation:
         self.records += 1
         if self.records % _STEP == 0:
             self._progress(self.records)
+
+    def _check_key(self, row: tuple[Any, ...]) -> None:
+        seq, number, key = row[_SEQ], row[1], row[-1]
+        if (key or number) != number_key(number):
+            self._note(
+                Text("record {seq} (invoice {number!r}) is looked for under another number", seq=seq, number=number)
+            )
 
     def _note_certified(self, record: Record) -> None:
         if record.state != "certified" or record.counters is None:

@@ -49,9 +49,12 @@ class KnownCheck:
         self.totals_at = 0
         self._last: FiscalCounters | None = None
         self._ifu = ""
+        self._most = 0
+        """The highest FVC: the totals have it until the next Z, also where the machine counts anew."""
 
     def take(self, counters: FiscalCounters, ifu: str = "") -> None:
         self._last = counters
+        self._most = max(self._most, counters.fvc)
         self._ifu = ifu or self._ifu
 
     def begin(self, epoch: Epoch) -> None:
@@ -66,5 +69,5 @@ class KnownCheck:
             yield Text("the book is of another taxpayer than its last record")
         if self.totals_at and totals.at != self.totals_at:
             yield Text("the totals are not of the time of their last record")
-        if last is not None and totals.fvc_end > max(last.fvc, known.fvc if known else 0):
+        if last is not None and totals.fvc_end > max(self._most, known.fvc if known else 0):
             yield Text("the totals end with an FVC that the machine has not counted to")

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from daemon.store.maintenance.beside_chain import check_beside_chain
 from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import look_for_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
+from daemon.store.maintenance.twins import twins
 from daemon.store.sqlite.commit_mark import read_mark
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.faults import DAMAGED, is_unreadable, storage_error
@@ -42,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """`problems` is empty when all is well; the first of each book names where its chain breaks."""
+    """`problems` is empty when all is well; the first of each book names where its chain breaks. `notes` are no damage."""
 
     problems: tuple[str, ...]
     books: int
@@ -50,6 +52,7 @@ class Findings(msgspec.Struct, frozen=True):
     closures: int
     of_file: int = 0
     """The first of them are of the file itself: with it nothing is certified until it is mended."""
+    notes: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -134,8 +137,9 @@ class Verification:
         total = self._try(lambda: count_records(self._connection)) or 0
         for book in self._try(lambda: all_books(self._connection)) or ():
             self._try(partial(self._check_book, book, total))
+        notes = self._try(lambda: tuple(islice(twins(self._connection), MOST))) or ()
         problems = (*self._of_file, *self._problems)[:MOST]
-        return Findings(problems, self._books, self._records, self._closures, len(self._of_file))
+        return Findings(problems, self._books, self._records, self._closures, len(self._of_file), notes)
 
     def _try(self, check: Callable[[], T]) -> T | None:
         """Whatever damage makes of a value is a finding, and what comes after it is looked at all the same."""

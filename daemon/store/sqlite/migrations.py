@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daemon.core.errors import LedgerUnusable
+from daemon.core.invoice.number import number_key
 from daemon.language import Text
 
 _SCHEMA = Path(__file__).parents[1] / "schema"
@@ -42,6 +43,7 @@ def migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
 
 
 def _apply(connection: sqlite3.Connection, steps: list[Migration]) -> None:
+    connection.create_function("number_key", 1, number_key, deterministic=True)  # 0008
     for step in steps:
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -13,6 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from daemon.core.errors import LedgerUnusable
+from daemon.core.invoice.number import same_number
 from daemon.core.ledger.attempt import OPEN, OpenState, Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Extent, Page
@@ -181,7 +182,11 @@ def credits_on(connection: sqlite3.Connection, sale_id: int) -> list[Record]:
 def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterator[Record]:
     state: OpenState = "begun" if page.state == "begun" else "disputed"
     for record in reversed(attempts.unfinished(connection, book, state)):
-        if page.number in ("", record.number) and page.part in record.number and page.fits(record):
+        if (
+            (not page.number or same_number(page.number, record.number))
+            and page.part in record.number
+            and page.fits(record)
+        ):
             yield record
 
 

@@ -35,7 +35,7 @@ WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
 ORDER BY seq LIMIT ?;
 
 -- name: by_code
-SELECT {columns} FROM certification WHERE book_id = ? AND code = ? ORDER BY id DESC LIMIT 1;
+SELECT {columns} FROM certification WHERE book_id = ? AND code = ? AND twin & 2 = 0;
 
 -- name: credits
 SELECT {columns} FROM certification

@@ -30,8 +30,9 @@ from daemon.core.errors import (
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
+from daemon.core.ledger.last_invoice import is_last
 from daemon.core.ledger.phases import Phase, Step
-from daemon.core.ledger.verdict import is_last, strangers
+from daemon.core.ledger.verdict import strangers
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.language import Text
 from daemon.usecases.certification import credit, enter_invoice, recover, slow_close
@@ -168,6 +169,7 @@ async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certi
     try:
         with slow_close.watching(worker, agreed.number, is_credit=agreed.is_credit):
             certified = await enter_invoice.close(machine, agreed, worker.known)
+        await _check_code(worker, certified.code)
     except enter_invoice.OutcomeUnknown as unknown:
         await _doubt(job, machine, unknown)
         return None
@@ -179,9 +181,18 @@ async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certi
     return agreed, certified, unexplained
 
 
+async def _check_code(worker: MachineWorker, code: str) -> None:
+    """A machine gives no code twice: 38h was answered with what it says of an earlier invoice."""
+    with contextlib.suppress(StorageError):  # the ledger takes no code twice either
+        if await worker.ledger.has_code(worker.book, code):
+            raise enter_invoice.OutcomeUnknown(
+                MachineNonsense(Text("38h was answered with the code of another invoice"))
+            )
+
+
 async def _certified_before(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
     """What the machine certified of this number when an earlier attempt of ours was at it and was taken for failed: a machine refuses the
-    number of its last invoice, and that refusal says that it has it (protocol 5.3)."""
+    number of its last invoice, and that refusal says that it has it (protocol 5.3). A code that the ledger has is another invoice's."""
     worker, invoice = job.worker, job.invoice
     try:
         state = await machine.state()
@@ -191,7 +202,8 @@ async def _certified_before(job: Job, machine: FiscalMachine) -> tuple[Invoice, 
     last = state.last
     if last is None or not is_last(invoice, state):
         return None
-    if not await worker.ledger.was_at_the_machine(worker.book, invoice):
+    ledger, book = worker.ledger, worker.book
+    if await ledger.has_code(book, last.code) or not await ledger.was_at_the_machine(book, invoice):
         return None
     log.warning("certification.found", nim=worker.book.nim, mode=worker.book.mode, invoice_number=invoice.number)
     moved = strangers(invoice, worker.known, state.counters)

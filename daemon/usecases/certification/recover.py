@@ -1,33 +1,32 @@
 """After a crash or a lost line: what became of unfinished attempts is asked of the machine, before anything else uses it.
 
-Which attempt can it be? 38h of an invoice is never sent before the outcome of the one before it is durable
-(`Attempts.way_is_free`), so of all attempts that are begun in the ledger at most one was certified: the one whose number the
-machine remembers as its last. When the machine's counters moved and it remembers another number, the oldest of them was the one on the line.
+What is decided here is decided by `core.ledger.verdict`; this asks the machine, and writes it down in an order that a crash cannot hurt.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 import structlog
 
-from daemon.core.errors import MachineError, StorageError
+from daemon.core.errors import LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
-from daemon.core.ledger.attempt import NOT_SENT, Outcome, Record
-from daemon.core.ledger.book import BookState
+from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.verdict import (
     Disputed,
-    NotCertified,
     Verdict,
     activated_since,
     behind,
+    disagreement,
     judge,
-    vanished,
-    went_down,
+    not_certified,
+    strangers,
+    verdicts,
 )
 from daemon.core.machine.nim import present_nim
-from daemon.core.machine.state import Certified, FiscalCounters, MachineState
+from daemon.core.machine.state import Certified, MachineState
 from daemon.language import Text
 from daemon.usecases.certification.announce import announce
 from daemon.usecases.ports import FiscalMachine
@@ -37,6 +36,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 log = structlog.get_logger(__name__)
 
 ACTIVATED = Text("the machine was activated anew")
+INACTIVE = Text("the machine is not activated: it tells no taxpayer")
 
 NotCertifiedState = Literal["refused", "abandoned"]
 
@@ -49,13 +49,15 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     next connection."""
     await worker.attempts.all_durable()  # what this process is still storing is no stranger's work
     worker.take_state(await worker.ledger.state(worker.book))
+    if _is_inactive(worker, state):
+        raise LineLost(INACTIVE)
     await _take_taxpayer(worker, state)
     worker.time.take_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
         log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=worker.attention)
-    unfinished = [
-        record for record in await worker.ledger.unfinished(worker.book) if not worker.attempts.is_ours(record)
-    ]
+    begun = await worker.ledger.unfinished(worker.book)
+    worker.attempts.keep_doubts(begun)
+    unfinished = [record for record in begun if not worker.attempts.is_ours(record)]
     await machine.cancel()
     if unfinished:
         # Once more: a machine that was still at it until the cancellation cannot be any longer.
@@ -63,8 +65,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     if not worker.attention:
         await _ask_about_activation(worker, state)
     if not worker.attention:
-        for record, verdict in _verdicts(unfinished, worker.known, state, activated=_activated(worker, state)):
-            await _write(worker, record, verdict)
+        await _settle_unfinished(worker, unfinished, state)
     if not worker.attention:
         await _take_activation(worker, state)
     if not worker.attention:
@@ -78,8 +79,14 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
 
 
 def is_activated(worker: MachineWorker, state: MachineState) -> bool:
-    """Whether the machine has another activation counter than the book knows, or another taxpayer."""
-    return bool(_activated(worker, state)) or _has_another_taxpayer(worker, state)
+    """Whether the machine has another activation counter than the book knows, or none at the moment, or another taxpayer."""
+    return bool(_activated(worker, state)) or _is_inactive(worker, state) or _has_another_taxpayer(worker, state)
+
+
+def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
+    """Between a reset and the next activation a machine tells no taxpayer: its memory may be gone, and nothing that it says proves anything. A book
+    that never had a taxpayer has a machine that tells none."""
+    return worker.book.mode == "live" and bool(worker.ifu) and not state.ifu
 
 
 def _has_another_taxpayer(worker: MachineWorker, state: MachineState) -> bool:
@@ -113,26 +120,39 @@ async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int
         worker.drop(machine, ACTIVATED)  # `recover` settles it, and begins the new epoch
         return
     record = await worker.ledger.record(worker.book, attempt_id)
-    await _write(worker, record, judge(record, worker.known, state), refusal if was_open else "")
+    known, last = worker.known, await worker.ledger.standing(worker.book, state.last)
+    verdict = judge(record, known, state, last)
+    others = strangers(record.invoice, known, state.counters)
+    await _write(worker, record, verdict, refusal=refusal if was_open else "", others=others)
     if not worker.attention:
         await _take_over(worker, state)
     await _keep_evidence(worker, state)
 
 
-def _verdicts(
-    unfinished: list[Record], known: FiscalCounters, state: MachineState, *, activated: str
-) -> list[tuple[Record, Verdict]]:
-    """The one that may have been on the line is judged; the others cannot have been certified, and go first: what is left over
-    when this breaks off in the middle must not be the wrong one."""
+async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record], state: MachineState) -> None:
+    """At the first meeting of a process nothing but our own unfinished work may have moved the machine: whatever else did is asked about in the very
+    commit that takes its counters over, or a crash in between would hide it."""
     if not unfinished:
-        return []
-    last = state.last.number if state.last else None
-    suspect = next((r for r in unfinished if r.number == last), unfinished[0])
-    never_sent: list[tuple[Record, Verdict]] = [(r, NotCertified(sent=False)) for r in unfinished if r is not suspect]
-    return [*never_sent, (suspect, judge(suspect, known, state, activated=activated))]
+        return
+    stored, activated = await worker.ledger.state(worker.book), _activated(worker, state)
+    last = await worker.ledger.standing(worker.book, state.last)
+    known = worker.known
+    found = verdicts(unfinished, known, state, last, activated=activated, is_restored=stored.is_restored)
+    for record, verdict in found:
+        others, wrong = 0, ""
+        if isinstance(verdict, Certified) and not verdict.nim:
+            others = strangers(record.invoice, known, verdict.counters)
+            if not worker.attempts.met_machine:
+                wrong = behind(
+                    known, stored.last_number, state, last, ours=record.invoice, is_restored=stored.is_restored
+                )
+        await _write(worker, record, verdict, others=others, wrong=wrong)
 
 
-async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusal: str = "") -> None:
+async def _write(
+    worker: MachineWorker, record: Record, verdict: Verdict, *, refusal: str = "", others: int = 0, wrong: str = ""
+) -> None:
+    """`others`: invoices of somebody else that the machine counted besides; `wrong`: what an operator has to look at."""
     now = worker.now()
     log.info(
         "recover.settled",
@@ -143,8 +163,7 @@ async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusa
         request_id=record.request_id,
     )
     if isinstance(verdict, Disputed):
-        found = _with_incident(worker, verdict.found)
-        log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=found)
+        found = _attended(worker, verdict.found)
         await worker.ledger.dispute(worker.book, record.id, found, at=now)
         worker.statistics.outcomes["disputed"] += 1
         worker.take_state(await worker.ledger.state(worker.book))
@@ -152,15 +171,18 @@ async def _write(worker: MachineWorker, record: Record, verdict: Verdict, refusa
         return
     if isinstance(verdict, Certified):
         invoice = record.invoice if verdict.code else _without_code(record.invoice)
-        outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=max(0, now - record.begun_at))
-        ended = await worker.ledger.certify(worker.book, record.id, outcome)
+        waited = max(0, now - record.begun_at)
+        outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=waited, unexplained=others)
+        found = _attended(worker, wrong) if wrong else ""
+        ended = await worker.ledger.certify(worker.book, record.id, outcome, found=found)
         worker.attempts.known = verdict.counters
         worker.take_name(ended.nim)
+        if found:
+            worker.take_state(await worker.ledger.state(worker.book))
     elif refusal:
         ended = await worker.ledger.end(worker.book, record.id, "refused", refusal, at=now)
     else:
-        reason = str(Text("the machine did not certify it")) if verdict.sent else NOT_SENT
-        ended = await worker.ledger.end(worker.book, record.id, "abandoned", reason, at=now)
+        ended = await worker.ledger.end(worker.book, record.id, "abandoned", not_certified(verdict), at=now)
     worker.attempts.settle([record])
     announce(worker, ended)
 
@@ -185,8 +207,9 @@ async def _ask_about_activation(worker: MachineWorker, state: MachineState) -> N
     """An older ledger was put back, and the machine was activated anew since: nothing is judged by counters of another activation before an
     operator was asked."""
     if _activated(worker, state) and (await worker.ledger.state(worker.book)).is_restored:
-        await _attend(worker, activated_since(worker.known, state))
-        worker.take_state(await worker.ledger.state(worker.book))
+        last = await worker.ledger.standing(worker.book, state.last)
+        if found := activated_since(worker.known, state, last):
+            await _attend(worker, found)
 
 
 async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
@@ -202,41 +225,35 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     """The machine's counters become the known ones. At the first meeting of a process nothing but our own unfinished work may
     have moved them: otherwise the ledger is behind the machine (an older backup put back, or another program), and
     numbers may have been used that it does not know."""
-    stored = await worker.ledger.state(worker.book)
-    moved = (state.counters.fvc - worker.known.fvc) + (state.counters.frc - worker.known.frc)
-    if found := await _disagreement(worker, stored, state):
+    book, known = worker.book, worker.known
+    stored, last = await worker.ledger.state(book), await worker.ledger.standing(book, state.last)
+    is_lost = stored.known is None and book.mode == "live" and await worker.ledger.is_remembered(book, state.ifu)
+    met = worker.attempts.met_machine
+    if found := disagreement(stored, known, state, last, met=met, is_lost=is_lost):
         await _attend(worker, found)
-    else:
-        unexplained = moved if stored.known is not None else 0
-        if unexplained:
-            log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=unexplained)
-        await worker.ledger.reconcile(worker.book, state, unexplained=unexplained, at=worker.now())
-        log.info("machine.reconciled", nim=worker.book.nim, mode=worker.book.mode)
+        return
+    moved = (state.counters.fvc - known.fvc) + (state.counters.frc - known.frc)
+    unexplained = moved if stored.known is not None else 0
+    if unexplained:
+        log.warning("machine.unexplained", nim=book.nim, mode=book.mode, invoices=unexplained)
+    await worker.ledger.reconcile(book, state, unexplained=unexplained, at=worker.now())
+    log.info("machine.reconciled", nim=book.nim, mode=book.mode)
+    worker.take_state(await worker.ledger.state(book))
+
+
+async def _attend(worker: MachineWorker, wrong: str) -> None:
+    await worker.ledger.set_attention(worker.book, _attended(worker, wrong), at=worker.now())
     worker.take_state(await worker.ledger.state(worker.book))
 
 
-async def _attend(worker: MachineWorker, found: str) -> None:
-    found = _with_incident(worker, found)
+def _attended(worker: MachineWorker, wrong: str) -> str:
+    """The same, logged, with where what moved on the line before it is kept, for whoever has to decide."""
+    incident = worker.note_odd("attention")
+    found = str(Text("{found} (recording: incident {incident})", found=wrong, incident=incident) if incident else wrong)
     log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=found)
-    await worker.ledger.set_attention(worker.book, found, at=worker.now())
-
-
-async def _disagreement(worker: MachineWorker, stored: BookState, state: MachineState) -> str:
-    """What an operator has to look at before the machine's counters are believed; empty when nothing."""
-    if stored.known is None:
-        is_lost = stored.book.mode == "live" and await worker.ledger.is_remembered(stored.book, state.ifu)
-        return vanished(state) if is_lost else stored.lost
-    if worker.attempts.met_machine and not went_down(worker.known, state.counters):
-        return ""
-    return behind(worker.known, stored.last_number, state) or stored.lost
+    return found
 
 
 async def _keep_evidence(worker: MachineWorker, state: MachineState) -> None:
     if worker.attention:
         await worker.ledger.keep_evidence(worker.book, state, at=worker.now())
-
-
-def _with_incident(worker: MachineWorker, found: str) -> str:
-    """Where what moved on the line before it is kept, for whoever has to decide."""
-    incident = worker.note_odd("attention")
-    return str(Text("{found} (recording: incident {incident})", found=found, incident=incident) if incident else found)

@@ -8,6 +8,7 @@ import structlog
 
 from daemon.core.call import Call
 from daemon.core.errors import LineLost, NothingDone
+from daemon.core.ledger.book import Seen
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import went_down
 from daemon.language import Text
@@ -69,7 +70,9 @@ async def _freeze(worker: MachineWorker, machine: FiscalMachine, call: Call) -> 
     moved = (now.fvc - known.fvc) + (now.frc - known.frc)
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
-    closure = await worker.ledger.close_period(worker.book, counters=now, unexplained=moved, at=worker.now(), call=call)
+    closure = await worker.ledger.close_period(
+        worker.book, counters=now, unexplained=moved, at=worker.now(), call=call, seen=Seen(state.last)
+    )
     worker.attempts.known = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return closure

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from daemon.core.errors import StorageFull
+from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.phases import TABLE, Phase, Step, after
@@ -44,15 +45,16 @@ class Attempts:
         self.met_machine = False
         """Whether this process has reconciled with the machine once (a ledger that is behind can only show before that)."""
         self._live: dict[str, Live] = {}
+        """By the one spelling of equal numbers."""
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def find(self, number: str) -> Live | None:
-        return self._live.get(number)
+        return self._live.get(number_key(number))
 
     def is_ours(self, record: Record) -> bool:
         """Whether this process brings it to its end; `recover` leaves it alone, also while its intent is being committed."""
-        live = self._live.get(record.number)
+        live = self.find(record.number)
         return live is not None and TABLE[live.phase].ours and live.id in (0, record.id)
 
     @property
@@ -81,29 +83,35 @@ class Attempts:
 
     def intend(self, number: str) -> Live:
         """The number is taken from here on; nobody has it (`find`)."""
-        live = self._live[number] = Live(number, Phase.INTENDING)
+        live = self._live[number_key(number)] = Live(number, Phase.INTENDING)
         return live
 
     def doubt(self, record: Record) -> Live:
         """One that is begun in the ledger, and of which this process knows nothing else."""
-        live = self._live.get(record.number)
+        live = self.find(record.number)
         if live is None:
-            live = self._live[record.number] = Live(record.number, Phase.IN_DOUBT, record.id)
+            live = self._live[number_key(record.number)] = Live(record.number, Phase.IN_DOUBT, record.id)
         return live
 
     def step(self, live: Live, step: Step) -> None:
         """NotInTheTable, and nothing changed, when that cannot be."""
         live.phase = after(live.phase, step)
-        if live.phase is Phase.ENDED and self._live.get(live.number) is live:
-            del self._live[live.number]
+        if live.phase is Phase.ENDED and self.find(live.number) is live:
+            del self._live[number_key(live.number)]
         _tell(live)
 
     def settle(self, records: Iterable[Record]) -> None:
         """The ledger has the end of those that were in doubt, or says that an operator has to tell."""
         for record in records:
-            live = self._live.get(record.number)
+            live = self.find(record.number)
             if live is not None and live.phase is Phase.IN_DOUBT:
                 self.step(live, Step.SETTLED)
+
+    def keep_doubts(self, unfinished: Iterable[Record]) -> None:
+        """Of those in doubt only these are not ended in the ledger: an operator has settled the others."""
+        left = {record.id for record in unfinished}
+        for live in [live for live in self._live.values() if live.phase is Phase.IN_DOUBT and live.id not in left]:
+            self.step(live, Step.SETTLED)
 
     def wake(self) -> None:
         """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""

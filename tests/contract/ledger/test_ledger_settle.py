@@ -195,12 +195,16 @@ async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Sto
 
 
 async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store, till: Till) -> None:
-    """It has one holder: the attempt is settled by its own decision."""
+    """It has one holder: the machine's last invoice is that attempt's outcome."""
+    await till.sell()
     attempt_id = await till.begin(invoice("F-1"))
     till.word(invoice("F-1"))
     state = till.state(invoice("F-1"))
-    assert await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at) is None
-    assert [record.id for record in await store.ledger.unfinished(till.book)] == [attempt_id]
+    assert await store.decisions.adopted(till.book, state, unexplained=1, reason="x", at=till.at) is None
+    record = await store.ledger.record(till.book, attempt_id)
+    assert (record.state, record.code, record.reason) == ("certified", code_of("F-1"), "x")
+    assert (await store.ledger.state(till.book)).unexplained == 0
+    assert await store.ledger.unfinished(till.book) == []
 
 
 @pytest.mark.parametrize(("told", "taken"), [("FV", "FV"), ("EA", "EA"), ("AVOIR", "FV")])

@@ -19,8 +19,10 @@ from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.clock import zone
 from daemon.core.errors import MachineError, NotFound, StorageError
+from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.decision import Case, Decision
+from daemon.core.ledger.decision import Case, Decision, DecisionRefused
+from daemon.core.ledger.paper import Paper
 from daemon.core.machine.nim import short_nim
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
@@ -28,7 +30,7 @@ from daemon.store.tables.book.time_repair import ahead_of
 from daemon.store.tables.events import DEFAULT_LANES
 from daemon.store.tables.meta import read_meta
 from daemon.usecases.reports import inspect
-from simulator.machine.fiscal_memory import Snapshot
+from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 
 
 class Troubles:
@@ -228,7 +230,7 @@ class Troubles:
         """Looks every few seconds whether mcfd asks for a decision, and takes it from the machine's own paper."""
         while True:
             await asyncio.sleep(3.0)
-            with contextlib.suppress(Unreachable, MachineError, StorageError):
+            with contextlib.suppress(Unreachable, MachineError, StorageError, DecisionRefused):
                 await self._operate(self.world.serving())
 
     async def _operate(self, seat: Seat) -> None:
@@ -241,9 +243,11 @@ class Troubles:
             is_told = not world.options.short_nim
             assert "counters went down" not in found or not is_told, f"another activation was not recognised: {found}"
             case = await world.ask(seat.store.decisions.case(seat.worker.book), seat)
-            if case.state.attention and (decision := self._decision(case)):
+            decision, paper = self._decision(case)
+            if case.state.attention and decision:
                 at, by = seat.worker.now(), Actor("shell:root")
-                await world.ask(seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=by), seat)
+                carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=by, paper=paper)
+                await world.ask(carry_out, seat)
                 world.decided += 1
                 self.told.owed_a_question = False
                 world.note(f"decided: {decision}")
@@ -273,18 +277,23 @@ class Troubles:
                 await store.decisions.repair_time(book, now=now, ahead=ahead, reason="the box was ahead")
                 self.box.note(f"the time of {self.world.nim} was repaired")
 
-    def _decision(self, case: Case) -> Decision | None:
+    def _decision(self, case: Case) -> tuple[Decision | None, Paper | None]:
+        """The true one, with what stands on the machine's paper where the machine remembers another invoice as its last."""
         if case.attempt is None:
-            return None if case.obstacle("adopt") else "adopt"
-        if self._is_on_machine(case.attempt):
+            return (None if case.obstacle("adopt") else "adopt"), None
+        if entry := self._on_paper(case.attempt):
             if not case.obstacle("certified"):
-                return "certified"
-            # The machine remembers its last invoice alone: what is on paper cannot be entered, and its number is not used again.
-            self.told.lost.add(case.attempt.number)
-        return None if case.obstacle("not-certified") else "not-certified"
+                return "certified", None
+            of_kind = entry.frc if entry.type in CREDITS else entry.fvc
+            paper = Paper(entry.code, entry.time, (of_kind, entry.tc))
+            obstacle = case.obstacle("certified", paper)
+            assert obstacle in {None, "does not fit"}, f"{entry.number}: what stands on paper is refused: {obstacle}"
+            return "certified", paper
+        return (None if case.obstacle("not-certified") else "not-certified"), None
 
-    def _is_on_machine(self, record: Record) -> bool:
-        return any(entry.total == record.total_ttc for entry in self.told.on_machine(record.number))
+    def _on_paper(self, record: Record) -> CertifiedInvoice | None:
+        entries = [entry for entry in self.told.on_machine(record.number) if entry.total == record.total_ttc]
+        return entries[-1] if entries else None
 
 
 def _restored_at(ledger: Path) -> str:

@@ -8,8 +8,9 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.ledger.decision import Case, Decision, Obstacle
-from daemon.language import Text
+from daemon.core.ledger.decision import SAID, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.paper import read_paper
+from daemon.language import Text, tell
 from daemon.language.stored import retold
 
 MEANINGS = {
@@ -20,8 +21,11 @@ MEANINGS = {
 OBSTACLES: dict[Obstacle, Text] = {
     "does not fit": Text("this decision does not fit any more"),
     "machine unknown": Text("it is not known what the machine says: plug it in"),
-    "not its last": Text("the machine's last invoice is not this one: its code cannot be taken from it"),
+    "not its last": Text(
+        "the machine's last invoice is not this one: its code and time have to come from the machine's paper"
+    ),
     "its last": Text("the machine's last invoice is this one: it did certify it"),
+    **SAID,
 }
 REASON = Text("a reason is needed; it is kept in the ledger")
 SHORTEST_REASON = 4
@@ -46,20 +50,26 @@ async def attention(visit: Visit) -> Reply:
 @screen("/ui/attention", "administer", change=True)
 async def decide(visit: Visit) -> Reply:
     case = await visit.page.decisions.case(visit.worker.book)
-    decision, reason = visit.form.get("decision", ""), visit.form.get("reason", "")
-    _check(case, decision, reason, visit)
+    form = visit.form
+    decision, reason = cast("Decision", form.get("decision", "")), form.get("reason", "")
+    fields = form.get("code", ""), form.get("time", ""), form.get("counters", "")
+    paper, errors = read_paper(*fields) if decision == "certified" else (None, [])
+    if errors:
+        raise InvalidRequest([FieldError(error.field, str(tell(error.message, visit.language))) for error in errors])
+    if len(reason) < SHORTEST_REASON:
+        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+    if form.get("case") != case.shown:
+        raise _refused("changed" if case.state.attention else "does not fit", visit)
     at = visit.worker.now()
-    await visit.page.decisions.carry_out(case, cast("Decision", decision), reason=reason, at=at, by=visit.actor)
+    try:
+        await visit.page.decisions.carry_out(case, decision, reason=reason, at=at, by=visit.actor, paper=paper)
+    except DecisionRefused as error:
+        raise _refused(error.obstacle, visit) from error
     return redirect(visit.link("/ui/attention", done="1"))
 
 
-def _check(case: Case, decision: str, reason: str, visit: Visit) -> None:
-    """The same rules as `mcfd machine settle`."""
-    obstacle = case.obstacle(decision) if case.state.attention else "does not fit"
-    if obstacle:
-        raise InvalidRequest([FieldError("decision", OBSTACLES[obstacle].told(visit.language))])
-    if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+def _refused(obstacle: Obstacle, visit: Visit) -> InvalidRequest:
+    return InvalidRequest([FieldError("decision", OBSTACLES[obstacle].told(visit.language))])
 
 
 HANDLERS = (attention, decide)

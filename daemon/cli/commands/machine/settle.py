@@ -19,7 +19,8 @@ from daemon.cli.live import read_machine
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import moment, print_json, say
 from daemon.core.credible_time import Clocks, tell
-from daemon.core.ledger.decision import DECISIONS, Case, Decision, Obstacle
+from daemon.core.ledger.decision import DECISIONS, SAID, Case, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.paper import Paper, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "mcfd machine settle",
         'mcfd machine settle EL02000015-1 --decision not-certified --reason "vu sur le journal de la machine"',
+        'mcfd machine settle EL02000015-1 --decision certified --code 7Q2M-K4ZP-… --time "31/12/2026 09:30:00" --reason "ticket"',
     ),
 )
 @config_option
@@ -49,9 +51,19 @@ if TYPE_CHECKING:
     ),
 )
 @click.option("--reason", default="", help=tr("Why; kept in the ledger."))
+@click.option(
+    "--code", default="", help=tr("certified: the code on the machine's paper, when its last invoice is another.")
+)
+@click.option("--time", default="", help=tr("certified: the time on the machine's paper, as 31/12/2026 09:30:00."))
+@click.option("--counters", default="", help=tr("certified: the counters on the machine's paper, as 291/409 FV."))
+@click.option("--case", "shown", default="", help=tr("The case that was shown; another one is not decided."))
 @json_option
-def command(config: Path | None, nim: str | None, decision: str | None, reason: str, as_json: bool) -> int:
+def command(config: Path | None, nim: str | None, as_json: bool, **typed: str | None) -> int:
     settings = load(config)
+    decision, shown, reason, code, time, counters = (
+        typed[name] or "" for name in ("decision", "shown", "reason", "code", "time", "counters")
+    )
+    paper = _read(code, time, counters)
     case = _find(settings, nim)
     if case is None:
         if as_json:
@@ -61,11 +73,20 @@ def command(config: Path | None, nim: str | None, decision: str | None, reason: 
         return 0
     if not as_json:
         _show(case, settings)
+    if shown not in ("", case.shown):
+        raise _refused(case, "changed", decision)
     chosen = cast("Decision", decision or _ask_decision(case))
+    if paper is None and sys.stdin.isatty() and case.obstacle(chosen) == "not its last":
+        paper = _ask_paper()
     why = reason.strip() or _ask_reason()
-    _check(case, chosen)
     by = whoever_types()  # before the ledger is opened as the user whose it is
-    with_ledger(settings, lambda store: store.decisions.carry_out(case, chosen, reason=why, at=_at(case), by=by))
+    try:
+        with_ledger(
+            settings,
+            lambda store: store.decisions.carry_out(case, chosen, reason=why, at=_at(case), by=by, paper=paper),
+        )
+    except DecisionRefused as error:
+        raise _refused(case, error.obstacle, chosen) from error
     if as_json:
         print_json({"settled": True, "nim": case.state.book.nim, "attention": case.state.attention, "decision": chosen})
     else:
@@ -85,7 +106,7 @@ def _find(settings: Settings, nim: str | None) -> Case | None:
     case = cases[0]
     machine = settings.find_machine(case.state.book.nim)
     fresh = asyncio.run(_ask_machine(machine)) if machine else None
-    return Case(case.state, case.attempt, fresh or case.evidence)
+    return with_ledger(settings, lambda store: store.decisions.case(case.state.book, fresh)) if fresh else case
 
 
 async def _cases(store: Store, nim: str | None) -> list[Case]:
@@ -108,6 +129,7 @@ async def _ask_machine(machine: Machine) -> Evidence | None:
 def _show(case: Case, settings: Settings) -> None:
     zone = settings.reports.zone
     say(tr("{nim}: {found}", nim=case.state.book.nim, found=stored(case.state.attention)))
+    say(tr("case: {shown}", shown=case.shown))
     if attempt := case.attempt:
         began = moment(attempt.begun_at, zone)
         say(
@@ -179,19 +201,37 @@ OBSTACLES: dict[Obstacle, Text] = {
         "it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"
     ),
     "not its last": Text(
-        "the machine's last invoice is not {number} with this total: its code cannot be taken from it; if "
-        "the machine did not certify it: not-certified"
+        "the machine's last invoice is not {number} with this total: its code cannot be taken from it; if the machine did certify it, its paper "
+        "has the code and the time (--code, --time); if it did not: not-certified"
     ),
     "its last": Text("the machine's last invoice is {number}, with this total and type: it did certify it"),
+    **SAID,
 }
 
 
-def _check(case: Case, decision: Decision) -> None:
-    if obstacle := case.obstacle(decision):
-        number = case.attempt.number if case.attempt else ""
-        raise Failure(
-            tr(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number)
-        )
+def _refused(case: Case, obstacle: Obstacle, decision: str) -> Failure:
+    number = case.attempt.number if case.attempt else ""
+    return Failure(tr(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number))
+
+
+def _read(code: str, time: str, counters: str) -> Paper | None:
+    paper, errors = read_paper(code, time, counters)
+    if errors:
+        raise click.UsageError("; ".join(f"--{error.field}: {tr(error.message)}" for error in errors))
+    return paper
+
+
+def _ask_paper() -> Paper | None:
+    say(tr("what the machine's paper says of this invoice (nothing, if there is none):"))
+    while True:
+        code = str(click.prompt(tr("Code"), default="", show_default=False))
+        time = str(click.prompt(tr("Time"), default="", show_default=False)) if code.strip() else ""
+        counters = str(click.prompt(tr("Counters"), default="", show_default=False)) if code.strip() else ""
+        paper, errors = read_paper(code, time, counters)
+        if not errors:
+            return paper
+        for error in errors:
+            say(tr(error.message))
 
 
 def _at(case: Case) -> int:

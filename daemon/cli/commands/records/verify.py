@@ -42,7 +42,10 @@ def command(config: Path | None, as_json: bool, telling: bool) -> int:
         _note(settings, findings)
     if as_json:
         print_json({"ok": findings.clean, "ledger": str(path), **figures(findings)})
-    elif findings.clean:
+        return 0 if findings.clean else FOUND_WRONG
+    for told in findings.notes:
+        say(tr(told))
+    if findings.clean:
         say(
             tr(
                 "{path}: all is right ({books}, {records}, {closures})",

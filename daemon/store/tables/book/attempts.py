@@ -14,18 +14,20 @@ import msgspec
 
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.number import number_key
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import NOT_SENT, OPEN, Attempt, DuplicateInvoice, OpenState, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.last_invoice import Standing, standing
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.test_mode import marked
 from daemon.core.ledger.verdict import went_down
-from daemon.core.machine.state import Certified
+from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
 from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import counters
-from daemon.store.tables.book.books import Head, advance, advance_certified, read_head
+from daemon.store.tables.book.books import Head, advance, advance_certified, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
 from daemon.store.tables.book.originals import check_amended
@@ -51,6 +53,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         base.frc,
         attempt.request_id,
         pack(invoice_bytes(invoice)),
+        stored_key(invoice.number),
     )
     try:
         (attempt_id,) = connection.execute(_SQL["insert"], values).fetchone()
@@ -99,14 +102,17 @@ def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: 
         raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
 
 
-def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome) -> Record:
-    """Told twice, it is written once: the record that exists is the answer."""
+def certify(
+    connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, is_late: bool = False
+) -> Record:
+    """Told twice, it is written once: the record that exists is the answer. `is_late`: the machine has done other things since, so that its counters
+    then say nothing of its activation now."""
     record, stored = _read(connection, book, attempt_id)
     if record.state == "certified" and record.code == outcome.certified.code:
         return record
     _must_be_open(record)
     word = outcome.certified
-    epoch = _take_epoch(connection, book, outcome)
+    epoch = present_epoch(connection, book) if is_late else _take_epoch(connection, book, outcome)
     ended = msgspec.structs.replace(
         record,
         nim=epoch.nim,
@@ -129,7 +135,7 @@ def certify(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome
         book.id,
         head,
         counters=word.counters,
-        number=record.number,
+        seen=LastInvoice(record.number, word.code, word.time, record.type, ended.total_ttc),
         unexplained=outcome.unexplained,
     )
     return sealed
@@ -204,7 +210,8 @@ def _read(connection: sqlite3.Connection, book: Book, attempt_id: int) -> tuple[
 def find_number(
     connection: sqlite3.Connection, book: Book, number: str, *, include_begun: bool = False
 ) -> Record | None:
-    row = connection.execute(_SQL["holder"], (book.id, number)).fetchone()
+    """The one that has that number, or one equal to it (decision 37)."""
+    row = connection.execute(_SQL["holder"], (book.id, number, number_key(number))).fetchone()
     if row is None or (row[3] == "begun" and not include_begun):
         return None
     return record_of(row)
@@ -224,9 +231,26 @@ def wanted(page: Page) -> tuple[object, ...]:
 
 
 def was_at_the_machine(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
-    """Whether an attempt of that number, type and total got as far as the machine and ended refused or abandoned."""
-    values = (book.id, invoice.number, invoice.type, invoice.total_ttc, NOT_SENT)
+    """Whether an attempt of an equal number, that type and total got as far as the machine and ended refused or abandoned."""
+    values = (book.id, number_key(invoice.number), invoice.type, invoice.total_ttc, NOT_SENT)
     return bool(connection.execute(_SQL["was_at_the_machine"], values).fetchone()[0])
+
+
+def has_code(connection: sqlite3.Connection, book: Book, code: str) -> bool:
+    """Whether a certification of the book has it."""
+    return bool(code and connection.execute(_SQL["has_code"], (book.id, code)).fetchone()[0])
+
+
+def standing_of(connection: sqlite3.Connection, book: Book, last: LastInvoice | None) -> Standing:
+    """What the ledger knows of the machine's last invoice."""
+    seen = book_state(connection, book).seen
+    return standing(last, seen, in_ledger=last is not None and has_code(connection, book, last.code))
+
+
+def stored_key(number: str) -> str | None:
+    """For the column: nothing where the number is its own key."""
+    key = number_key(number)
+    return None if key == number else key
 
 
 def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "begun") -> list[Record]:

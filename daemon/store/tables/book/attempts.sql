@@ -1,7 +1,7 @@
 -- name: insert
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc,
-                           request_id, payload, epoch)
-VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
+                           request_id, payload, number_key, epoch)
+VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
 
 -- name: amend
 UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';
@@ -20,8 +20,14 @@ UPDATE certification SET state = 'disputed', reason = ? WHERE id = ? AND book_id
 SELECT {columns} FROM certification WHERE id = ? AND book_id = ?;
 
 -- name: holder
-SELECT {columns} FROM certification
-WHERE book_id = ? AND number = ? AND state IN ('begun', 'certified', 'disputed');
+-- Spelled so, else the one that has an equal number: of two that 0.1.0 wrote, each is found.
+SELECT {columns} FROM certification WHERE id = coalesce(
+    (SELECT id FROM certification WHERE book_id = ?1 AND number = ?2 AND state IN ('begun', 'certified', 'disputed')),
+    (SELECT id FROM certification
+     WHERE book_id = ?1 AND coalesce(number_key, number) = ?3 AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0));
+
+-- name: has_code
+SELECT EXISTS (SELECT 1 FROM certification WHERE book_id = ? AND code = ? AND twin & 2 = 0);
 
 -- name: failed
 -- However often a till has tried the same again.
@@ -33,7 +39,7 @@ ORDER BY seq DESC LIMIT ?;
 -- name: was_at_the_machine
 SELECT EXISTS (
     SELECT 1 FROM certification
-    WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ? AND reason IS NOT ?
+    WHERE book_id = ? AND coalesce(number_key, number) = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ? AND reason IS NOT ?
 );
 
 -- name: unfinished

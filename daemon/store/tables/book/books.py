@@ -5,15 +5,17 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+import msgspec
+
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Mode
-from daemon.core.ledger.book import Book, BookState
+from daemon.core.ledger.book import Book, BookState, Seen
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.language import Text
 from daemon.store.sqlite.queries import load, read_as
-from daemon.store.tables.book.codec import counters_of, rates_text, read_rates, tally_bytes
+from daemon.store.tables.book.codec import counters_of, rates_text, read_rates, read_seen, seen_text, tally_bytes
 
 _SQL = load(__name__)
 
@@ -49,7 +51,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     if row is None:
         raise NotFound(Text("the ledger has no book for {nim} ({mode})", nim=book.nim, mode=book.mode))
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
-    epoch, z_asked, accepted_to, repairs, restored_at, begun_at, nim, last_code, lost = rest
+    epoch, z_asked, accepted_to, repairs, restored_at, seen, begun_at, nim, last_code, lost = rest
     return BookState(
         book=Book(book.id, nim, book.mode),
         known=counters_of(tc, fvc, frc),
@@ -68,6 +70,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
         lost=lost,
         accepted_to=accepted_to,
         time_repairs=repairs,
+        seen=read_seen(seen),
     )
 
 
@@ -85,20 +88,27 @@ def advance_certified(
     head: Head,
     *,
     counters: FiscalCounters,
-    number: str,
+    seen: LastInvoice,
     unexplained: int,
 ) -> None:
-    known = (counters.tc, counters.fvc, counters.frc)
-    connection.execute(_SQL["advance_certified"], (*head, *known, number, unexplained, book_id))
+    """`seen`: the invoice that was certified."""
+    known = (counters.tc, counters.fvc, counters.frc, seen.number, seen_text(Seen(seen)))
+    connection.execute(_SQL["advance_certified"], (*head, *known, unexplained, book_id))
+
+
+def know(connection: sqlite3.Connection, state: BookState) -> None:
+    """The machine is known as in `state`, whatever an outcome that was entered late has made of it."""
+    counters = (None, None, None) if state.known is None else msgspec.structs.astuple(state.known)
+    connection.execute(_SQL["know"], (*counters, state.last_number, seen_text(state.seen), state.book.id))
 
 
 def reconcile(connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, at: int) -> None:
     """Writes only what is new, so that a connection to a machine that has not moved costs no fsync. A machine that tells no taxpayer (it is not
     activated) leaves the book its own."""
     counters = state.counters
-    *known, ifu, _, restored_at = connection.execute(_SQL["known"], (book.id,)).fetchone()
-    known.append(ifu)
-    now = (counters.tc, counters.fvc, counters.frc, rates_text(state.rates), state.ifu or ifu)
+    *known, ifu, seen, restored_at = connection.execute(_SQL["known"], (book.id,)).fetchone()
+    known += (ifu, seen)
+    now = (*msgspec.structs.astuple(counters), rates_text(state.rates), state.ifu or ifu, seen_text(Seen(state.last)))
     if tuple(known) == now and not unexplained and not restored_at:
         return
     connection.execute(_SQL["reconcile"], (*now, unexplained, at, book.id))

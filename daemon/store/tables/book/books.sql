@@ -16,7 +16,7 @@ SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
        coalesce(nullif(ifu, ''),
                 (SELECT ifu FROM certification
                  WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND ifu <> '' ORDER BY seq DESC LIMIT 1), ''),
-       attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs, restored_at,
+       attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs, restored_at, seen,
        (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim,
        coalesce((SELECT code FROM certification WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND certification.epoch = book.epoch
                  ORDER BY seq DESC LIMIT 1), ''),
@@ -30,21 +30,24 @@ SELECT last_seq, last_at, head FROM book WHERE id = ?;
 UPDATE book SET last_seq = ?, last_at = ?, head = ? WHERE id = ?;
 
 -- name: advance_certified
-UPDATE book SET last_seq = ?, last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, last_number = ?,
+UPDATE book SET last_seq = ?, last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, last_number = ?, seen = ?,
                 unexplained = max(0, unexplained + ?)
 WHERE id = ?;
 
 -- name: known
-SELECT tc, fvc, frc, rates, ifu, unexplained, restored_at FROM book WHERE id = ?;
+SELECT tc, fvc, frc, rates, ifu, seen, restored_at FROM book WHERE id = ?;
 
 -- name: reconcile
-UPDATE book SET tc = ?, fvc = ?, frc = ?, rates = ?, ifu = ?, unexplained = unexplained + ?,
+UPDATE book SET tc = ?, fvc = ?, frc = ?, rates = ?, ifu = ?, seen = ?, unexplained = unexplained + ?,
                 last_at = max(last_at, ?), restored_at = 0
 WHERE id = ?;
 
 -- name: raise_fvc
 UPDATE total SET fvc_end = max(fvc_end, ?)
 WHERE book_id = ? AND seq = (SELECT last_seq FROM book WHERE id = total.book_id);
+
+-- name: know
+UPDATE book SET tc = ?, fvc = ?, frc = ?, last_number = ?, seen = ? WHERE id = ?;
 
 -- name: attend
 UPDATE book SET attention = ?, last_at = max(last_at, ?) WHERE id = ?;

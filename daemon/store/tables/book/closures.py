@@ -15,7 +15,7 @@ import msgspec
 from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Book
+from daemon.core.ledger.book import Book, Seen
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
@@ -24,6 +24,7 @@ from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import Head, read_head
 from daemon.store.tables.book.cash import cash_of_period
+from daemon.store.tables.book.codec import seen_text
 from daemon.store.tables.book.totals import Totals, bring_in, write_totals
 
 COLUMNS = (
@@ -43,6 +44,7 @@ def close_period(
     at: int,
     zone: tzinfo,
     labels: Mapping[str, str],
+    seen: Seen | None = None,
 ) -> Closure:
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
     totals, _ = bring_in(connection, book, zone)
@@ -62,7 +64,9 @@ def close_period(
     )
     connection.execute(_SQL["insert"], (book.id, *_row(closure)))
     known = (counters.tc, counters.fvc, counters.frc)
-    connection.execute(_SQL["advance"], (closure.created_at, closure.hash, *known, closure.z_number, book.id))
+    connection.execute(
+        _SQL["advance"], (closure.created_at, closure.hash, *known, closure.z_number, seen_text(seen), book.id)
+    )
     totals.closed = totals.running
     totals.closed_seq = totals.seq
     totals.period_start = closure.created_at

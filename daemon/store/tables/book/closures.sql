@@ -7,7 +7,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 SELECT z_number, unexplained FROM book WHERE id = ?;
 
 -- name: advance
-UPDATE book SET last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, z_number = ?, unexplained = 0 WHERE id = ?;
+UPDATE book SET last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, z_number = ?, seen = coalesce(?, seen), unexplained = 0 WHERE id = ?;
 
 -- name: by_number
 SELECT {columns} FROM closure WHERE book_id = ? AND z_number = ?;

@@ -19,7 +19,7 @@ import msgspec
 from daemon.core.errors import EntryDamaged, LedgerUnusable
 from daemon.core.invoice.invoice import GROUPS, Invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Tally
+from daemon.core.ledger.book import Seen, Tally
 from daemon.core.machine.state import FiscalCounters
 
 _WINDOW = -12
@@ -54,6 +54,9 @@ _UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back
 _NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore`"
 _NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
 
+_NO_SEEN = "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore`"
+
+_seen = msgspec.json.Decoder(Seen)
 _invoices = msgspec.msgpack.Decoder(Invoice)
 _tallies = msgspec.msgpack.Decoder(dict[int | str, int])
 
@@ -148,6 +151,17 @@ def read_rates(text: str) -> dict[str, int]:
 
 def rates_text(rates: dict[str, int]) -> str:
     return json.dumps(rates, sort_keys=True, separators=(",", ":"))
+
+
+def read_seen(text: str | None) -> Seen | None:
+    try:
+        return None if text is None else _seen.decode(text)
+    except msgspec.MsgspecError as error:
+        raise LedgerUnusable(_NO_SEEN) from error
+
+
+def seen_text(seen: Seen | None) -> str | None:
+    return None if seen is None else msgspec.json.encode(seen).decode()
 
 
 def counters_of(tc: int | None, fvc: int | None, frc: int | None) -> FiscalCounters | None:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from daemon.core.ledger.book import Book
+from daemon.core.ledger.book import Book, Seen
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
-from daemon.store.tables.book.codec import counters_of
+from daemon.store.tables.book.codec import counters_of, seen_text
 
 _SQL = load(__name__)
 
@@ -38,10 +38,11 @@ def begin_epoch(
     at: int,
     began_again: bool = False,
     ours: int = 0,
+    seen: Seen | None = None,
 ) -> Book:
     """The book under the machine's name of now; one that holds nothing yet has only been misnamed, and one that has that name already, with
     counters that go on, stays as it is. `began_again`: the counters did, though they do not show it; counters that are below those known always
-    did. Then they are taken over, and all they count but `ours` invoices is unexplained."""
+    did. Then they are taken over with the last invoice `seen` beside them, and all they count but `ours` invoices is unexplained."""
     now = books.book_state(connection, book)
     known = now.known or FiscalCounters(0, 0, 0)
     renamed = msgspec.structs.replace(book, nim=nim)
@@ -55,7 +56,8 @@ def begin_epoch(
     after = counters if began_again else known
     entries.append(connection, book, Epoch(now.epoch + 1, was, nim, ifu or now.ifu, known, after), at)
     unexplained = max(0, after.fvc + after.frc - ours) if began_again else 0
-    connection.execute(_SQL["begin"], (nim, after.tc, after.fvc, after.frc, unexplained, began_again, book.id))
+    values = (nim, after.tc, after.fvc, after.frc, unexplained, began_again, seen_text(seen))
+    connection.execute(_SQL["begin"], (book.id, *values))
     return renamed
 
 

@@ -3,9 +3,9 @@ UPDATE book SET nim = ? WHERE id = ?;
 
 -- name: begin
 UPDATE book
-SET nim = ?, epoch = epoch + 1, tc = ?, fvc = ?, frc = ?, unexplained = unexplained + ?,
-    last_number = CASE WHEN ? THEN '' ELSE last_number END
-WHERE id = ?;
+SET nim = ?2, epoch = epoch + 1, tc = ?3, fvc = ?4, frc = ?5, unexplained = unexplained + ?6,
+    last_number = CASE WHEN ?7 THEN '' ELSE last_number END, seen = CASE WHEN ?7 THEN ?8 ELSE seen END
+WHERE id = ?1;
 
 -- name: present
 SELECT epoch, nim, tc, fvc, frc FROM book WHERE id = ?;

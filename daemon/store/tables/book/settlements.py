@@ -15,8 +15,9 @@ import msgspec
 
 from daemon.core.invoice.invoice import Customer, Invoice, InvoiceType
 from daemon.core.ledger.attempt import Outcome, Record
-from daemon.core.ledger.book import Book
-from daemon.core.ledger.verdict import Evidence, went_down
+from daemon.core.ledger.book import Book, BookState
+from daemon.core.ledger.decision import adoption
+from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, went_down
 from daemon.core.machine.nim import present_nim
 from daemon.core.machine.state import Certified, LastInvoice, MachineState
 from daemon.store.sqlite.queries import load, read_as
@@ -41,8 +42,13 @@ class Settlement(msgspec.Struct, frozen=True):
     reason: str
 
 
-def settle_certified(connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome) -> Record:
-    record = attempts.certify(connection, book, attempt_id, outcome)
+def settle_certified(
+    connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, known: BookState | None = None
+) -> Record:
+    """`known`: the machine as it is known afterwards, where the outcome is not its last word but was entered from paper."""
+    record = attempts.certify(connection, book, attempt_id, outcome, is_late=known is not None)
+    if known is not None:
+        books.know(connection, known)
     _write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
     return record
 
@@ -53,6 +59,13 @@ def settle_abandoned(connection: sqlite3.Connection, book: Book, attempt_id: int
     return record
 
 
+class Adopted(msgspec.Struct, frozen=True):
+    """`record` is the machine's last invoice where it was entered; `found` are attempts of ours that it turned out to have certified."""
+
+    record: Record | None
+    found: tuple[Record, ...]
+
+
 def adopt(
     connection: sqlite3.Connection,
     book: Book,
@@ -61,20 +74,54 @@ def adopt(
     unexplained: int,
     reason: str,
     at: int,
-) -> Record | None:
-    """Takes over the machine's counters and its last invoice; None when it has none, or its number is in the ledger already."""
-    record = None
-    last = state.last
+) -> Adopted:
+    """Takes over the machine's counters and its last invoice, unless the ledger has that or its number; what is begun is settled first."""
+    last, before = state.last, books.book_state(connection, book)
+    plan = adoption(
+        before,
+        state,
+        attempts.standing_of(connection, book, last),
+        attempts.unfinished(connection, book),
+        is_number_taken=last is not None and attempts.find_number(connection, book, last.number) is not None,
+        in_ledger=last is not None and attempts.has_code(connection, book, last.code),
+        unexplained=unexplained,
+    )
+    settled = [_settle(connection, book, *pair, reason=reason, at=at) for pair in plan.settled]
+    found = tuple(record for record in settled if record.state == "certified")
+    unexplained, record = plan.unexplained, None
     known = books.book_state(connection, book).known
     if known is not None and went_down(known, state.counters):
         nim = present_nim(state.nim, "", book.nim)
         book = begin_epoch(connection, book, state.counters, ifu=state.ifu, nim=nim, at=at)
+    if books.book_state(connection, book).epoch != before.epoch:
         unexplained = 0  # the new epoch's are counted
-    if last is not None and attempts.find_number(connection, book, last.number, include_begun=True) is None:
+    if last is not None and plan.enters:
         record = _enter(connection, book, last, state=state, reason=reason, at=at)
     books.reconcile(connection, book, state, unexplained, at)
-    _write_down(connection, book, "adopted", attempt_id=record.id if record else None, reason=reason, at=at)
-    return record
+    entered = record or next(iter(found), None)
+    _write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
+    return Adopted(record, found)
+
+
+def _settle(
+    connection: sqlite3.Connection, book: Book, attempt: Record, verdict: Verdict, *, reason: str, at: int
+) -> Record:
+    if isinstance(verdict, Certified):
+        outcome = Outcome(verdict, attempt.invoice, attempt.total_ttc, at, reason=reason)
+        return attempts.certify(connection, book, attempt.id, outcome)
+    if isinstance(verdict, Disputed):
+        attempts.dispute(connection, book, attempt.id, verdict.found)
+        return attempts.find_record(connection, book, attempt.id)
+    return attempts.end(connection, book, attempt.id, "abandoned", reason=not_certified(verdict), at=at)
+
+
+def decided(connection: sqlite3.Connection, book: Book) -> int:
+    """Grows with each decision."""
+    return int(connection.execute(_SQL["decided"], (book.id,)).fetchone()[0])
+
+
+def has_code(connection: sqlite3.Connection, code: str) -> bool:
+    return bool(connection.execute(_SQL["has_code"], (code,)).fetchone()[0])
 
 
 def keep_evidence(connection: sqlite3.Connection, book: Book, evidence: Evidence) -> None:
@@ -120,7 +167,16 @@ def _enter(
         total_ttc=last.total,
     )
     base = (counters.tc, counters.fvc, counters.frc)
-    values = (book.id, last.number, last.type, last.total, at, *base, pack(invoice_bytes(invoice)))
+    values = (
+        book.id,
+        last.number,
+        last.type,
+        last.total,
+        at,
+        *base,
+        pack(invoice_bytes(invoice)),
+        attempts.stored_key(last.number),
+    )
     (attempt_id,) = connection.execute(_SQL["adopt"], values).fetchone()
     word = Certified(last.code, last.time, state.ifu, counters)
     outcome = Outcome(word, invoice, last.total, at, reason=reason)

@@ -5,9 +5,16 @@ VALUES (?, ?, ?, ?, (SELECT attention FROM book WHERE id = ?), ?);
 -- name: still_disputed
 SELECT reason FROM certification WHERE book_id = ? AND seq IS NULL AND state = 'disputed' ORDER BY id LIMIT 1;
 
+-- name: decided
+SELECT coalesce(max(id), 0) FROM settlement WHERE book_id = ?;
+
+-- name: has_code
+-- In any book: two taxpayers may have had one machine.
+SELECT EXISTS (SELECT 1 FROM certification WHERE book_id IN (SELECT id FROM book) AND code = ? AND twin & 2 = 0);
+
 -- name: list
 SELECT id, at, decision, coalesce(attempt_id, 0) AS attempt_id, attention, reason FROM settlement WHERE book_id = ? ORDER BY id;
 
 -- name: adopt
-INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc, payload, epoch)
-VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
+INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc, payload, number_key, epoch)
+VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;

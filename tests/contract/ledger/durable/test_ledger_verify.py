@@ -74,7 +74,7 @@ def test_how_much_there_is_to_verify(path: Path) -> None:
 
 CHANGES = [
     ("UPDATE certification SET total_ttc = total_ttc + 1 WHERE seq = 70 AND book_id = 1", "record 70"),
-    ("UPDATE certification SET code = 'FAKE' WHERE seq = 70 AND book_id = 1", "record 70"),
+    ("UPDATE certification SET code = 'FAKE' || id WHERE seq = 70 AND book_id = 1", "record 70"),
     ("UPDATE certification SET number = 'S-7000' WHERE seq = 70 AND book_id = 1", "record 70"),
     ("UPDATE certification SET ended_at = ended_at + 1 WHERE seq = 70 AND book_id = 1", "record 70"),
     ("UPDATE certification SET tally = x'81a446562e6e02' WHERE seq = 70 AND book_id = 1", "record 70"),
@@ -278,7 +278,7 @@ def test_a_damaged_page_is_told_not_thrown(path: Path) -> None:
 
 def test_only_so_many_findings_are_told(path: Path) -> None:
     """A change in each record is a hundred lines, and not one more."""
-    tamper(path, "UPDATE certification SET code = 'FAKE' WHERE state = 'certified'")
+    tamper(path, "UPDATE certification SET code = 'FAKE' || id WHERE state = 'certified'")
     assert len(verify(path).problems) == 100
 
 

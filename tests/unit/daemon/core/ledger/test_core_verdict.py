@@ -4,16 +4,19 @@ import msgspec
 import pytest
 from support.core_samples import credit_body, record
 
+from daemon.core.ledger.book import Seen
+from daemon.core.ledger.last_invoice import is_last, resembles, standing
 from daemon.core.ledger.verdict import (
     Disputed,
     NotCertified,
     activated_since,
     behind,
     fc_moved,
-    is_last,
     judge,
+    may_be_certified,
     strangers,
     vanished,
+    verdicts,
     went_down,
 )
 from daemon.core.machine.nim import same_machine
@@ -35,43 +38,55 @@ def attempt(**fields):
 @pytest.mark.parametrize("tc", [11, 12, 40])
 def test_a_sale_the_machine_counted_and_remembers_is_certified(tc):
     """One more FVC, the number, total and type are ours, TC past: code, time and counters are the machine's."""
-    assert judge(attempt(), KNOWN, state(tc, 9, 1, OURS)) == Certified(
-        "NEWCODE", "20260105100001", "00084440Y", FiscalCounters(tc, 9, 1)
-    )
+    for last in ("new", "unrecorded"):
+        assert judge(attempt(), KNOWN, state(tc, 9, 1, OURS), last) == Certified(
+            "NEWCODE", "20260105100001", "00084440Y", FiscalCounters(tc, 9, 1)
+        )
 
 
 def test_a_credit_note_is_counted_by_frc():
-    """FRC moves by one and FVC does not."""
+    """Where nothing but the counters tells: FRC moves by one and FVC does not."""
     credit = record(credit_body(), credit=True, state="begun", base=KNOWN)
     last = LastInvoice("FV-1", "C", "20260105100001", "FA", 15000)
-    assert isinstance(judge(credit, KNOWN, state(11, 8, 2, last)), Certified)
-    assert isinstance(judge(credit, KNOWN, state(11, 9, 1, last)), Disputed)
+    assert isinstance(judge(credit, KNOWN, state(11, 8, 2, last), "unrecorded"), Certified)
+    assert isinstance(judge(credit, KNOWN, state(11, 9, 1, last), "unrecorded"), Disputed)
 
 
 @pytest.mark.parametrize("tc", [10, 11])
 def test_counters_that_did_not_move_say_it_was_not_certified(tc):
     """TC alone moves by the machine's own daily report."""
-    assert judge(attempt(), KNOWN, state(tc, 8, 1)) == NotCertified(sent=True)
-    assert judge(attempt(), KNOWN, state(tc, 8, 1, None)) == NotCertified(sent=True)
+    assert judge(attempt(), KNOWN, state(tc, 8, 1), "known") == NotCertified(sent=True)
+    assert judge(attempt(), KNOWN, state(tc, 8, 1, None), "none") == NotCertified(sent=True)
+
+
+OTHER = LastInvoice("X-7", "XCODE", "20260105100001", "FV", 500)
 
 
 @pytest.mark.parametrize(
-    ("why", "seen"),
+    ("why", "last", "seen"),
     [
-        ("two more sales", state(12, 10, 1, OURS)),
-        ("a credit note moved too", state(12, 9, 2, OURS)),
-        ("another number", state(11, 9, 1, BEFORE)),
-        ("another total", state(11, 9, 1, LastInvoice("FV-1", "N", "20260105100001", "FV", 14999))),
-        ("another type", state(11, 9, 1, LastInvoice("FV-1", "N", "20260105100001", "FT", 15000))),
-        ("no last invoice", state(11, 9, 1, None)),
-        ("TC stood still", state(10, 9, 1, OURS)),
-        ("a counter went down", state(11, 7, 1, OURS)),
-        ("TC went down", state(9, 8, 1)),
+        ("another total", "new", state(11, 9, 1, LastInvoice("FV-1", "N", "20260105100001", "FV", 14999))),
+        ("another type", "new", state(11, 9, 1, LastInvoice("FV-1", "N", "20260105100001", "FT", 15000))),
+        ("signs left out", "new", state(11, 9, 1, LastInvoice("FV1", "N", "20260105100001", "FV", 15000))),
+        ("no last invoice, and the counters moved", "none", state(11, 9, 1, None)),
+        ("no last invoice any more", "gone", state(11, 8, 1, None)),
+        ("TC stood still", "new", state(10, 8, 1, OURS)),
+        ("a sale that FVC does not show", "new", state(11, 8, 2, OURS)),
+        ("a new invoice that was not counted", "new", state(10, 8, 1, OTHER)),
+        ("one that is known, and the counters moved", "known", state(11, 9, 1)),
+        ("ours is known, and the counters moved", "known", state(11, 9, 1, OURS)),
+        ("a counter went down", "new", state(11, 7, 1, OURS)),
+        ("TC went down", "known", state(9, 8, 1)),
+        ("two sales, the last another's", "new", state(12, 10, 1, OTHER)),
+        ("a sale and a credit note", "new", state(12, 9, 2, msgspec.structs.replace(OTHER, type="FA"))),
+        ("two sales, the last in words of its own", "new", state(12, 9, 2, msgspec.structs.replace(OTHER, type="X"))),
+        ("two more sales, no code", "alike", state(12, 10, 1, OURS)),
+        ("a credit note moved too, no code", "alike", state(12, 9, 2, OURS)),
     ],
 )
-def test_anything_else_is_not_guessed_at(why, seen):
+def test_anything_else_is_not_guessed_at(why, last, seen):
     """An operator is told what was found: our invoice, what the ledger knows and what the machine says."""
-    verdict = judge(attempt(), KNOWN, seen)
+    verdict = judge(attempt(), KNOWN, seen, last)
     assert isinstance(verdict, Disputed), why
     for part in ("'FV-1'", "15000", "TC 10, FVC 8, FRC 1", f"FVC {seen.counters.fvc}"):
         assert part in verdict.found
@@ -80,41 +95,174 @@ def test_anything_else_is_not_guessed_at(why, seen):
 def test_what_is_known_counts_and_not_the_base_of_the_intent():
     """The intent may be older than the outcome of the invoice before it, which `known` includes."""
     early = attempt(base=FiscalCounters(9, 7, 1))
-    assert isinstance(judge(early, KNOWN, state(11, 9, 1, OURS)), Certified)
-    assert judge(early, KNOWN, state(10, 8, 1)) == NotCertified()
+    assert isinstance(judge(early, KNOWN, state(11, 9, 1, OURS), "unrecorded"), Certified)
+    assert judge(early, KNOWN, state(10, 8, 1), "known") == NotCertified()
 
 
 def test_a_number_already_in_the_known_counters_is_disputed():
     """The machine remembers our number, but its counters were taken over without settling the attempt."""
     early = attempt(base=FiscalCounters(9, 7, 1))
-    assert isinstance(judge(early, KNOWN, state(10, 8, 1, OURS)), Disputed)
+    assert isinstance(judge(early, KNOWN, state(10, 8, 1, OURS), "unrecorded"), Disputed)
 
 
 def test_the_same_number_from_before_the_intent_is_not_ours():
     """Somebody else's invoice of that number, already counted when the intent was written."""
-    assert judge(attempt(), KNOWN, state(10, 8, 1, OURS)) == NotCertified()
+    for last in ("known", "alike", "unrecorded"):
+        assert judge(attempt(), KNOWN, state(10, 8, 1, OURS), last) == NotCertified()
+
+
+@pytest.mark.parametrize("seen", [state(11, 9, 1, OURS), state(12, 10, 1, OURS), state(13, 9, 2, OURS)])
+def test_a_code_that_is_new_is_enough(seen):
+    """Whatever somebody else did before it: the ledger has not seen that invoice, and it is ours."""
+    assert judge(attempt(), KNOWN, seen, "new") == Certified("NEWCODE", "20260105100001", "00084440Y", seen.counters)
+
+
+@pytest.mark.parametrize(
+    ("why", "kind", "seen"),
+    [
+        ("TC moved by one, and that is the last", "FV", state(11, 9, 1, OTHER)),
+        ("the same, in words of its own", "FV", state(11, 9, 1, msgspec.structs.replace(OTHER, type="X"))),
+        ("our own counter has not moved", "FV", state(14, 8, 2, msgspec.structs.replace(OTHER, type="FA"))),
+        ("a daily report too", "FV", state(12, 9, 1, OTHER)),
+        ("an export that TC leaves no room for", "EV", state(11, 8, 1, msgspec.structs.replace(OTHER, type="EV"))),
+    ],
+)
+def test_somebody_else_s_last_invoice_may_leave_no_room_for_ours(why, kind, seen):
+    """What the machine counted besides is too little."""
+    ours = msgspec.structs.replace(attempt(), type=kind)
+    assert judge(ours, KNOWN, seen, "new") == NotCertified(), why
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "moved", "may_be"),
+    [
+        ("FV", "FV", (1, 1, 0), False), ("FV", "FV", (2, 2, 0), True), ("FV", "FV", (9, 1, 0), False), ("FV", "FA", (2, 1, 1), True),
+        ("FV", "FA", (3, 0, 2), False), ("FA", "FA", (2, 0, 1), False), ("FA", "FA", (2, 0, 2), True), ("FA", "EA", (2, 0, 1), True),
+        ("EV", "EV", (1, 0, 0), False), ("EV", "EV", (2, 0, 0), True), ("EV", "EV", (2, 1, 0), False), ("EV", "EV", (2, 2, 0), True),
+        ("FV", "EV", (2, 1, 0), True), ("FV", "EV", (1, 1, 0), False), ("EV", "FV", (2, 1, 0), True), ("EV", "FA", (2, 0, 1), True),
+        ("EV", "FV", (1, 1, 0), False), ("FV", "?", (2, 1, 0), True), ("FV", "?", (2, 0, 0), False), ("FV", None, (1, 1, 0), True),
+        ("FV", None, (5, 0, 0), False), ("EV", None, (1, 0, 0), True), ("EV", None, (0, 0, 0), False), ("FV", "FV", (2, 3, 0), False),
+    ],
+)  # fmt: skip
+def test_whether_ours_may_be_among_what_was_counted(kind, last, moved, may_be):
+    """Beside the last invoice, under any habit of counting exports: more invoices than transactions there cannot be."""
+    tc, fvc, frc = moved
+    assert may_be_certified(kind, last, KNOWN, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) is may_be
+
+
+SEEN = Seen(BEFORE)
+STANDINGS = [
+    (None, None, False, "none"),
+    (None, Seen(None), False, "none"),
+    (None, SEEN, False, "gone"),
+    (OURS, None, True, "known"),
+    (OURS, SEEN, True, "known"),
+    (BEFORE, SEEN, False, "known"),
+    (OURS, None, False, "unrecorded"),
+    (OURS, Seen(None), False, "new"),
+    (OURS, SEEN, False, "new"),
+    (msgspec.structs.replace(BEFORE, code="OTHER", time="20260105100959"), SEEN, False, "new"),
+    (msgspec.structs.replace(BEFORE, code="OLD-CODE"), SEEN, False, "known"),
+    (msgspec.structs.replace(BEFORE, code="", number="fv-0"), SEEN, False, "alike"),
+    (msgspec.structs.replace(BEFORE, code="", total=1), SEEN, False, "new"),
+    (msgspec.structs.replace(OURS, code=""), SEEN, False, "new"),
+]
+
+
+@pytest.mark.parametrize(("last", "seen", "in_ledger", "expected"), STANDINGS)
+def test_what_the_ledger_knows_of_the_machine_s_last_invoice(last, seen, in_ledger, expected):
+    """By its code; without one by number and total, which prove only that it is new."""
+    assert standing(last, seen, in_ledger=in_ledger) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "told", "may_be"),
+    [
+        ("FV-1", {"number": "fv-1", "total": 1}, True),
+        ("FV-1", {"number": "FV1"}, True),
+        ("FV-1", {"number": "FV1", "total": 1}, False),
+        ("FV-1", {"number": "FV1", "type": "FA"}, False),
+        ("FV-1", {"number": "FV-10"}, False),
+        ("N° 7", {"number": "N? 7"}, True),
+        ("2026-BOUTIQUE-00012345", {"number": "2026-BOUTIQUE-0001"}, True),
+        ("2026-BOUTIQUE-00012345", {"number": "2026-BO"}, False),
+    ],
+)
+def test_an_invoice_that_a_machine_tells_in_another_way(number, told, may_be):
+    """A number that a machine has changed on its way is not somebody else's for sure."""
+    ours = msgspec.structs.replace(attempt(), number=number)
+    assert resembles(ours, msgspec.structs.replace(OURS, **told)) is may_be
+
+
+def begun(*numbers):
+    return [msgspec.structs.replace(attempt(), id=at, number=number) for at, number in enumerate(numbers, 1)]
+
+
+def kinds(found):
+    return [(attempt.number, type(verdict).__name__, getattr(verdict, "sent", None)) for attempt, verdict in found]
+
+
+def test_of_several_begun_attempts_only_the_oldest_can_have_been_certified():
+    """No 38h is sent before the outcome of the one before it is durable."""
+    seen = state(12, 10, 1, OTHER)
+    found = verdicts(begun("A", "B", "C"), KNOWN, seen, "new")
+    assert kinds(found) == [("B", "NotCertified", False), ("C", "NotCertified", False), ("A", "Disputed", None)]
+    assert verdicts([], KNOWN, seen, "new") == []
+
+
+def test_in_a_ledger_that_was_put_back_each_may_have_been():
+    """Whatever is certain is written first, and what moves the counters last."""
+    seen = state(13, 11, 1, OURS)
+    found = verdicts(begun("A", "FV-1", "C"), KNOWN, seen, "new", is_restored=True)
+    assert kinds(found) == [("A", "Disputed", None), ("C", "Disputed", None), ("FV-1", "Certified", None)]
+
+
+def test_a_later_one_that_the_machine_has_certified_shows_an_older_ledger():
+    """Those before it may have been certified too; those after it were not sent."""
+    found = verdicts(begun("A", "FV-1", "C"), KNOWN, state(12, 10, 1, OURS), "new")
+    assert kinds(found) == [("C", "NotCertified", False), ("A", "Disputed", None), ("FV-1", "Certified", None)]
+    found = verdicts(begun("A", "FV-1"), KNOWN, state(10, 8, 1, OURS), "known")
+    assert kinds(found) == [("A", "NotCertified", True), ("FV-1", "NotCertified", False)]
 
 
 @pytest.mark.parametrize("tc", [10, 25])
 def test_a_ledger_that_knows_the_machines_counters_is_not_behind(tc):
     """The machine's own daily reports move TC, and are explained."""
-    assert behind(KNOWN, "FV-0", state(tc, 8, 1)) == ""
+    assert behind(KNOWN, "FV-0", state(tc, 8, 1), "known") == ""
+    assert behind(KNOWN, "FV-0", state(tc, 8, 1), "unrecorded") == ""
 
 
 def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
     """A restored backup, or another program at the machine; one invoice is told as one."""
-    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 9, 1, OURS))
-    text = behind(KNOWN, "FV-0", state(14, 10, 2, OURS))
+    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 9, 1, OURS), "new")
+    text = behind(KNOWN, "FV-0", state(14, 10, 2, OURS), "new")
     assert "has certified 3 invoices that" in text
     for part in ("'FV-0'", "'FV-1'", "FVC 8", "FVC 10"):
         assert part in text
-    assert "none as the last invoice" in behind(FiscalCounters(0, 0, 0), "", state(14, 10, 2))
+    assert "none as the last invoice" in behind(FiscalCounters(0, 0, 0), "", state(14, 10, 2), "new")
+
+
+def test_a_last_invoice_that_is_in_no_ledger_is_asked_about_whatever_the_machine_counts():
+    """A machine may count exports in TC alone; a ledger of 0.1.0 that was put back does not know what it saw last."""
+    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 8, 1, OURS), "new")
+    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 8, 1), "unrecorded", is_restored=True)
+    assert behind(KNOWN, "FV-0", state(10, 8, 1), "unrecorded", is_restored=True) == ""
+
+
+def test_what_else_was_certified_beside_ours_is_asked_about():
+    """Ours explains one; it is the last invoice, and in the ledger by then."""
+    ours = attempt().invoice
+    assert behind(KNOWN, "FV-0", state(11, 9, 1, OURS), "new", ours=ours) == ""
+    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(12, 10, 1, OURS), "new", ours=ours)
+    more = state(12, 9, 1, OURS)
+    assert behind(KNOWN, "FV-0", more, "new", ours=ours) == ""
+    assert "has certified an invoice that" in behind(KNOWN, "FV-0", more, "new", ours=ours, is_restored=True)
 
 
 @pytest.mark.parametrize("seen", [state(9, 8, 1), state(12, 7, 3), state(12, 9, 0, None)])
 def test_counters_that_went_down_mean_another_machine(seen):
     """FiscalCounters never go down on one machine (protocol 3)."""
-    assert "went down" in behind(KNOWN, "FV-0", seen)
+    assert "went down" in behind(KNOWN, "FV-0", seen, "known")
 
 
 @pytest.mark.parametrize("seen", [state(14, 10, 0, None), state(14, 0, 2, None), state(14, 0, 0), state(14, 10, 2)])
@@ -145,10 +293,11 @@ EXPORT = LastInvoice("FV-1", "NEWCODE", "20260105100001", "EV", 15000)
     ],
 )
 def test_counters_that_stood_still_beside_our_number(kind, moved, base, verdict):
-    """An export that moved TC by one was certified (protocol 5.2); any other movement, and counters that were taken over, are for an operator."""
+    """Where nothing but the counters tells, an export that moved TC by one was certified (protocol 5.2); any other movement, and counters that were taken over,
+    are for an operator."""
     ours = msgspec.structs.replace(attempt(base=base), type=kind)
     last = msgspec.structs.replace(EXPORT, type=kind)
-    found = judge(ours, KNOWN, state(10 + moved, 8, 1, last))
+    found = judge(ours, KNOWN, state(10 + moved, 8, 1, last), "unrecorded")
     assert found == verdict or type(found) is verdict
 
 
@@ -156,10 +305,15 @@ def test_counters_that_stood_still_beside_our_number(kind, moved, base, verdict)
 def test_an_invoice_of_a_machine_that_was_activated_meanwhile(tc, nim):
     """Its own word counts, whatever its counters; it is of the new activation where the machine has begun to count again."""
     seen = state(tc, 1, 0, OURS)
-    found = judge(attempt(), KNOWN, seen, activated="EL02000015-2")
+    found = judge(attempt(), KNOWN, seen, "new", activated="EL02000015-2")
     assert found == Certified("NEWCODE", "20260105100001", "00084440Y", seen.counters, nim)
-    assert not isinstance(judge(attempt(), KNOWN, state(tc, 1, 0), activated="EL02000015-2"), Certified)
-    assert not isinstance(judge(attempt(), KNOWN, state(tc, 1, 0, None), activated="EL02000015-2"), Certified)
+    for last in ("new", "alike", "unrecorded", "none", "gone"):
+        theirs = None if last in ("none", "gone") else OTHER
+        for counters in ((tc, 1, 0), (10, 8, 1), (11, 9, 1)):
+            other = judge(attempt(), KNOWN, state(*counters, theirs), last, activated="EL02000015-2")
+            assert isinstance(other, Disputed)
+    for last in (OURS, BEFORE):
+        assert judge(attempt(), KNOWN, state(tc, 1, 0, last), "known", activated="EL02000015-2") == NotCertified()
 
 
 @pytest.mark.parametrize(
@@ -208,7 +362,8 @@ def test_each_counter_may_only_go_up(tc, fvc, frc):
 
 def test_an_activation_since_the_copy_was_made_is_told_with_the_evidence():
     """What the copy knows, what the machine says, and its last invoice."""
-    told = activated_since(KNOWN, state(3, 2, 0, OURS))
+    told = activated_since(KNOWN, state(3, 2, 0, OURS), "new")
     for part in ("TC 10, FVC 8, FRC 1", "TC 3, FVC 2, FRC 0", "'FV-1' (FV, 15000 XOF)", "adopt"):
         assert part in told
-    assert "no last invoice" in activated_since(KNOWN, state(0, 0, 0, None))
+    assert "no last invoice" in activated_since(KNOWN, state(0, 0, 0, None), "gone")
+    assert activated_since(KNOWN, state(10, 8, 1), "known") == ""

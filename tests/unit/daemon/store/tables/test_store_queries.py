@@ -129,6 +129,7 @@ def test_a_released_migration_never_changes() -> None:
         "0006_sandbox",
         "0007_epoch_names",
         "0008_originals",
+        "0009_exactly_once",
     ]
 
 

@@ -20,13 +20,13 @@ def machine(tc: int, fvc: int, frc: int) -> MachineState:
 def test_every_finding_of_the_ledger_has_plain_words() -> None:
     """A lost answer, counters that went down, somebody else's invoices, an activation after an old copy, an empty ledger: each its own sentence, in each language, without
     a counter in it; what is none of these is told as it was found."""
-    doubt = judge(record(state="begun", counters=None, code="", base=KNOWN), KNOWN, machine(14, 11, 1))
+    doubt = judge(record(state="begun", counters=None, code="", base=KNOWN), KNOWN, machine(14, 11, 1), "new")
     assert isinstance(doubt, Disputed)
     findings = (
         doubt.found,
-        behind(KNOWN, "FV-9", machine(3, 2, 0)),
-        behind(KNOWN, "FV-9", machine(14, 11, 1)),
-        activated_since(KNOWN, machine(14, 11, 1)),
+        behind(KNOWN, "FV-9", machine(3, 2, 0), "new"),
+        behind(KNOWN, "FV-9", machine(14, 11, 1), "new"),
+        activated_since(KNOWN, machine(14, 11, 1), "new"),
         "3 acknowledged writes are missing from the ledger",
         vanished(machine(14, 11, 1)),
     )

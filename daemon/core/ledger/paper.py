@@ -1,0 +1,103 @@
+"""What stands on a machine's paper of an invoice that is not its last any more, as an operator types it in."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+
+from daemon.core.errors import FieldError
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.verdict import MAY_NOT_COUNT, Evidence
+from daemon.core.machine.state import FiscalCounters
+from daemon.language import Text
+
+_DAY = 86_400_000
+_CODE = re.compile("[A-Z0-9]{24}")
+_TIMES = ("%Y%m%d%H%M%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H:%M:%S")
+_COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?: [A-Z]{2})?")
+
+
+class Paper(msgspec.Struct, frozen=True):
+    """`code` without dashes, `time` the machine's 14 digits; `counters` as printed, "291/409 FV": of its type, of all; None where not given."""
+
+    code: str
+    time: str
+    counters: tuple[int, int] | None = None
+
+
+def read_paper(code: str, time: str, counters: str = "") -> tuple[Paper | None, list[FieldError]]:
+    """As people type it: a code in groups, a date as it is printed. None where nothing was typed in, or with what is wrong with each field."""
+    code, time, counters = code.strip(), time.strip(), " ".join(counters.split())
+    if not (code or time or counters):
+        return None, []
+    errors = []
+    plain = re.sub(r"[\s-]", "", code).upper()
+    if not _CODE.fullmatch(plain):
+        errors.append(FieldError("code", Text("must be the code on the machine's paper: 24 letters and digits")))
+    digits = _digits14(time)
+    if not digits:
+        errors.append(FieldError("time", Text("must be the time on the machine's paper, as 31/12/2026 09:30:00")))
+    printed = _COUNTERS.fullmatch(counters)
+    if counters and not printed:
+        errors.append(FieldError("counters", Text("must be the counters on the machine's paper, as 291/409 FV")))
+    if errors:
+        return None, errors
+    return Paper(plain, digits, (int(printed[1]), int(printed[2])) if printed else None), []
+
+
+def _digits14(time: str) -> str:
+    for form in _TIMES:
+        try:
+            return datetime.strptime(time, form).replace(tzinfo=UTC).strftime("%Y%m%d%H%M%S")
+        except ValueError:
+            continue
+    return ""
+
+
+def is_plausible(time: str, begun_at: int, evidence: Evidence | None) -> bool:
+    """Whether an invoice that was begun then (ms) may have been certified at that time of the machine's clock, which may be wrong: by how much, the
+    evidence tells. A day is allowed for zones and clocks that were set meanwhile."""
+    at = _millis(time)
+    if evidence is None:
+        return at >= begun_at - _DAY
+    ahead = _millis(evidence.state.time) - evidence.at
+    return any(begun_at - _DAY <= moment <= evidence.at + _DAY for moment in (at, at - ahead))
+
+
+def _millis(time: str) -> int:
+    try:
+        return int(datetime.strptime(time, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp() * 1000)
+    except ValueError:
+        return 0
+
+
+def on_paper(paper: Paper, attempt: Record, known: FiscalCounters, now: FiscalCounters | None) -> FiscalCounters | None:
+    """The counters of an invoice that is known by its paper: those that are printed, else one more than `known`. Where the machine does not count
+    that far (`now`, None: not known), it came before what is known, which then counts from its intent. None when it cannot be."""
+    after = _next(attempt, known, now) or _next(attempt, attempt.base, now)
+    if paper.counters is None or after is None:
+        return after
+    of_type, tc = paper.counters  # a machine may count each type by itself: then that says nothing of FVC and FRC
+    before = known if tc > known.tc else attempt.base
+    sold = (
+        FiscalCounters(tc, before.fvc, of_type)
+        if attempt.invoice.is_credit
+        else FiscalCounters(tc, of_type, before.frc)
+    )
+    if not _within(before, sold) or not (now is None or _within(sold, now)):
+        sold = FiscalCounters(tc, after.fvc, after.frc)
+    return sold if tc > before.tc and (now is None or tc <= now.tc) else None
+
+
+def _next(attempt: Record, known: FiscalCounters, now: FiscalCounters | None) -> FiscalCounters | None:
+    sold = 0 if attempt.invoice.is_credit else 1
+    counted = FiscalCounters(known.tc + 1, known.fvc + sold, known.frc + 1 - sold)
+    alone = FiscalCounters(known.tc + 1, known.fvc, known.frc)
+    ways = (counted, alone) if attempt.type in MAY_NOT_COUNT else (counted,)
+    return next((way for way in ways if now is None or _within(way, now)), None)
+
+
+def _within(counters: FiscalCounters, now: FiscalCounters) -> bool:
+    return counters.tc <= now.tc and counters.fvc <= now.fvc and counters.frc <= now.frc

@@ -1,0 +1,491 @@
+"""Histories in which a till was certified twice, or was asked for nothing (faults X1 to X4, X9, N1 to N7): each ends with the machine's own log."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+from support.shop import NIM
+
+from daemon.core.errors import MachineAttention, MachineRefused, McfdError, NothingDone
+from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.decision import Case, DecisionRefused
+from daemon.core.ledger.paper import Paper
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from simulator.machine.fiscal_memory import Snapshot
+from simulator.machine.options import Options
+
+pytestmark = pytest.mark.quick_timers
+
+FVC_LOCAL = Options(nim=NIM, fvc_local=True)
+CAPITALS = Options(nim=NIM, texts="capitals")
+SECOND = "EL02000015-2"
+
+Done = Callable[[], object]
+
+
+def nothing() -> None:
+    pass
+
+
+class Saved:
+    """A backup, and the ledger it is put back over."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger, self._copy = folder / "ledger", folder / "saved"
+
+    def save(self) -> None:
+        backup(self.ledger, self._copy, at=1)
+
+    def put_back(self) -> None:
+        restore(self._copy, self.ledger, at=2)
+
+
+async def answer_lost(
+    shop: MemoryShop, number: str, *, executed: bool, then: Done = nothing, **changes: object
+) -> Record | McfdError:
+    """The line is lost at 38h, before or after the machine has executed it; `then` happens before it is back. What the till is told."""
+    shop.session.plan.add("unplug:600@38#1" if executed else "unplug-before:600@38#1")
+    certified = len(shop.on_machine)
+    sale = asyncio.ensure_future(shop.certify(number, key=f"key of {number}", **changes))
+    await shop.until(lambda: not shop.worker.connected, "the line lost")
+    assert len(shop.on_machine) == certified + executed
+    then()
+    shop.session.plug()
+    try:
+        return (await sale).value
+    except McfdError as error:
+        return error
+
+
+def stranger(shop: MemoryShop, kind: str = "FV") -> Done:
+    return lambda: shop.session.machine.certify_foreign(invoice_type=kind, total=500)
+
+
+def daily_report(shop: MemoryShop) -> None:
+    shop.session.machine.fiscal.tc += 1
+
+
+def activated(shop: MemoryShop, nim: str = SECOND, *, reset: bool) -> None:
+    shop.session.cut_power(0.0, 0.0)
+    shop.session.machine.change(nim=nim)
+    if reset:
+        shop.session.machine.restore(Snapshot())
+
+
+async def case_of(shop: MemoryShop) -> Case:
+    await shop.until(lambda: shop.worker.attention, "a question")
+    while (case := await shop.store.decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
+        await asyncio.sleep(0.002)
+    return case
+
+
+async def decide(shop: MemoryShop, decision: str, paper: Paper | None = None) -> None:
+    """And the daemon has taken it up."""
+    case = await case_of(shop)
+    before = len(await shop.store.decisions.settlements(shop.worker.book))
+    await shop.store.decisions.carry_out(case, decision, reason="on paper", at=3, paper=paper)
+    assert len(await shop.store.decisions.settlements(shop.worker.book)) == before + 1
+
+
+async def adopted(shop: MemoryShop) -> None:
+    case = await case_of(shop)
+    assert case.choices == ("adopt",)
+    await shop.store.decisions.carry_out(case, "adopt", reason="seen", at=3)
+    await shop.until(lambda: not shop.worker.attention, "service")
+    await shop.connected()
+
+
+def on_paper(shop: MemoryShop, number: str) -> Paper:
+    entry = next(entry for entry in shop.on_machine if entry.number == number)
+    return Paper(entry.code, entry.time)
+
+
+def ours(shop: MemoryShop) -> Counter[str]:
+    """By number without regard to case: what a till sent as a1 and as A1 is one."""
+    return Counter(entry.number.casefold() for entry in shop.on_machine if not entry.foreign)
+
+
+async def is_sound(shop: MemoryShop) -> None:
+    """Nothing twice, no code twice, and what the ledger has of ours is what the machine says."""
+    assert max(ours(shop).values(), default=0) <= 1
+    records = await shop.certified()
+    assert len({record.code for record in records}) == len(records)
+    codes = {entry.code: entry.number.casefold() for entry in shop.on_machine}
+    assert all(codes[record.code] == record.number.casefold() for record in records)
+    assert verify(shop.path).problems == ()
+
+
+# -- a ledger that was put back -----------------------------------------------------------------------------------------------
+
+
+async def test_an_export_that_a_restored_ledger_lacks_is_asked_about(tmp_path: Path) -> None:
+    """X1: the machine counts exports in TC alone, and its last number is the export's: `adopt` enters it, and its till is told so."""
+    saved = Saved(tmp_path)
+    async with MemoryShop(saved.ledger, options=FVC_LOCAL) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        saved.save()
+        await shop.certify("E-1", invoiceType="EV", key="k")
+    saved.put_back()
+    async with MemoryShop(saved.ledger, on=shop.session) as shop:
+        await adopted(shop)
+        await shop.certify("B")
+        with pytest.raises(DuplicateInvoice) as told:
+            await shop.certify("E-1", invoiceType="EV", key="k")
+        assert told.value.record.code == shop.on_machine[1].code
+        await is_sound(shop)
+
+
+async def test_an_adopted_number_is_taken_however_the_machine_spells_it(tmp_path: Path) -> None:
+    """X3: the machine keeps n-2 as N-2, and `adopt` enters that."""
+    saved = Saved(tmp_path)
+    async with MemoryShop(saved.ledger, options=CAPITALS) as shop:
+        await shop.connected()
+        await shop.certify("n-1")
+        saved.save()
+        await shop.certify("n-2")
+        await shop.certify("n-3")
+    saved.put_back()
+    async with MemoryShop(saved.ledger, on=shop.session) as shop:
+        await adopted(shop)
+        await shop.certify("x")
+        with pytest.raises(DuplicateInvoice):
+            await shop.certify("n-3")
+        await is_sound(shop)
+
+
+@pytest.mark.parametrize("kind", ["EV", "FV"])
+async def test_what_was_begun_in_a_backup_may_have_been_certified_since_and_others_too(
+    tmp_path: Path, kind: str
+) -> None:
+    """N3: E-1 was begun in the backup, E-1 and E-2 were certified after it. The till of E-1 is told to wait for an operator, who has its code on paper;
+    then E-2 is adopted."""
+    saved = Saved(tmp_path)
+    async with MemoryShop(saved.ledger, options=FVC_LOCAL) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await answer_lost(shop, "E-1", executed=True, then=saved.save, invoiceType=kind)
+        await shop.certify("E-2", invoiceType=kind)
+    saved.put_back()
+    async with MemoryShop(saved.ledger, on=shop.session) as shop:
+        await shop.until(lambda: shop.worker.attention, "a question")
+        with pytest.raises(MachineAttention):
+            await shop.certify("E-1", invoiceType=kind, key="key of E-1")
+        await decide(shop, "certified", on_paper(shop, "E-1"))
+        await shop.until(lambda: "does not know" in shop.worker.attention, "another question")
+        await adopted(shop)
+        for number in ("E-1", "E-2"):
+            with pytest.raises(DuplicateInvoice):
+                await shop.certify(number, invoiceType=kind)
+        await shop.certify("B")
+        await is_sound(shop)
+
+
+@pytest.mark.parametrize("stranger_came", [False, True])
+@pytest.mark.parametrize("reset", [False, True])
+async def test_adopting_over_a_begun_attempt_settles_it_first(tmp_path: Path, reset: bool, stranger_came: bool) -> None:
+    """N2: the backup holds F-1 begun, F-1 was certified, the machine was activated anew. What `adopt` takes over proves nothing of F-1."""
+    saved = Saved(tmp_path)
+    async with MemoryShop(saved.ledger, options=CAPITALS) as shop:
+        await shop.connected()
+        await answer_lost(shop, "f-1", executed=True, then=saved.save)
+    activated(shop, reset=reset)
+    if stranger_came:
+        stranger(shop)()
+    saved.put_back()
+    async with MemoryShop(saved.ledger, on=shop.session) as shop:
+        case = await case_of(shop)
+        while case.attempt is None and case.state.attention:
+            await shop.store.decisions.carry_out(case, "adopt", reason="seen", at=3)
+            case = await shop.store.decisions.case(shop.worker.book)
+        if case.attempt is not None:
+            with pytest.raises(MachineAttention):
+                await shop.certify("f-1", key="key of f-1")
+            await decide(shop, "certified", on_paper(shop, "f-1"))
+        await shop.until(lambda: not shop.worker.attention, "service")
+        await shop.connected()
+        assert (await shop.certify("f-1", key="key of f-1")).value.state == "certified"
+        with pytest.raises(DuplicateInvoice):
+            await shop.certify("F-1")
+        await is_sound(shop)
+
+
+async def test_an_older_ledger_whose_machine_has_certified_nothing_since_is_not_asked_about(tmp_path: Path) -> None:
+    """Put back, activated anew with its memory kept: the last invoice is the one that the backup knows."""
+    saved = Saved(tmp_path)
+    async with MemoryShop(saved.ledger) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        saved.save()
+    activated(shop, reset=False)
+    saved.put_back()
+    async with MemoryShop(saved.ledger, on=shop.session) as shop:
+        await shop.connected()
+        assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
+
+
+# -- an answer that was lost ---------------------------------------------------------------------------------------------------
+
+
+async def test_an_export_before_somebody_else_s_export_is_not_taken_for_failed(tmp_path: Path) -> None:
+    """X2: TC moved by two and FVC did not: nobody can tell whether ours is one of them."""
+    async with MemoryShop(tmp_path / "ledger", options=FVC_LOCAL) as shop:
+        await shop.connected()
+        told = await answer_lost(shop, "E-1", executed=True, then=stranger(shop, "EV"), invoiceType="EV")
+        assert isinstance(told, MachineAttention)
+        await decide(shop, "certified", on_paper(shop, "E-1"))
+        await shop.until(lambda: not shop.worker.attention, "service")
+        assert (await shop.certify("E-1", invoiceType="EV", key="key of E-1")).replayed
+        await is_sound(shop)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_counters_that_are_equal_by_chance_after_an_activation_prove_nothing(tmp_path: Path, reset: bool) -> None:
+    """N1: F-1 was certified, the machine began to count again, and a stranger's invoice brought it to where it was; or a fresh machine
+    was reset after its very first sale."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        if reset:
+            told = await answer_lost(shop, "F-1", executed=True, then=lambda: activated(shop, reset=True))
+        else:
+            await shop.certify("A")
+
+            def then() -> None:
+                activated(shop, reset=True)
+                stranger(shop)()
+
+            told = await answer_lost(shop, "F-1", executed=True, then=then)
+        assert isinstance(told, MachineAttention)
+
+
+async def test_a_machine_that_is_not_activated_proves_nothing(tmp_path: Path) -> None:
+    """A fresh machine's first sale is certified, its answer lost; it is reset, and asked before it is activated again: its counters are where they were, and
+    what says otherwise is the taxpayer that it does not tell. It is not in service until it does, and then an operator is asked."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        ifu = shop.session.machine.options.ifu
+
+        def then() -> None:
+            activated(shop, NIM, reset=True)
+            shop.session.machine.change(ifu="")
+
+        shop.session.plan.add("unplug:600@38#1")
+        sale = asyncio.ensure_future(shop.certify("F-1", key="k"))
+        await shop.until(lambda: not shop.worker.connected, "the line lost")
+        then()
+        shop.session.plug()
+        await shop.until(lambda: "not activated" in shop.worker.offline_reason, "the reason")
+        assert [record.number for record in await shop.store.ledger.unfinished(shop.worker.book)] == ["F-1"]
+        shop.session.machine.change(ifu=ifu, nim=SECOND)
+        with pytest.raises(MachineAttention):
+            await sale
+
+
+async def test_an_activation_after_which_nothing_was_certified_is_no_doubt(tmp_path: Path) -> None:
+    """N6: A-1 is the machine's last invoice, with the code that the ledger has; the lost 38h of B-1 was not executed, whether or not its number is the
+    same for this machine; also when the last one is a stranger's that was seen before."""
+    async with MemoryShop(tmp_path / "ledger", options=CAPITALS) as shop:
+        await shop.connected()
+        await shop.certify("a-1")
+        told = await answer_lost(shop, "b-1", executed=False, then=lambda: activated(shop, reset=False))
+        assert isinstance(told, NothingDone)
+        stranger(shop)()
+        await shop.until(lambda: shop.worker.known.fvc == 2, "the stranger seen")
+        third = "EL02000015-3"
+        told = await answer_lost(shop, "c-1", executed=False, then=lambda: activated(shop, third, reset=False))
+        assert isinstance(told, NothingDone)
+        await shop.connected()
+        await shop.certify("c-1")
+        await is_sound(shop)
+
+
+async def test_a_number_in_other_letters_waits_for_the_one_that_is_certified(tmp_path: Path) -> None:
+    """N4: a1 is on the line when A1 comes; the machine keeps both in capitals. A1 is a duplicate of it, and a1 keeps its code over a kill."""
+    async with MemoryShop(tmp_path / "ledger", options=CAPITALS) as shop:
+        await shop.connected()
+        shop.session.plan.add("unplug:600@38#1")
+        first = asyncio.ensure_future(shop.certify("a1", key="k"))
+        await shop.until(lambda: not shop.worker.connected, "the line lost")
+        second = asyncio.ensure_future(shop.certify("A1"))
+        await asyncio.sleep(0)
+        shop.session.plug()
+        assert (await first).value.code == shop.on_machine[0].code
+        with pytest.raises(McfdError):
+            await second
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        with pytest.raises(DuplicateInvoice) as told:
+            await shop.certify("A1")
+        assert told.value.record.number == "a1"
+        await is_sound(shop)
+
+
+async def test_one_number_in_two_spellings_is_certified_once(tmp_path: Path) -> None:
+    """X4 and N5: a1 was refused, A1 certified; whatever comes as a1 or A1 after that is told that certification."""
+    async with MemoryShop(tmp_path / "ledger", options=CAPITALS) as shop:
+        await shop.connected()
+        shop.session.plan.add("lose-invoice@31#1")
+        with pytest.raises(NothingDone):
+            await shop.certify("a1")
+        await shop.connected()
+        record = (await shop.certify("A1")).value
+        for number in ("a1", "A1"):
+            with pytest.raises(DuplicateInvoice) as told:
+                await shop.certify(number)
+            assert told.value.record == record
+        daily_report(shop)
+        await is_sound(shop)
+
+
+async def test_a_refused_number_does_not_get_another_certification_s_code(tmp_path: Path) -> None:
+    """X4's root: the machine refuses "straße" as the last one, "STRASSE", which the ledger has: equal numbers are one, in every language."""
+    async with MemoryShop(tmp_path / "ledger", options=CAPITALS) as shop:
+        await shop.connected()
+        record = (await shop.certify("STRASSE-1")).value
+        with pytest.raises(DuplicateInvoice) as told:
+            await shop.certify("straße-1")
+        assert told.value.record == record
+
+
+async def test_what_stands_on_the_machine_s_paper_can_be_entered(tmp_path: Path) -> None:
+    """N7: the answer is lost, a stranger comes after it. The true decision needs the paper; its till gets the code, the stranger is counted as such."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        told = await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
+        assert isinstance(told, MachineAttention)
+        case = await case_of(shop)
+        assert case.obstacle("certified") == "not its last"
+        await decide(shop, "certified", on_paper(shop, "F-1"))
+        await shop.until(lambda: not shop.worker.attention, "service")
+        again = await shop.certify("F-1", key="key of F-1")
+        assert (again.replayed, again.value.code) == (True, shop.on_machine[1].code)
+        assert again.value.counters is not None
+        assert (again.value.counters.tc, again.value.counters.fvc) == (shop.on_machine[1].tc, shop.on_machine[1].fvc)
+        await shop.certify("B")
+        closure = (await shop.close_period()).value
+        assert (closure.certs_count, closure.unexplained) == (3, 1)
+        await is_sound(shop)
+
+
+PAPERS = {
+    "the code of an invoice in the ledger": ("A", None, "code of another"),
+    "the code of the machine's last invoice": ("FOREIGN-3", None, "code of another"),
+    "a time before the intent": ("F-1", "20200101000000", "time not plausible"),
+    "a time to come": ("F-1", "20990101000000", "time not plausible"),
+}
+
+
+@pytest.mark.parametrize("what", PAPERS)
+async def test_paper_that_cannot_be_this_invoice_s_is_refused(tmp_path: Path, what: str) -> None:
+    """Nothing is entered, and the question stays."""
+    number, time, obstacle = PAPERS[what]
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
+        case, paper = await case_of(shop), on_paper(shop, number)
+        with pytest.raises(DecisionRefused, match=obstacle):
+            await shop.store.decisions.carry_out(
+                case, "certified", reason="x", at=3, paper=Paper(paper.code, time or paper.time)
+            )
+        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
+
+
+# -- what the evidence decides --------------------------------------------------------------------------------------------------
+
+
+async def test_our_invoice_after_a_stranger_that_nobody_had_seen_is_no_doubt(tmp_path: Path) -> None:
+    """It is the machine's last, under a code that is new; the stranger is counted."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=600) as shop:
+        await shop.connected()
+        stranger(shop)()
+        told = await answer_lost(shop, "F-1", executed=True)
+        assert isinstance(told, Record)
+        assert told.code == shop.on_machine[-1].code
+        assert (await shop.close_period()).value.unexplained == 1
+
+
+@pytest.mark.parametrize(("ours_is", "theirs"), [("FV", "FV"), ("FV", "FA"), ("FA", "FV"), ("EV", "EV")])
+async def test_a_stranger_s_invoice_alone_is_no_doubt(tmp_path: Path, ours_is: str, theirs: str) -> None:
+    """The machine moved by that one: ours was not certified, and goes through at the second try."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=600) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        changes = {"credit": True, "creditNoteRef": f"{NIM}-1"} if ours_is == "FA" else {}
+        told = await answer_lost(
+            shop, "F-1", executed=False, then=stranger(shop, theirs), invoiceType=ours_is, **changes
+        )
+        assert isinstance(told, NothingDone)
+        await shop.connected()
+        assert (await shop.certify("F-1", key="key of F-1", invoiceType=ours_is, **changes)).value.state == "certified"
+        await is_sound(shop)
+
+
+# -- decisions ------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_decision_is_valid_for_the_case_that_was_shown(tmp_path: Path) -> None:
+    """X9: two operators read one case; the second decides after the first one's `adopt` and more sales, and is told to look again."""
+    saved = Saved(tmp_path)
+    async with MemoryShop(saved.ledger) as shop:
+        await shop.connected()
+        saved.save()
+        await shop.certify("A")
+    saved.put_back()
+    async with MemoryShop(saved.ledger, on=shop.session) as shop:
+        shown = await case_of(shop)
+        await adopted(shop)
+        await shop.certify("B")
+        before = await shop.store.ledger.state(shop.worker.book)
+        with pytest.raises(DecisionRefused, match="changed"):
+            await shop.store.decisions.carry_out(shown, "adopt", reason="late", at=4)
+        assert await shop.store.ledger.state(shop.worker.book) == before
+        assert (await shop.close_period()).value.unexplained == 1
+
+
+async def test_a_decision_on_another_attention_is_not_carried_out(tmp_path: Path) -> None:
+    """The same decision would fit, but what was shown has been decided, and something else was found since."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
+        shown = await case_of(shop)
+        await decide(shop, "not-certified")
+        await shop.until(lambda: not shop.worker.attention, "service")
+        await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
+        await case_of(shop)
+        with pytest.raises(DecisionRefused, match="changed"):
+            await shop.store.decisions.carry_out(shown, "not-certified", reason="late", at=4)
+        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
+
+
+async def test_38h_that_is_answered_with_an_earlier_code_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old answer under what is by chance the new SEQ: the till gets its own invoice's code, which C1h tells."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        first = (await shop.certify("A")).value
+        real = shop.worker.machine.certify
+
+        async def stale(*arguments: object) -> object:
+            word = await real(*arguments)
+            return type(word)(first.code, word.time, word.ifu, word.counters, word.nim)
+
+        monkeypatch.setattr(shop.worker.machine, "certify", stale)
+        second = (await shop.certify("B")).value
+        assert (first.code, second.code) == tuple(entry.code for entry in shop.on_machine)
+
+
+async def test_a_number_that_the_machine_refuses_as_its_last_is_refused(tmp_path: Path) -> None:
+    """A stranger's invoice of that very number: nothing of ours was at the machine, so it is not ours."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        shop.session.machine.certify_foreign(number="F-1", total=15000)
+        with pytest.raises(MachineRefused):
+            await shop.certify("F-1")
+        assert await shop.certified() == []
