@@ -24,6 +24,7 @@ from daemon.core.ledger.verdict import (
     not_certified,
     strangers,
     verdicts,
+    went_down,
 )
 from daemon.core.machine.nim import present_nim
 from daemon.core.machine.state import Certified, MachineState
@@ -49,8 +50,6 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     next connection."""
     await worker.attempts.all_durable()  # what this process is still storing is no stranger's work
     worker.take_state(await worker.ledger.state(worker.book))
-    if _is_inactive(worker, state):
-        raise LineLost(INACTIVE)
     await _take_taxpayer(worker, state)
     worker.time.take_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
@@ -62,6 +61,8 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     if unfinished:
         # Once more: a machine that was still at it until the cancellation cannot be any longer.
         state = await machine.state()
+    if _is_inactive(worker, state) and (unfinished or await _has_forgotten(worker, state)):
+        raise LineLost(INACTIVE)
     if not worker.attention:
         await _ask_about_activation(worker, state)
     if not worker.attention:
@@ -79,14 +80,19 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
 
 
 def is_activated(worker: MachineWorker, state: MachineState) -> bool:
-    """Whether the machine has another activation counter than the book knows, or none at the moment, or another taxpayer."""
-    return bool(_activated(worker, state)) or _is_inactive(worker, state) or _has_another_taxpayer(worker, state)
+    """Whether the machine has another activation counter than the book knows, or another taxpayer."""
+    return bool(_activated(worker, state)) or _has_another_taxpayer(worker, state)
 
 
 def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
     """Between a reset and the next activation a machine tells no taxpayer: its memory may be gone, and nothing that it says proves anything. A book
     that never had a taxpayer has a machine that tells none."""
     return worker.book.mode == "live" and bool(worker.ifu) and not state.ifu
+
+
+async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
+    last = await worker.ledger.standing(worker.book, state.last)
+    return last == "gone" or went_down(worker.known, state.counters)
 
 
 def _has_another_taxpayer(worker: MachineWorker, state: MachineState) -> bool:
@@ -116,7 +122,7 @@ async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, atte
 async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
     was_open = await machine.cancel()
     state = await machine.state()
-    if is_activated(worker, state):
+    if is_activated(worker, state) or _is_inactive(worker, state):
         worker.drop(machine, ACTIVATED)  # `recover` settles it, and begins the new epoch
         return
     record = await worker.ledger.record(worker.book, attempt_id)
