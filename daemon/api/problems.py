@@ -70,6 +70,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),
+    errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
     errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),
     errors.MachineOffline: Kind(

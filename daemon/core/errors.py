@@ -6,6 +6,7 @@ McfdError
 ├── KeyReused             the Idempotency-Key came with another request (409)
 ├── ZNumberUnknown        nobody remembers the last Z number of this machine (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
+├── TooManyCashMoves      a key or a person has moved cash too often within an hour (429)
 ├── NotFound              no such record in this book (404)
 ├── MachineError          the machine or its line
 │   ├── MachineRefused    the machine said no, in its own words; nothing was certified (422)
@@ -82,6 +83,14 @@ class CreditExceedsOriginal(McfdError):
                 original_ttc=original_ttc,
             )
         )
+
+
+class TooManyCashMoves(McfdError):
+    """`retry_after` in seconds."""
+
+    def __init__(self, most: int, retry_after: int) -> None:
+        self.retry_after = retry_after
+        super().__init__(Text("cash may be moved {most} times an hour; nothing was noted", most=most))
 
 
 class NotFound(McfdError):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from daemon.core.call import NOBODY, Call
+from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.access import LedgerAccess
@@ -16,10 +17,22 @@ from daemon.store.tables.book import attempts, cash, entries
 
 class CashDrawer(LedgerAccess):
     async def move_cash(
-        self, book: Book, move: CashMove, *, at: int, answer: Callable[[Placed], bytes], call: Call = NOBODY
+        self,
+        book: Book,
+        move: CashMove,
+        *,
+        at: int,
+        answer: Callable[[Placed], bytes],
+        call: Call = NOBODY,
+        box_at: int = 0,
+        most: int = 0,
     ) -> bytes:
         def job(connection: sqlite3.Connection) -> bytes:
+            if most and (wait := cash.wait_for_move(connection, book, call.by.name, box_at, most)):
+                raise TooManyCashMoves(most, wait)
             placed = entries.append(connection, book, move, at)
+            if most:
+                cash.note_move(connection, placed, call.by.name, box_at)
             told = answer(placed)
             if call.key:
                 attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=placed.at, answer=told)

@@ -185,9 +185,18 @@ class CashDrawer(Protocol):
     """Cash put into the drawer and taken out; entries of the book, durable as in `Attempts`."""
 
     async def move_cash(
-        self, book: Book, move: CashMove, *, at: int, answer: Callable[[Placed], bytes], call: Call = NOBODY
+        self,
+        book: Book,
+        move: CashMove,
+        *,
+        at: int,
+        answer: Callable[[Placed], bytes],
+        call: Call = NOBODY,
+        box_at: int = 0,
+        most: int = 0,
     ) -> bytes:
-        """Entry, audit and what the Idempotency-Key stands for, in one transaction; what `answer` makes of the entry."""
+        """Entry, audit and what the Idempotency-Key stands for, in one transaction; what `answer` makes of the entry. TooManyCashMoves beyond `most`
+        by the same key or person within an hour of the box's clock (`box_at`, ms); 0: any number."""
         ...
 
     async def cash_of_period(self, book: Book, period_start: int) -> CashTotal:

@@ -56,6 +56,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     refusals.TooLarge: (413, Text("That is too much at once.")),
     BoxRefused: (409, Text("The box could not do it.")),
     BoxFailed: (500, Text("The box could not do it.")),
+    errors.TooManyCashMoves: (429, Text("Cash was moved very often within an hour; try again later.")),
     errors.NotFound: (404, Text("There is nothing at this address.")),
     errors.InvalidRequest: (422, Text("This cannot be taken as it is.")),
     errors.ZNumberUnknown: (409, Text("The last Z number has to be said first")),

@@ -13,7 +13,7 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
-from daemon.core.errors import InvalidRequest
+from daemon.core.errors import InvalidRequest, TooManyCashMoves
 from daemon.core.report.cash import Moved, Movements
 from daemon.language import Text
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
@@ -28,14 +28,14 @@ MAX_ID: Final = 999_999_999
         right="certify",
         summary=Text("Cash in or out"),
         text=Text("""Cash put into the drawer or taken out beside sales: kept in the book and its chain, counted in X, Z and A (`cash`), never
-sent to the machine, which need not be there. Send an `Idempotency-Key`: without one, a repeat counts twice."""),
+sent to the machine, which need not be there. At most 60 an hour for a key (429 with `Retry-After`); a repeat is none more. Send an `Idempotency-Key`: without one, a repeat counts twice."""),
         answer=Moved,
         status=201,
         answer_text=Text("Noted"),
         body=CashBody,
         example=CASH_EXAMPLE,
         headers=(STRICT,),
-        problems=(*REPLAYABLE, *STORED),
+        problems=(*REPLAYABLE, TooManyCashMoves, *STORED),
     ),
 )
 async def move(request: ApiRequest) -> Answer:

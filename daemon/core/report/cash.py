@@ -17,6 +17,9 @@ from daemon.core.ledger.entries import CashKind, CashMove, CashTotal, Placed
 from daemon.core.report.receipt import Adjustment, adjustments
 from daemon.language import Text
 
+MOST_AN_HOUR: Final = 60
+"""Movements that one key, or one person, may note: whoever has a seller's key must not fill the disk (decision 34)."""
+
 FIELDS: Final = frozenset({"kind", "amount", "reason", "operatorId", "operatorName"})
 
 

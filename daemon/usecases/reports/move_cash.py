@@ -8,7 +8,7 @@ import structlog
 from daemon.core.call import Call
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.entries import Placed
-from daemon.core.report.cash import Movements, moved, movements, read_move
+from daemon.core.report.cash import MOST_AN_HOUR, Movements, moved, movements, read_move
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) -> Answered[bytes]:
-    """The answer's bytes. Needs no machine; InvalidRequest, StorageFull."""
+    """The answer's bytes. Needs no machine; InvalidRequest, TooManyCashMoves, StorageFull."""
     move, warnings = read_move(body, defaults=worker.defaults, strict=call.strict)
 
     def answer(placed: Placed) -> bytes:
@@ -24,7 +24,15 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
-        write = worker.ledger.move_cash(worker.book, move, at=worker.now(), answer=answer, call=call)
+        write = worker.ledger.move_cash(
+            worker.book,
+            move,
+            at=worker.now(),
+            answer=answer,
+            call=call,
+            box_at=worker.clock.millis(),
+            most=MOST_AN_HOUR,
+        )
         told = await worker.see_through(write, "move cash")
         log.info(
             "cash.moved",

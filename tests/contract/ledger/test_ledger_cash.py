@@ -5,8 +5,10 @@ from pathlib import Path
 
 from support.ledgers.ledger import MINUTE, Till, opened, query, tamper
 
+from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.clock import DAY
+from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
 
@@ -117,3 +119,63 @@ async def test_a_movement_of_a_wrong_clock_is_set_right_with_its_book(path: Path
         assert await store.ledger.cash_between(till.book, 0, right + 1) == CashTotal(9, 0)
     assert query(path, "SELECT count(*) FROM entry WHERE chained_at IS NOT NULL") == [(1,)]
     assert verify(path).problems == ()
+
+
+class Noting:
+    """Movements as a key sends them; `box_at` is the box's clock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.box_at = 1_765_000_000_000
+
+    async def note(self, count: int, by: str = "key:3", *, key: str = "") -> int:
+        """How long the first of them that was refused has to wait, in seconds; 0 when all were taken."""
+        async with opened(self.path) as store:
+            till = await Till.of(store)
+            for at in range(count):
+                call = Call(key=key and f"{key}{at}", fingerprint=b"same", by=Actor(by))
+                try:
+                    await store.ledger.move_cash(
+                        till.book, deposit(1), at=till.at, answer=lambda _: b"x", call=call, box_at=self.box_at, most=60
+                    )
+                except TooManyCashMoves as refused:
+                    return refused.retry_after
+                self.box_at += 1000
+        return 0
+
+
+async def test_cash_is_moved_sixty_times_an_hour_at_the_most(path: Path) -> None:
+    """By one key or one person, counted in the book: a restart begins no new hour, and whoever else it is has their own."""
+    noting = Noting(path)
+    assert await noting.note(30) == 0
+    assert await noting.note(30) == 0
+    assert await noting.note(1) == 3600 - 60
+    assert await noting.note(1) == 3600 - 60
+    assert await noting.note(60, "user:awa") == 0
+    assert await noting.note(1, "user:awa") == 3600 - 60
+    noting.box_at += 3600_000 - 121_000
+    assert await noting.note(1) == 1
+    noting.box_at += 1000
+    assert await noting.note(1) == 0
+    assert verify(path).clean
+
+
+async def test_a_clock_that_was_ahead_keeps_nobody_from_moving_cash(path: Path) -> None:
+    """The book's time stands still until that moment has passed; the hour is one of the box's clock, and a movement of the future is not within it."""
+    noting = Noting(path)
+    noting.box_at += 30 * DAY
+    assert await noting.note(60) == 0
+    noting.box_at -= 30 * DAY
+    assert await noting.note(60) == 0
+    assert await noting.note(1) == 3600 - 60
+
+
+async def test_what_is_refused_leaves_nothing(path: Path) -> None:
+    """Neither an entry nor what its Idempotency-Key stands for: the same request is noted later."""
+    noting = Noting(path)
+    await noting.note(60)
+    assert await noting.note(1, key="late") > 0
+    assert query(path, "SELECT count(*) FROM entry") == [(60,)]
+    assert query(path, "SELECT count(*) FROM idempotency") == [(0,)]
+    noting.box_at += 3600_000
+    assert await noting.note(1, key="late") == 0

@@ -13,7 +13,7 @@ from daemon.api.page.faults import fault_of
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.call import Call
 from daemon.core.clock import millis
-from daemon.core.errors import InvalidRequest
+from daemon.core.errors import InvalidRequest, TooManyCashMoves
 from daemon.usecases.reports import report
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
@@ -46,7 +46,7 @@ async def note(visit: Visit) -> Reply:
     )
     try:
         await move_cash(visit.worker, body, call)
-    except InvalidRequest as error:
+    except (InvalidRequest, TooManyCashMoves) as error:
         fault = fault_of(error)
         return await _screen(visit, status=fault.status, problem=fault.told(visit.say))
     return redirect(visit.link("/ui/cash", noted="1"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from daemon.core.clock import HOUR
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
 from daemon.store.sqlite.queries import load, read_as
@@ -39,6 +40,17 @@ def cash_moves(
 def newest_moves(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Placed]:
     """Newest first."""
     return list(read_as(Placed, connection.execute(_SQL["newest"], (book.id, start, end, limit))))
+
+
+def note_move(connection: sqlite3.Connection, placed: Placed, actor: str, noted_at: int) -> None:
+    """Who moved it, and when by the box's own clock: the book's time may stand still for days, until a clock that was ahead is passed."""
+    connection.execute(_SQL["note"], (actor, noted_at, placed.id))
+
+
+def wait_for_move(connection: sqlite3.Connection, book: Book, actor: str, now: int, most: int) -> int:
+    """Seconds until that key or person may move cash again, 0 when now: at most so many within an hour."""
+    found = connection.execute(_SQL["noted"], (book.id, actor, now - HOUR, now, most - 1)).fetchone()
+    return -((now - HOUR - found[0]) // 1000) if found else 0
 
 
 def periods_of_moves(connection: sqlite3.Connection, book: Book, moves: Sequence[Placed]) -> list[int]:
