@@ -101,7 +101,8 @@ def command(
         upto_z = (await store.journal.extent(book)).z_number
         if code:
             found = await store.journal.by_code(book, code.replace("-", ""))
-            return book, await _dated(store, book, [found] if found else [], upto_z)
+            known = [await store.journal.with_counter(book, found)] if found else []
+            return book, await _dated(store, book, known, upto_z)
         lines = await _dated(store, book, await store.journal.page(book, page), upto_z)
         if not (number or state):
             lines = [*lines, *await _moved(store, book, page, upto_z)]
