@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
 from bridge.commands import (
@@ -60,13 +60,16 @@ class Machine:
         woken between two of them."""
         taken = 0
 
-        def check(reply: Reply) -> None:
+        def took() -> None:
             nonlocal taken
-            check_taken(reply.data, self.habits)
             taken += 1
 
+        def check(reply: Reply) -> None:
+            check_taken(reply.data, self.habits)
+            took()
+
         try:
-            return await self.link.converse(_words(sentences, self.habits), check)
+            return await self.link.converse(_words(sentences, self.habits, took), check)
         except (Refused, Unsendable) as error:
             error.after = taken
             raise
@@ -129,8 +132,8 @@ class Machine:
             raise
 
 
-def _words(sentences: Sentences[T], habits: Habits) -> Words[T]:
-    """What is said, as commands to the link; replies that are read, as what they say."""
+def _words(sentences: Sentences[T], habits: Habits, took: Callable[[], None]) -> Words[T]:
+    """What is said, as commands to the link; replies that are read, as what they say, each counted with `took`."""
     told = None
     while True:
         try:
@@ -141,7 +144,10 @@ def _words(sentences: Sentences[T], habits: Habits) -> Words[T]:
         command = sentence.command if isinstance(sentence, Asked) else sentence
         is_read = command is not sentence
         reply = yield Word(command.cmd, command.encode(habits), is_read)
-        told = None if reply is None else understand(command, reply.data, habits)
+        told = None
+        if reply is not None:
+            told = understand(command, reply.data, habits)
+            took()
 
 
 async def handshake(link: Link, habits: Habits = USUAL) -> StateReply:

@@ -80,6 +80,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.LineLost: Kind(
         503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
     ),
+    errors.CertifiedElsewhere: Kind(503, "MACHINE_ATTENTION", Text("Another machine certified the invoice")),
     errors.NothingDone: Kind(
         503, "BRIDGE_OFFLINE", Text("The line to the machine was lost"), retry_after=OFFLINE_RETRY
     ),

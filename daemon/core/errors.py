@@ -13,7 +13,8 @@ McfdError
 │   ├── MachineOffline    no machine to ask at the moment; nothing was sent (503)
 │   ├── MachineBusy       the queue is full or patience ended; nothing was sent (503)
 │   ├── LineLost          the line died in the middle of a command; its effect is unknown (503)
-│   │   └── NothingDone   … and it is known that nothing came of it (503)
+│   │   ├── NothingDone   … and it is known that nothing came of it (503)
+│   │   └── CertifiedElsewhere  … and another machine has certified it (503)
 │   ├── MachineNonsense   the machine answers, but not as the protocol says (502)
 │   └── MachineAttention  an operator has to settle what was found (503)
 ├── PrinterFailed         the receipt printer is gone, out of paper or too slow (503)
@@ -131,6 +132,22 @@ class NothingDone(LineLost):
 
     def __init__(self, cause: Exception, detail: str) -> None:
         super().__init__(Text("the line to the machine was lost ({cause}); {detail}", cause=cause, detail=detail))
+
+
+class CertifiedElsewhere(LineLost):
+    """38h was answered by another machine than the one of this line: cables were exchanged. It has certified the invoice, with `code`."""
+
+    def __init__(self, nim: str, code: str, number: str) -> None:
+        self.nim = nim
+        super().__init__(
+            Text(
+                "invoice {number!r} was certified by another machine, {found} (code {code}): cables were exchanged; its book has it by "
+                "`mcfd machine settle {found} --decision adopt`, and it is not to be certified again",
+                number=number,
+                found=nim,
+                code=code,
+            )
+        )
 
 
 class MachineNonsense(MachineError):

@@ -11,11 +11,11 @@ import msgspec
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
 from bridge.machine import Asked, Machine, Sentences
-from bridge.replies.answers import Closed
+from bridge.replies.answers import Closed, Opened
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
 from bridge.replies.subtotal import Subtotal as SubtotalReply
-from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
+from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
 from daemon.core.machine.nim import same_machine
@@ -79,6 +79,8 @@ class ConnectedMachine:
         self._ifu = ""
         self._tells_activation = False
         self._hung_up = ""
+        self.opened: tuple[int, int] | None = None
+        """TC and FC as C0h told them last; None where they cannot be read."""
 
     async def lost(self) -> str:
         """Waits for the end of the connection; why it ended."""
@@ -117,7 +119,8 @@ class ConnectedMachine:
 
     def _sentences(self, invoice: Invoice, ifu: str, agree: Agree) -> Sentences[None]:
         yield _customer(invoice.customer)
-        yield _opening(invoice, ifu)
+        opened = yield Asked(_opening(invoice, ifu))
+        self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
         yield from map(_line, invoice.items)
         yield from map(_comment, invoice.comments)
         subtotal: SubtotalReply = yield Asked(ReadSubtotal())
@@ -142,8 +145,10 @@ class ConnectedMachine:
     async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
         with translated():
             closed = await self._machine.close_invoice(total_ttc, credit=invoice.is_credit)
-        if closed.nim:
-            self._check_nim(closed.nim)
+        if closed.nim and self._is_foreign(closed.nim):
+            error = CertifiedElsewhere(closed.nim, closed.code, invoice.number)
+            self.hang_up(str(error))
+            raise error
         if _is_another(closed, invoice):
             raise MachineNonsense(
                 Text("38h was answered for another invoice: {type} {number!r}", type=closed.type, number=closed.number)
@@ -179,9 +184,12 @@ class ConnectedMachine:
         with translated():
             return await self._machine.cancel()
 
+    def _is_foreign(self, nim: str) -> bool:
+        return bool(self._nim) and not same_machine(self._nim, nim)
+
     def _check_nim(self, nim: str) -> None:
         """At the connection, and at every later look: a machine may be exchanged without the port noticing."""
-        if self._nim and not same_machine(self._nim, nim):
+        if self._is_foreign(nim):
             reason = Text(
                 "the machine on this line is {found}, not {nim}: check cable and configuration",
                 found=nim,

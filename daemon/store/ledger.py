@@ -56,6 +56,14 @@ class Ledger(CashDrawer):
         books.attend(connection, book, found, at)
         self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
 
+    async def attend_machine(self, nim: str, found: str, *, at: int) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            if (book := books.find_book(connection, nim, "live")) is not None:
+                books.attend(connection, book, found, at)
+                self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
+
+        await self._write(job)
+
     async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
         await self._write(partial(settlements.keep_evidence, book=book, evidence=Evidence(at, state)))
 

@@ -18,6 +18,7 @@ import structlog
 
 from daemon.core.call import Call
 from daemon.core.errors import (
+    CertifiedElsewhere,
     LineLost,
     MachineNonsense,
     MachineOffline,
@@ -225,11 +226,23 @@ async def _doubt(job: Job, machine: FiscalMachine, unknown: enter_invoice.Outcom
         incident=worker.note_odd("doubt") or None,
     )
     job.step(Step.UNKNOWN)
+    if isinstance(unknown.cause, CertifiedElsewhere):
+        await _hold(job, unknown.cause)
     if isinstance(unknown.cause, LineLost):
         worker.drop(machine, str(unknown.cause))
         return
     refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""
     await recover.determine_in_place(worker, machine, job.id, refusal)
+
+
+async def _hold(job: Job, elsewhere: CertifiedElsewhere) -> None:
+    """Until it is durable nobody else is at this machine: what it says at its return would be that nothing was certified."""
+    while True:
+        try:
+            return await recover.hold(job.worker, job.id, elsewhere)
+        except StorageError as error:
+            log.error("certification.not_stored", nim=job.worker.book.nim, cause=str(error))  # noqa: TRY400  no trace needed
+            await asyncio.sleep(STORE_RETRY)
 
 
 async def _settled(job: Job) -> Record:

@@ -49,6 +49,7 @@ async def enter(
     try:
         await _enter(worker, machine, invoice, agreed_payments)
         entered = True
+        await _check_counters(worker, machine, invoice)
         if agreed is not invoice:
             _tell_habit(worker, invoice, agreed)
             await intent
@@ -67,6 +68,20 @@ async def enter(
     if worker.machine is not machine:
         raise LineLost(Text("the machine went away before 38h"))
     return agreed
+
+
+async def _check_counters(worker: MachineWorker, machine: FiscalMachine, invoice: Invoice) -> None:
+    """Cables may have been exchanged without the port noticing. Where the machine that has the open invoice counts otherwise than the one that is
+    known, it is asked for its name: another one ends the connection (LineLost), and nothing has been certified. A firmware that tells other
+    numbers than are known is asked once for each type."""
+    if machine.opened is None:
+        return
+    known, (tc, fc) = worker.known, machine.opened
+    apart = (tc - known.tc, fc - (known.frc if invoice.is_credit else known.fvc))
+    if apart in ((0, 0), worker.told_apart.get(invoice.type)):
+        return
+    if (await machine.state()).counters == known:
+        worker.told_apart[invoice.type] = apart
 
 
 async def _enter(

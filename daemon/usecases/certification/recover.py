@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 import structlog
 
-from daemon.core.errors import LineLost, MachineError, StorageError
+from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.verdict import (
@@ -117,6 +117,13 @@ async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, atte
     except (MachineError, StorageError) as error:
         log.warning("recover.put_off", nim=worker.book.nim, cause=str(error))
         worker.drop(machine, Text("the outcome of an invoice could not be settled: {error}", error=error))
+
+
+async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
+    """The number is taken in this book until an operator decides, and the other machine's book is asked about too."""
+    found, now = str(elsewhere), worker.now()
+    await _write(worker, await worker.ledger.record(worker.book, attempt_id), Disputed(found))
+    await worker.ledger.attend_machine(elsewhere.nim, found, at=now)
 
 
 async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:

@@ -33,6 +33,12 @@ PLAIN: Final = (
         ),
     ),
     (
+        "was certified by another machine",
+        Text(
+            "An invoice was certified by another machine than the one of this line: their cables were exchanged. It must not be certified again."
+        ),
+    ),
+    (
         "missing from the ledger",
         Text(
             "What this box had written down is missing from its ledger: the disk has damaged it, or an older copy was put in its place. "

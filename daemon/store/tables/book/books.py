@@ -30,9 +30,13 @@ class Head(NamedTuple):
 
 def open_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:
     """That of the machine's present taxpayer, whatever activation counter the machine had when it was made (decision 33)."""
+    return find_book(connection, nim, mode) or new_book(connection, nim, mode)
+
+
+def find_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book | None:
     short = short_nim(nim)
     found = connection.execute(_SQL["find"], (mode, short, f"{short}-*", nim)).fetchone()
-    return new_book(connection, nim, mode) if found is None else Book(found[0], found[1], mode)
+    return None if found is None else Book(found[0], found[1], mode)
 
 
 def new_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:

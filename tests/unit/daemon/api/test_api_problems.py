@@ -45,6 +45,7 @@ EXAMPLES = [
     (errors.MachineOffline("gone", 3), 503, "BRIDGE_OFFLINE"),
     (errors.LineLost("gone"), 503, "BRIDGE_OFFLINE"),
     (errors.NothingDone(errors.LineLost("gone"), "nothing was closed"), 503, "BRIDGE_OFFLINE"),
+    (errors.CertifiedElsewhere("EL02000099-1", "CODE", "F-1"), 503, "MACHINE_ATTENTION"),
     (errors.MachineBusy("queue"), 503, "MACHINE_BUSY"),
     (errors.MachineAttention("found"), 503, "MACHINE_ATTENTION"),
     (errors.PrinterFailed("the printer is out of paper"), 503, "PRINTER_UNAVAILABLE"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from support.core_samples import record
 
 from daemon.api.page.shown.attention_words import PLAIN, in_plain_words
+from daemon.core.errors import CertifiedElsewhere
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.language import LANGUAGES
@@ -27,6 +28,7 @@ def test_every_finding_of_the_ledger_has_plain_words() -> None:
         behind(KNOWN, "FV-9", machine(3, 2, 0), "new"),
         behind(KNOWN, "FV-9", machine(14, 11, 1), "new"),
         activated_since(KNOWN, machine(14, 11, 1), "new"),
+        str(CertifiedElsewhere("EL02000099-1", "CODE", "F-1")),
         "3 acknowledged writes are missing from the ledger",
         vanished(machine(14, 11, 1)),
     )
