@@ -85,7 +85,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
     part = path.with_name(path.name + ".part")
     content = msgspec.json.encode(marks, order="deterministic")
     try:
-        descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o640)
+        descriptor = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         try:
             os.write(descriptor, content)
             os.fsync(descriptor)
