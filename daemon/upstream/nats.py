@@ -4,7 +4,8 @@ nats-py, as seen in 2.16: while it reconnects by itself it buffers what is publi
 is sent later all the same, and after some errors of the server it closes for good. Here a connection lives until
 its first trouble; the next try, which the use case makes for ever, opens another. Nothing is buffered
 (`pending_size=0`): a try that found no connection has certainly sent nothing, and one that timed out is unknown;
-when it comes again, the stream knows it by its `Nats-Msg-Id`.
+when it comes again, the stream knows it by its `Nats-Msg-Id`. What it knows already without our having sent it is sent once more, under an
+id that nobody else can know; headquarters keeps each closure once.
 
 Whoever reads the stream believes the signature in the headers, never the subject alone: it is the same as over HTTPS.
 """
@@ -44,7 +45,9 @@ CLOSE_TIMEOUT = 1.0  # after a failed TLS handshake asyncio never tells that the
 SERVER_TIMEOUT = 5
 PING_INTERVAL = 30
 NO_STREAM = Text("what answers on {topic} is not a stream")
+NOT_OURS = Text("the stream of {topic} says that it has what was never sent")
 NO_SERVER = Text("what answers there is no NATS server")
+MOST_REMEMBERED = 1000
 MOST_UNREAD = 65_536
 """Bytes of a line or a message that has not come to its end; what a server has to say to a box is a tenth of it."""
 HEADER_LINE = len("NATS/1.0\r\n\r\n")
@@ -85,6 +88,9 @@ class NatsReceiver:
         self._now = now
         self._client: _Client | None = None
         self._opening = asyncio.Lock()
+        self._own = uuid.uuid4().hex
+        self._ours: dict[str, None] = {}
+        """Message ids that the stream has from us, if it has them at all."""
 
     async def deliver(
         self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
@@ -94,12 +100,31 @@ class NatsReceiver:
         repetition, and drop it."""
         topic = f"{self._options.subject_prefix}.{nim}.{subject}"
         at = signing_time(self._now(), since)
-        message_id = f"{report_id}/{last_sent}" if last_sent else report_id
-        headers = {Header.MSG_ID.value: message_id, **sign(self._keys, report_id, at, event)}
+        message_id = "/".join((nim, report_id, *([str(last_sent)] if last_sent else [])))
+        signed = sign(self._keys, report_id, at, event)
+        delivery, is_known = await self._publish(topic, event, {Header.MSG_ID.value: message_id, **signed})
+        if is_known and message_id not in self._ours:
+            # Ids count for the whole stream, so that another shop may have used this one first. Nobody else knows the next one.
+            message_id = f"{message_id}/{self._own}"
+            is_repeated = message_id in self._ours
+            self._remember(message_id)
+            delivery, is_known = await self._publish(topic, event, {Header.MSG_ID.value: message_id, **signed})
+            return Again(str(NOT_OURS(topic=topic))) if is_known and not is_repeated else delivery
+        if isinstance(delivery, Delivered):
+            self._remember(message_id)
+        return delivery
+
+    def _remember(self, message_id: str) -> None:
+        self._ours[message_id] = None
+        while len(self._ours) > MOST_REMEMBERED:
+            del self._ours[next(iter(self._ours))]
+
+    async def _publish(self, topic: str, event: bytes, headers: Mapping[str, str]) -> tuple[Delivery, bool]:
+        """What became of it, and whether the stream says that it has a message of this id already."""
         try:
             client = await self._connected()
         except (OSError, nats.errors.Error, BadOptions) as error:
-            return Again(str(error) or str(Text("no connection in time")))
+            return Again(str(error) or str(Text("no connection in time"))), False
         try:
             ack = await client.publish_acknowledged(topic, event, headers)
         except Exception as error:
@@ -108,8 +133,8 @@ class NatsReceiver:
                 raise
             if not isinstance(error, _SAID):
                 await self._drop(client)
-            return outcome
-        return Delivered() if ack.stream else Again(str(NO_STREAM(topic=topic)))
+            return outcome, False
+        return (Delivered(), bool(ack.duplicate)) if ack.stream else (Again(str(NO_STREAM(topic=topic))), False)
 
     async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
         """The last word stays in the stream; whoever is there at headquarters answers the same word asked. None when nobody heard."""

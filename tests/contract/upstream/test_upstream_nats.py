@@ -46,8 +46,25 @@ async def test_subject_and_message_id(nats):
         message = await stream.get_msg("CLOSURES", seq=1)
         assert (await stream.stream_info("CLOSURES")).state.messages == 1
     assert message.subject == f"mcf.{NIM}.closure"
-    assert message.headers["Nats-Msg-Id"] == entry.report_id
+    assert message.headers["Nats-Msg-Id"] == f"{entry.nim}/{entry.report_id}"
     assert message.data == compose_here(entry)
+
+
+@pytest.mark.parametrize("taken", ["{report_id}", "{nim}/{report_id}"])
+async def test_an_id_that_another_shop_has_used_first(nats, taken):
+    """The stream calls the closure a duplicate of the other shop's message, ids counting for the whole stream: it is published all the same, and
+    once, however often it is tried."""
+    entry = make_outgoing()
+    thief = await nats.site.connect(nats.server.url, nats.site.other_shop)
+    headers = {"Nats-Msg-Id": taken.format(nim=entry.nim, report_id=entry.report_id)}
+    await thief.jetstream().publish(f"mcf.{OTHER}.closure", b"junk", headers=headers)
+    await thief.close()
+    assert await send(nats.options, entry, entry, entry) == [Delivered()] * 3
+    async with nats.reading() as client:
+        stream = client.jetstream()
+        assert (await stream.stream_info("CLOSURES")).state.messages == 2
+        message = await stream.get_msg("CLOSURES", seq=2)
+    assert (message.subject, message.data) == (f"mcf.{NIM}.closure", compose_here(entry))
 
 
 async def test_signed_as_over_https(nats, tmp_path):

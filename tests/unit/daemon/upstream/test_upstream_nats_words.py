@@ -37,7 +37,7 @@ class Connection:
         self._says = says
 
     async def publish_acknowledged(self, topic: str, event: bytes, headers: Mapping[str, str]) -> PubAck:
-        assert (topic, event, headers["Nats-Msg-Id"]) == (TOPIC, b"{}", "0b9f")
+        assert (topic, event, headers["Nats-Msg-Id"][:17]) == (TOPIC, b"{}", f"{NIM}/0b9f")
         if isinstance(self._says, PubAck):
             return self._says
         raise self._says
@@ -83,6 +83,15 @@ async def test_what_a_server_says_of_a_closure(
     receiver._client = connection = Connection(says)
     assert await delivering(receiver) == outcome
     assert (receiver._client is connection, connection.closed) == (is_kept, not is_kept)
+
+
+async def test_a_stream_that_has_everything(receiver: Any) -> None:
+    """It calls a duplicate what nobody can have sent: that is no acknowledgement. Later it may be, of what was sent then."""
+    receiver._client = connection = Connection(PubAck(stream="CLOSURES", seq=1, duplicate=True))
+    said = f"the stream of {TOPIC} says that it has what was never sent"
+    assert await delivering(receiver) == Again(said)
+    assert receiver._client is connection
+    assert await delivering(receiver) == Delivered()
 
 
 async def test_a_mistake_of_ours_is_no_trouble_of_the_server(receiver: Any) -> None:
