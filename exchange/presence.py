@@ -73,10 +73,12 @@ class Presence(Shape, frozen=True, omit_defaults=True):
 
 
 class Wanted(Shape, frozen=True):
-    """What headquarters misses of a book: everything from that Z on."""
+    """What headquarters misses of a book: these Z. A headquarters of 0.1.0 names no end, and misses everything from that Z on; a box of
+    0.1.0 sends everything from it on."""
 
     mode: Mode
     from_z: Count
+    to_z: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class Answer(Shape, frozen=True):

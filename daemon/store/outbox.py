@@ -77,9 +77,9 @@ class Outbox:
 
         return await self._writer.submit(job)
 
-    async def resend(self, nim: str, mode: Mode, from_z: int) -> int:
-        """The same of one book, as headquarters asks for it."""
-        return await self._write("resend", self._destination, nim, mode, from_z)
+    async def resend(self, nim: str, mode: Mode, from_z: int, to_z: int) -> int:
+        """The same of one book, both ends included, as headquarters asks for it."""
+        return await self._write("resend", self._destination, nim, mode, from_z, to_z)
 
     async def _write(self, name: str, *values: object) -> int:
         return await self._writer.submit(

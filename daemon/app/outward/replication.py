@@ -110,8 +110,8 @@ class Replication:
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
 
-    async def _resend(self, nim: str, mode: Mode, from_z: int) -> int:
-        count = await self._outbox.resend(nim, mode, from_z)
+    async def _resend(self, nim: str, mode: Mode, from_z: int, to_z: int) -> int:
+        count = await self._outbox.resend(nim, mode, from_z, to_z)
         if self._replicator is not None:
             self._replicator.wake(nim, mode)
         return count

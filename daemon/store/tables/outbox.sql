@@ -64,7 +64,7 @@ WHERE destination = ? AND type = 'closure.created' AND state <> 'waiting' AND re
 -- name: resend
 UPDATE outbox SET state = 'waiting', next_at = 0
 WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
-      AND type = 'closure.created' AND state <> 'waiting' AND ref_id >= ?;
+      AND type = 'closure.created' AND state <> 'waiting' AND ref_id BETWEEN ? AND ?;
 
 -- name: move
 UPDATE outbox SET destination = ? WHERE destination = ?;

@@ -22,7 +22,13 @@ FIRST_WITHIN = 60.0
 JITTER = 0.1
 """Share of the interval by which each one is earlier or later."""
 REPEATED_AFTER = 3_600.0
-"""Seconds before the same Z is sent again at the same request: what is on its way need not be sent twice."""
+"""Seconds before the same Z is sent again at the same request: what is on its way need not be sent twice. The interval doubles each time."""
+MOST_TIMES = 6
+"""What headquarters asks for after so many times is refused there whenever it comes: it would only fill the stream."""
+LAST_Z = 2**53 - 1
+"""Of a headquarters of 0.1.0, which names no end."""
+FORGOTTEN_AFTER = 28 * 86_400.0
+"""Seconds after which a request is a new one."""
 
 _dice = random.SystemRandom().random
 _log = structlog.get_logger(__name__)
@@ -41,8 +47,8 @@ class Listener(Protocol):
         ...
 
 
-Resend = Callable[[str, Mode, int], Awaitable[int]]
-"""Everything of a book from that Z on waits again; how many."""
+Resend = Callable[[str, Mode, int, int], Awaitable[int]]
+"""What a book has from one Z to another, both included, waits again; how many."""
 
 
 LearnZ = Callable[[str, int], Awaitable[None]]
@@ -51,6 +57,16 @@ LearnZ = Callable[[str, int], Awaitable[None]]
 
 async def _learn_nothing(nim: str, last_z: int) -> None:
     del nim, last_z
+
+
+class Resent(NamedTuple):
+    """How often the closures from one Z on were sent again, and when last, in seconds of the loop's clock."""
+
+    times: int
+    at: float
+
+    def is_due(self, now: float) -> bool:
+        return self.times < MOST_TIMES and now - self.at >= REPEATED_AFTER * 2 ** (self.times - 1)
 
 
 @dataclass
@@ -67,7 +83,7 @@ class Announcer:
     dice: Callable[[], float] = _dice
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _heard: bool = field(default=True, init=False)
-    _resent: dict[tuple[str, Wanted], float] = field(default_factory=dict, init=False)
+    _resent: dict[tuple[str, Mode, int], Resent] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         await self.sleep(self.dice() * min(FIRST_WITHIN, self.every))
@@ -90,15 +106,17 @@ class Announcer:
 
     async def _answer(self, nim: str, wanted: Wanted) -> None:
         now = asyncio.get_running_loop().time()
-        last = self._resent.get((nim, wanted))
-        if wanted.mode not in self.modes or (last is not None and now - last < REPEATED_AFTER):
+        self._resent = {key: last for key, last in self._resent.items() if now - last.at < FORGOTTEN_AFTER}
+        key = (nim, wanted.mode, wanted.from_z)
+        last = self._resent.get(key)
+        if wanted.mode not in self.modes or (last is not None and not last.is_due(now)):
             return
-        count = await self.resend(nim, wanted.mode, wanted.from_z)
+        to_z = LAST_Z if wanted.to_z is UNSET else wanted.to_z
+        count = await self.resend(nim, wanted.mode, wanted.from_z, to_z)
         if not count:  # still on its way, or never made here
             return
-        self._resent = {key: at for key, at in self._resent.items() if now - at < REPEATED_AFTER}
-        self._resent[nim, wanted] = now
-        _log.info("closures_asked_for", nim=nim, mode=wanted.mode, from_z=wanted.from_z, count=count)
+        self._resent[key] = Resent(1 if last is None else last.times + 1, now)
+        _log.info("closures_asked_for", nim=nim, mode=wanted.mode, from_z=wanted.from_z, to_z=to_z, count=count)
 
     def _note(self, heard: bool) -> None:
         """Once per trouble: headquarters that takes no presence is no fault of the box."""

@@ -60,7 +60,7 @@ async def test_replaying(tmp_path: Path) -> None:
 
 
 async def test_headquarters_asks_for_closures_again(tmp_path: Path) -> None:
-    """From a Z number on, of one book: how many is told, and the other book's stay as they are."""
+    """From one Z number to another, of one book: how many is told, and the other book's stay as they are."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
         for till in tills:
@@ -68,7 +68,9 @@ async def test_headquarters_asks_for_closures_again(tmp_path: Path) -> None:
                 await till.close()
             for entry in await store.outbox.waiting(till.book.nim, "live", 10):
                 await store.outbox.mark_sent(entry.id, at=START)
-        assert await store.outbox.resend(NIM, "live", 2) == 2
+        assert await store.outbox.resend(NIM, "live", 2, 2) == 1
+        assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2]
+        assert await store.outbox.resend(NIM, "live", 2, 2**53 - 1) == 1
         assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
         assert not await store.outbox.waiting("EL02000099-1", "live", 10)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from itertools import count
 
 import pytest
+from msgspec import UNSET
 from structlog.testing import capture_logs
 
-from daemon.usecases.delivery.presence import FIRST_WITHIN, JITTER, REPEATED_AFTER, Announcer, Word
+from daemon.usecases.delivery.presence import FIRST_WITHIN, JITTER, LAST_Z, REPEATED_AFTER, Announcer, Word
 from exchange.presence import EVERY_SECONDS, Answer, Wanted
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
@@ -43,8 +43,8 @@ class Rig:
             raise OSError("the disk is gone")
         return [Word(NIM, b"1"), Word(OTHER, b"2")]
 
-    async def resend(self, nim, mode, from_z):
-        self.resent.append((nim, mode, from_z))
+    async def resend(self, nim, mode, from_z, to_z):
+        self.resent.append((nim, mode, from_z, to_z))
         return self.again.pop(0) if len(self.again) > 1 else self.again[0]
 
     async def sleep(self, seconds):
@@ -89,35 +89,57 @@ async def test_trouble_ends_nothing():
 
 
 async def test_what_headquarters_misses_is_sent_again():
-    """From the Z it names on, once, however often it asks within the hour while the closures are on their way."""
-    wanted = Answer((Wanted("live", 7),))
+    """The Z that it names, once, however often it asks within the hour while the closures are on their way; from one on where it names no
+    end, as 0.1.0 does."""
+    wanted = Answer((Wanted("live", 7, 9),))
     rig = Rig([wanted, Answer()] * 5 + [Answer((Wanted("live", 3),))])
     logs = await rig.run()
-    assert rig.resent == [(NIM, "live", 7), (NIM, "live", 3)]
+    assert rig.resent == [(NIM, "live", 7, 9), (NIM, "live", 3, LAST_Z)]
     assert logs == ["closures_asked_for"] * 2
 
 
 async def test_what_was_still_on_its_way_is_asked_for_again_at_once():
     """Nothing was sent again for that request: the next one, five minutes later, is looked at anew."""
-    rig = Rig([Answer((Wanted("live", 7),)), Answer()] * 5, again=(0, 2))
+    rig = Rig([Answer((Wanted("live", 7, 9),)), Answer()] * 5, again=(0, 2))
     logs = await rig.run()
-    assert rig.resent == [(NIM, "live", 7)] * 2
+    assert rig.resent == [(NIM, "live", 7, 9)] * 2
     assert logs == ["closures_asked_for"]
 
 
-@pytest.mark.parametrize(("apart", "resent"), [(REPEATED_AFTER, 3), (REPEATED_AFTER - 1, 2)])
-async def test_it_may_ask_again_after_an_hour(monkeypatch, apart, resent):
-    """What was lost once more is sent once more; a second before the hour is over it is not."""
-    times = count(0.0, apart)
-    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: next(times), raising=False)
-    rig = Rig([Answer((Wanted("live", 7),)), Answer()] * 3)
+@pytest.mark.parametrize("with_end", [True, False])
+async def test_what_is_asked_for_each_hour_ends(monkeypatch, with_end):
+    """Headquarters refuses a closure for good and asks for it each hour, as 0.1.0 does, with a new last Z each time: sent at once, after one
+    hour, two, four, eight, sixteen, and no more; four weeks later it is a new request."""
+    hours = [*range(60), 900]
+    clock = [0.0]
+    rig = Rig(
+        [
+            answer
+            for hour in hours
+            for answer in (Answer((Wanted("live", 7, 9 + hour if with_end else UNSET),)), Answer())
+        ]
+    )
+    sent = []
+
+    async def sleep(_):
+        """Until the next hour."""
+        if not hours:
+            raise Enough
+        clock[0] = hours.pop(0) * REPEATED_AFTER
+
+    async def resend(*_):
+        sent.append(round(clock[0] / REPEATED_AFTER))
+        return 1
+
+    rig.announcer.sleep, rig.announcer.resend = sleep, resend
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0], raising=False)
     await rig.run()
-    assert rig.resent == [(NIM, "live", 7)] * resent
+    assert sent == [0, 1, 3, 7, 15, 31, 900]
 
 
-@pytest.mark.parametrize(("modes", "resent"), [({"live"}, []), ({"live", "test"}, [(NIM, "test", 1)])])
+@pytest.mark.parametrize(("modes", "resent"), [({"live"}, []), ({"live", "test"}, [(NIM, "test", 1, 2)])])
 async def test_the_sandbox_is_sent_only_where_it_is_sent_anyway(modes, resent):
     """Headquarters asks for closures of the sandbox in vain where `include_sandbox` is off."""
-    rig = Rig([Answer((Wanted("test", 1),))], modes=frozenset(modes))
+    rig = Rig([Answer((Wanted("test", 1, 2),))], modes=frozenset(modes))
     await rig.run()
     assert rig.resent == resent
