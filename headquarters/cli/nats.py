@@ -6,16 +6,23 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import click
 import msgspec
 
+from exchange.nkey import decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
 from headquarters.core.nats_accounts import Keys
 
 KEYS = "operator-keys.json"
+REVOKED = "revoked.json"
+ISSUED = "issued.json"
+"""Public keys of boxes, each with its NIMs."""
+T = TypeVar("T")
 NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?", re.ASCII)
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 
@@ -53,13 +60,76 @@ def box(directory: Path, nims: tuple[str, ...], to: Path) -> None:
             raise refusal(f"{nim} is not a NIM")
     for path in (directory, to):
         _check_way(path)
-    try:
-        keys = msgspec.json.decode((directory / KEYS).read_bytes(), type=Keys)
-        credentials, public = nats_accounts.box_credentials(keys, nims, int(time.time()))
-    except (OSError, ValueError) as error:
-        raise refusal(f"{directory / KEYS}: {error}") from None
+    issued = _listed(directory / ISSUED, dict[str, list[str]])
+    credentials, public = nats_accounts.box_credentials(_keys(directory), nims, int(time.time()))
+    _write(directory / ISSUED, msgspec.json.encode(issued | {public: nims}).decode() + "\n", replaces=True)
     _write(to, credentials)
     click.echo(public)
+
+
+@nats.command()
+@DIRECTORY
+@click.option("--to", type=click.Path(path_type=Path), required=True, help="The credentials file, for headquarters.")
+def reader(directory: Path, to: Path) -> None:
+    """New credentials for headquarters itself, with the permissions of this version: prints their public key."""
+    for path in (directory, to):
+        _check_way(path)
+    credentials, public = nats_accounts.reader_credentials(_keys(directory), int(time.time()))
+    _write(to, credentials)
+    click.echo(public)
+
+
+@nats.command()
+@DIRECTORY
+@click.argument("names", metavar="NIM|PUBLIC-KEY...", nargs=-1, required=True)
+def revoke(directory: Path, names: tuple[str, ...]) -> None:
+    """Credentials that are stolen or no longer used, by the public key (U...) that was printed when they were made, or all that a box was given:
+    writes users.conf anew, prints the keys. Put it on each server and reload it; then the connections of these keys are cut, and they never come in
+    again. What a box has signed with the same key is another matter: `mcfd-hq boxes revoke`."""
+    _check_way(directory)
+    issued = _listed(directory / ISSUED, dict[str, list[str]])
+    found = {public for name in names for public in _named(name, issued)}
+    revoked = sorted({*_listed(directory / REVOKED, list[str]), *found})
+    users = directory / "users.conf"
+    try:
+        conf = nats_accounts.server_conf(_keys(directory), int(time.time()), revoked, users.read_text(encoding="ascii"))
+    except (OSError, ValueError) as error:
+        raise refusal(f"{users}, which the servers have, is needed here: {error}") from None
+    _write(directory / REVOKED, msgspec.json.encode(revoked).decode() + "\n", replaces=True)
+    _write(users, conf, replaces=True)
+    for public in sorted(found):
+        click.echo(public)
+
+
+def _keys(directory: Path) -> Keys:
+    try:
+        return msgspec.json.decode((directory / KEYS).read_bytes(), type=Keys)
+    except (OSError, ValueError) as error:
+        raise refusal(f"{directory / KEYS}: {error}") from None
+
+
+def _listed(path: Path, kind: type[T]) -> T:
+    """What was written there before; empty when nothing was."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return kind()
+    except (OSError, ValueError) as error:
+        raise refusal(f"{path}: {error}") from None
+
+
+def _named(name: str, issued: Mapping[str, Sequence[str]]) -> list[str]:
+    """Public keys."""
+    if NIM.fullmatch(name):
+        found = [public for public, nims in issued.items() if name in nims]
+        if not found:
+            raise refusal(f"no credentials were made here for {name}: name their public key (U...)")
+        return found
+    try:
+        decode_public(name)
+    except ValueError:
+        raise refusal(f"{name} is neither a NIM nor the public key of a NATS user (U...)") from None
+    return [name]
 
 
 def _check_way(path: Path) -> None:
@@ -73,11 +143,18 @@ def _check_way(path: Path) -> None:
                     raise refusal(f"{each} is not root's: root writes keys into folders of its own alone")
 
 
-def _write(path: Path, content: str) -> None:
-    """For its owner's eyes, and never over another file."""
+def _write(path: Path, content: str, *, replaces: bool = False) -> None:
+    """For its owner's eyes, whole or not at all; never over another file, unless it `replaces` one."""
+    new = path.with_name(f".{path.name}.new") if replaces else path
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        if replaces:
+            new.unlink(missing_ok=True)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        if replaces:
+            new.replace(path)
     except OSError as error:
         raise refusal(f"{path}: {error.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(content)

@@ -6,10 +6,10 @@ from typing import Final, Literal
 
 import msgspec
 
-Kind = Literal["gap", "late", "fork", "chain", "counters", "unexplained", "tax-server", "version", "clock"]
+Kind = Literal["gap", "late", "fork", "chain", "counters", "unexplained", "tax-server", "version", "clock", "refused"]
 KINDS: Final[tuple[Kind, ...]] = (
     *("gap", "late", "fork", "chain", "counters"),
-    *("unexplained", "tax-server", "version", "clock"),
+    *("unexplained", "tax-server", "version", "clock", "refused"),
 )
 PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "version", "clock"})
 """Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ READER_PUBLISHES = (
     "$JS.API.CONSUMER.MSG.NEXT.CLOSURES.headquarters",
     "$JS.ACK.CLOSURES.headquarters.>",
     "$JS.API.STREAM.INFO.PRESENCE",
+    "$JS.API.DIRECT.GET.PRESENCE",
     "$JS.API.CONSUMER.INFO.PRESENCE.headquarters",
     "$JS.API.CONSUMER.MSG.NEXT.PRESENCE.headquarters",
     "$JS.ACK.PRESENCE.headquarters.>",
@@ -30,6 +32,8 @@ READER_PUBLISHES = (
 READER_ASKED = "mcf.*.ask"
 SHARED = ("closure", "presence", "ask")
 """The subjects by which shops reach headquarters: `mcf.<NIM>.…`."""
+FOR_EVER = 253_402_300_799
+"""Seconds: the end of the year 9999."""
 ANSWER_NANOSECONDS = 60_000_000_000
 _FREE = {"subs": -1, "data": -1, "payload": -1}
 _NO_STORE = {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
@@ -63,19 +67,34 @@ class Keys(msgspec.Struct, frozen=True):
         return cls(Nkey(OPERATOR).seed, *(Nkey(ACCOUNT).seed for _ in range(4)))
 
 
-def server_conf(keys: Keys, at: int) -> str:
-    """In the place of `users.conf`; `at` in seconds since 1970."""
+def server_conf(keys: Keys, at: int, revoked: Sequence[str] = (), before: str | None = None) -> str:
+    """In the place of `users.conf`; `at` in seconds since 1970. `revoked` are public keys of users, which never come in again: new
+    credentials have a new key, whatever the clock was when these were made. `before` is the file that the servers have: a server does not
+    reload another operator's line than the one it began with. ValueError when it has none of this operator."""
     operator, system = Nkey(OPERATOR, decode_seed(keys.operator, OPERATOR)), _account(keys.system)
     hq, shops = _account(keys.headquarters), _account(keys.shops)
+    known = {"revocations": dict.fromkeys(revoked, FOR_EVER)} if revoked else {}
     signed = {
         system.public: _jwt(operator, system.public, "SYS", at, _claims(_FREE | _NO_STORE)),
-        hq.public: _jwt(operator, hq.public, "HQ", at, _hq_claims()),
-        shops.public: _jwt(operator, shops.public, "SHOPS", at, _shops_claims(hq, _account(keys.box_signer))),
+        hq.public: _jwt(operator, hq.public, "HQ", at, _hq_claims() | known),
+        shops.public: _jwt(operator, shops.public, "SHOPS", at, _shops_claims(hq, _account(keys.box_signer)) | known),
     }
     claims = {"system_account": system.public, "type": "operator", "version": 2}
-    own = _jwt(operator, operator.public, "mcfd", at, claims)
+    own = _jwt(operator, operator.public, "mcfd", at, claims) if before is None else _operator_in(before, operator)
     lines = [f"  {public}: {jwt}" for public, jwt in signed.items()]
     return "\n".join([f"operator: {own}", "resolver: MEMORY", "resolver_preload: {", *lines, "}", ""])
+
+
+def _operator_in(conf: str, operator: Nkey) -> str:
+    found = re.search(r"^operator: (\S+\.(\S+)\.\S+)$", conf, re.MULTILINE)
+    if found is not None:
+        content = found[2]
+        if (
+            msgspec.json.decode(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4))).get("sub")
+            == operator.public
+        ):
+            return found[1]
+    raise ValueError("not the users.conf of these keys")
 
 
 def box_credentials(keys: Keys, nims: Sequence[str], at: int) -> tuple[str, str]:

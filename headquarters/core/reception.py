@@ -33,6 +33,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     nim: str | None = None
     """of the subject, where NATS has vouched for it"""
     stream_seq: int | None = None
+    at: int | None = None
+    """When the stream got it, in milliseconds; None where it came straight here."""
+    damage: str = ""
+    """What is wrong with the message around the body: then nothing in it counts."""
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +63,17 @@ class Refused(Exception):
         super().__init__(detail)
         self.reason: Reason = reason
         self.nim = nim
+
+
+def is_junk(message: Message, refused: Refused) -> bool:
+    """Whether it is what no box sends, and NATS vouches for whose key it came with. A signature by a key that is revoked, or not known
+    yet, is none: the stream has those of before."""
+    if message.via != "nats" or message.nim is None:
+        return False
+    if refused.reason == "unsigned":
+        return ID not in message.headers
+    is_other = refused.reason == "foreign" and machine_of(refused.nim) != machine_of(message.nim)
+    return is_other or refused.reason in ("malformed", "oversized")
 
 
 class KeyRing(Protocol):
@@ -101,6 +116,8 @@ def signer(message: Message, ring: KeyRing, machine: str, key_id: str, *, now: f
 
 
 def _read(message: Message) -> ClosureEvent:
+    if message.damage:
+        raise Refused("malformed", message.damage, message.nim or "")
     if len(message.body) > MOST_BYTES:
         raise Refused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
     try:

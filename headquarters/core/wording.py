@@ -19,6 +19,7 @@ KIND: dict[Language, dict[Kind, str]] = {
         "tax-server": "Serveur fiscal",
         "version": "Ancienne version",
         "clock": "Horloge",
+        "refused": "Messages refusés",
     },
     "en": {
         "gap": "Missing closure",
@@ -30,6 +31,7 @@ KIND: dict[Language, dict[Kind, str]] = {
         "tax-server": "Tax server",
         "version": "Old version",
         "clock": "Clock",
+        "refused": "Refused messages",
     },
 }
 
@@ -57,6 +59,7 @@ _SENTENCES: dict[Language, dict[str, str]] = {
         "tax-server": "la machine n'a pas joint le serveur fiscal depuis {days} jours",
         "version": "version {has}, la dernière est {newest}",
         "clock.box": "l'horloge du boîtier est décalée de {seconds} s",
+        "refused": "avec la clé NATS de ce magasin, des messages sont arrivés le {day} qui ne sont ni une clôture ni un état ({reason}) : boîtier défectueux, ou clé volée",
         "clock.machine": "l'horloge de la machine est décalée de {seconds} s de celle du boîtier",
     },
     "en": {
@@ -82,6 +85,7 @@ _SENTENCES: dict[Language, dict[str, str]] = {
         "tax-server": "the machine has not reached the tax server for {days} days",
         "version": "version {has}, the newest is {newest}",
         "clock.box": "the box's clock is {seconds} s off",
+        "refused": "with this shop's NATS key came messages on {day} that are no closure and no presence ({reason}): a fault of the box, or a stolen key",
         "clock.machine": "the machine's clock is {seconds} s off the box's",
     },
 }

@@ -74,7 +74,7 @@ class Watch:
             self.learn(now)
             self._learnt = time.monotonic()
         late = {}
-        for silent in self._store.watching.silent(now - int(self._pace.silent_after * 1000)):
+        for silent in self._store.watching.silent(now - int(self._pace.silent_after * 1000), now):
             fact = self._late(silent, now)
             if fact is not None:
                 late[silent.machine] = (silent.nim, fact)

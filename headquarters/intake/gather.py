@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from headquarters.store.database import StoreError
+from headquarters.store.database import BadContent, StoreError
 from headquarters.store.register import StaleRing
 
 AT_ONCE = 500
@@ -50,7 +50,10 @@ class Gatherer(Generic[T, R]):
     async def _settle(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
         try:
             results = await self._take([one for one, _ in batch])
-        except (StaleRing, StoreError) as error:
+        except Exception as error:  # noqa: BLE001  # whoever waits gets it; the next batch is another
+            if len(batch) > 1 and (isinstance(error, BadContent) or not isinstance(error, StaleRing | StoreError)):
+                await self._settle_each(batch)
+                return
             for _, done in batch:
                 if not done.done():
                     done.set_exception(error)
@@ -58,3 +61,8 @@ class Gatherer(Generic[T, R]):
         for (_, done), result in zip(batch, results, strict=True):
             if not done.done():
                 done.set_result(result)
+
+    async def _settle_each(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
+        """One of them has a fault of its own, which holds up no other."""
+        for one in batch:
+            await self._settle([one])

@@ -1,44 +1,49 @@
 """Closures from the stream: fetched by the hundred, kept, then acknowledged; any number of instances share one consumer.
 
-What is acknowledged is in the database, or is evidence. A database that was put back shows by its position: it has gone less
-far than the consumer; what is between is read again from the stream itself."""
+What is acknowledged is in the database, or is evidence. A database that was put back, also under running instances, lacks messages
+that were acknowledged; it is looked at every few seconds, and they are read again from the stream itself."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-import nats.errors
-import nats.js.errors
 import structlog
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.js import JetStreamContext
-from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo
 
 from exchange.cancellation import ended
 from exchange.subjects import CLOSURES_STREAM
-from headquarters.core.reception import Message
 from headquarters.intake.connection import NatsOptions, connected
 from headquarters.intake.credentials import BadCredentials
 from headquarters.intake.gather import AT_ONCE
-from headquarters.intake.presence_nats import Presences
+from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
+from headquarters.intake.presence_nats import PresenceEvents, Presences
 from headquarters.intake.pull import Pull, pulling
+from headquarters.intake.questions_nats import Floods, Questions
 from headquarters.intake.reception import Batch, Reception
-from headquarters.intake.stream import lowered, nim_of_subject, read_stream
+from headquarters.intake.stream import (
+    NotThere,
+    call,
+    delivery_of,
+    message_of_consumer,
+    read_stream,
+    stream_info,
+)
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.store import Store
+from headquarters.store.taken import Taken
 
 log = structlog.get_logger(__name__)
 
 ACK_SECONDS = 60
 IN_FLIGHT = 20_000
-"""Fetched and not yet acknowledged, by all instances together; as far may two of them be apart."""
+"""Fetched and not yet acknowledged, by all instances together."""
 AGAIN_SECONDS = 1.0
-CHECK_SECONDS = 30.0
-TROUBLE = (nats.errors.Error, nats.js.errors.Error, OSError, StoreError, BadCredentials, TimeoutError)
+CHECK_SECONDS = 10.0
+PRESENCE_FIRST_SECONDS = 5.0
+TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
+EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
 
 
 class JetStreamIntake:
@@ -47,68 +52,102 @@ class JetStreamIntake:
         self._store = store
         self._threads = threads
         self._reception = reception
+        self._created = ""
+        """The stream that we read."""
+        self._events = PresenceEvents()
+        self._floods = Floods()
 
     async def run(self) -> None:
         """For ever; what goes wrong ends the session, and another begins where the database is."""
+        self._reception.is_behind = True
+        async with asyncio.TaskGroup() as all_three:
+            all_three.create_task(self._sessions("stream", self._closures))
+            all_three.create_task(self._sessions("presence", self._presences))
+            all_three.create_task(self._sessions("ask", self._questions))
+
+    async def _sessions(self, name: str, session: Callable[[Client], Awaitable[None]]) -> None:
         trouble = ""
         while True:
             try:
-                await self._session()
-            except TROUBLE as error:
+                client = await connected(self._options)
+                try:
+                    await session(client)
+                finally:
+                    await client.close()
+            except Exception as error:  # whatever somebody's message has caused, the others go on
                 reason = f"{type(error).__name__}: {error}"
                 if reason != trouble:
                     trouble = reason
-                    log.error("stream.lost", reason=reason)  # noqa: TRY400  # one line is enough
-            self._reception.is_behind = True
+                    log.exception("nats.lost", of=name, reason=reason, exc_info=not isinstance(error, TROUBLE))
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _session(self) -> None:
-        client = await connected(self._options)
-        try:
-            jetstream = client.jetstream(timeout=5)
-            await self._consumer(jetstream)
-            async with Presences(client, self._options, self._reception).running():
-                await self._heal(client, jetstream)
-                async with pulling(client, CLOSURES_STREAM, self._options.durable, AT_ONCE) as pull:
-                    await self._taking(pull, client, jetstream)
-        finally:
-            with contextlib.suppress(*TROUBLE):
-                await client.close()
+    async def _presences(self, client: Client) -> None:
+        await Presences(client, self._options, self._reception, self._events).run()
 
-    async def _consumer(self, jetstream: JetStreamContext) -> ConsumerInfo:
-        """As it is; made where there is none and this key may."""
+    async def _questions(self, client: Client) -> None:
+        await Questions(client, self._options, self._reception, self._floods, self._known).run()
+
+    async def _known(self) -> set[str]:
+        """The NIMs that boxes may ask under: as added, and as they have called themselves last."""
+        boxes = await self._threads.run(self._store.register.boxes)
+        words = await self._threads.run(self._store.presences.last_words)
+        return {box.nim for box in boxes} | {word.presence.nim for word in words.values()}
+
+    async def _closures(self, client: Client) -> None:
+        try:
+            # What boxes said before they made these closures is heard before them.
+            with contextlib.suppress(NoAnswer):
+                await client.within(self._events.has_read.wait(), PRESENCE_FIRST_SECONDS)
+            await self._heal(client)
+            async with pulling(client, CLOSURES_STREAM, self._options.durable, AT_ONCE) as pull:
+                await self._taking(pull, client)
+        finally:
+            self._reception.is_behind = True
+
+    async def _acknowledged(self, client: Client) -> int:
+        """Up to which message all are; the consumer is made where there is none and this key may."""
         durable = self._options.durable
         try:
-            found: ConsumerInfo = await jetstream.consumer_info(CLOSURES_STREAM, durable)
-        except nats.js.errors.NotFoundError:
-            config = ConsumerConfig(
-                durable_name=durable,
-                ack_policy=AckPolicy.EXPLICIT,
-                ack_wait=ACK_SECONDS,
-                max_ack_pending=IN_FLIGHT,
-            )
-            found = await jetstream.add_consumer(CLOSURES_STREAM, config)
-        return found
+            found = await call(client, f"CONSUMER.INFO.{CLOSURES_STREAM}.{durable}", {})
+        except NotThere:
+            config = {"durable_name": durable, "deliver_policy": "all", "replay_policy": "instant", **EXPLICIT}
+            request = {"stream_name": CLOSURES_STREAM, "config": config}
+            found = await call(client, f"CONSUMER.DURABLE.CREATE.{CLOSURES_STREAM}.{durable}", request)
+        return int((found.get("ack_floor") or {}).get("stream_seq", 0))
 
-    async def _heal(self, client: Client, jetstream: JetStreamContext) -> None:
+    async def _heal(self, client: Client) -> None:
         """Reads again what was acknowledged and is not here. The consumer first: what it has seen acknowledged before we look
         at the database was committed before that."""
-        floor = (await self._consumer(jetstream)).ack_floor
-        position = await self._threads.run(self._store.closures.position, CLOSURES_STREAM)
-        if floor is None or floor.stream_seq <= position:
+        floor = await self._acknowledged(client)
+        info = await stream_info(client, CLOSURES_STREAM)
+        self._created = info.created
+        store = self._store.taken
+        missing = await self._threads.run(store.missing, CLOSURES_STREAM, info.created, floor, info.last_seq)
+        if not missing:
             return
-        log.warning("storage.behind_the_stream", holds=position, acknowledged=floor.stream_seq)
+        log.warning("storage.behind_the_stream", missing=missing[:10], acknowledged=floor)
+        self._reception.is_behind = True
+        self._events.put_back.set()
         count = 0
-        async for messages in read_stream(client, max(1, position + 1 - IN_FLIGHT)):
-            await self._reception.closures(messages, (CLOSURES_STREAM, messages[-1].stream_seq or 0))
-            count += len(messages)
-            if (messages[-1].stream_seq or 0) >= floor.stream_seq:
-                break
-        # Behind the last message of the stream there may be none that was acknowledged: the stream was emptied by somebody.
-        await self._threads.run(self._store.closures.move, CLOSURES_STREAM, floor.stream_seq)
+        for first, last in missing:
+            count += await self._read_again(client, first, last)
+            # Where no message is, there is none that was acknowledged: the stream was emptied by somebody.
+            await self._threads.run(store.keep, CLOSURES_STREAM, info.created, first, last)
         log.info("storage.healed", read=count)
 
-    async def _taking(self, pull: Pull, client: Client, jetstream: JetStreamContext) -> None:
+    async def _read_again(self, client: Client, first: int, last: int) -> int:
+        count = 0
+        async for messages in read_stream(client, first):
+            await self._reception.closures(messages, self._taken([message.stream_seq or 0 for message in messages]))
+            count += len(messages)
+            if (messages[-1].stream_seq or 0) >= last:
+                break
+        return count
+
+    def _taken(self, numbers: Sequence[int]) -> Taken:
+        return Taken(CLOSURES_STREAM, self._created, numbers)
+
+    async def _taking(self, pull: Pull, client: Client) -> None:
         """Signatures are looked at while the messages before these are on their way to the disk; kept they are one after the other."""
         checked = asyncio.get_running_loop().time()
         keeping = asyncio.create_task(asyncio.sleep(0))
@@ -116,18 +155,19 @@ class JetStreamIntake:
             while True:
                 messages = await pull.take()
                 async with _again_without_database(messages):
-                    looked = await self._reception.look([_message(msg) for msg in messages])
+                    looked = await self._reception.look([message_of_consumer(msg) for msg in messages])
                     await keeping
                 keeping = asyncio.create_task(self._keep(messages, looked))
-                if messages and messages[-1].metadata.num_pending > 0:
+                now = asyncio.get_running_loop().time()
+                if now - checked > CHECK_SECONDS:
+                    checked = now
+                    await keeping
+                    await self._heal(client)
+                if messages and delivery_of(messages[-1]).pending > 0:
                     self._reception.is_behind = True
                     continue
                 await keeping
                 self._reception.is_behind = False
-                now = asyncio.get_running_loop().time()
-                if not messages and now - checked > CHECK_SECONDS:
-                    checked = now
-                    await self._heal(client, jetstream)
         finally:
             await ended(keeping)
             with contextlib.suppress(*TROUBLE, asyncio.CancelledError):
@@ -138,10 +178,9 @@ class JetStreamIntake:
         if not messages:
             return
         async with _again_without_database(messages):
-            last = max(message.stream_seq or 0 for message in looked.messages)
-            await self._reception.keep(looked, (CLOSURES_STREAM, last))
+            await self._reception.keep(looked, self._taken([message.stream_seq or 0 for message in looked.messages]))
         for msg in messages:
-            await msg.ack()
+            msg.ack()
 
 
 @contextlib.asynccontextmanager
@@ -151,15 +190,5 @@ async def _again_without_database(messages: Sequence[Msg]) -> AsyncIterator[None
         yield
     except StoreError:
         for msg in messages:
-            await msg.nak(AGAIN_SECONDS)
+            msg.nak(AGAIN_SECONDS)
         raise
-
-
-def _message(msg: Msg) -> Message:
-    return Message(
-        via="nats",
-        headers=lowered(msg.headers),
-        body=msg.data,
-        nim=nim_of_subject(msg.subject),
-        stream_seq=msg.metadata.sequence.stream,
-    )

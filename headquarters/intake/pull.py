@@ -1,7 +1,4 @@
-"""Messages of a JetStream consumer, as many as there are and as soon as they are there.
-
-nats-py's own `fetch` asks with `no_wait` and `expires` together, which the server takes as: wait until the batch is full. And its
-`next_msg` begins a task for each message, which costs more than all else that is done to receive it."""
+"""Messages of a JetStream consumer, as many as there are and as soon as they are there."""
 
 from __future__ import annotations
 
@@ -11,17 +8,18 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 import msgspec
-import nats.errors
-from nats.aio.client import Client
-from nats.aio.msg import Msg
+
+from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
 
 EXPIRES_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
 TOGETHER_SECONDS = 0.25
 """Given to others after a first message: what comes together is one transaction."""
-LOOK_SECONDS = 1.0
-"""How soon it is seen that the connection is gone."""
-STATUS = "Status"
+MOST_BYTES = 16 * 1024 * 1024
+"""Of one request: one shop's largest messages by the hundred need not all be in memory."""
+ENDED = ("404", "408", "409")
+"""A request has come to its end: there is nothing more, its time is over, or the server gives no more on it."""
+GONE = "Consumer Deleted"
 
 
 @contextlib.asynccontextmanager
@@ -29,12 +27,11 @@ async def pulling(client: Client, stream: str, durable: str, most: int, *, waits
     """Without `waits` what is there is taken, and nothing is asked for ahead."""
     inbox = client.new_inbox()
     pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most, waits=waits)
-    subscription = await client.subscribe(inbox, cb=pull.heard)
+    subscription = client.subscribe(inbox, pull.heard)
     try:
         yield pull
     finally:
-        if client.is_connected:  # with the connection gone there is nothing left to end
-            await subscription.unsubscribe()
+        client.unsubscribe(subscription)
 
 
 class Pull:
@@ -54,39 +51,39 @@ class Pull:
         self._awaited = 1
         self._woken = asyncio.Event()
 
-    async def heard(self, msg: Msg) -> None:
-        """Called by the client: a message, or the end of a request: it has expired, or something else has come of it."""
-        status = (msg.headers or {}).get(STATUS)
-        if status is None or msg.reply:
+    def heard(self, msg: Msg) -> None:
+        """Called by the client: a message, or the end of a request. What has a reply is a message, whatever its headers say."""
+        if msg.reply:
             self._owed -= 1
             self._here.append(msg)
             if len(self._here) < self._awaited and self._owed > 0:
                 return
         else:
             self._owed = 0
-            if status not in ("404", "408", "409"):
-                self._refused = f"{self._next}: {status} {(msg.headers or {}).get('Description', '')}"
+            status, description = msg.headers.status, msg.headers.description
+            if status not in ENDED or description == GONE:
+                self._refused = f"{self._next}: {status} {description}"
         self._woken.set()
 
     async def take(self) -> list[Msg]:
-        """At least one, or none after some seconds without any, or at once. nats.errors.Error when the server does not answer, or refuses."""
+        """At least one, or none after some seconds without any, or at once. NatsError when the server does not answer, or refuses."""
         if not self._here:
-            await self._ask()
+            self._ask()
             await self._wait(EXPIRES_SECONDS + ANSWER_SECONDS, 1)
         if self._here:
             await self._wait(TOGETHER_SECONDS, self._most)
         found = [self._here.popleft() for _ in range(min(len(self._here), self._most))]
         if found and self._waits:
-            await self._ask()
+            self._ask()
         return found
 
-    async def _ask(self) -> None:
+    def _ask(self) -> None:
         if self._owed > 0 and self._waits:
             return
         self._owed = self._most  # of what is there: nobody says when that was all
         how = {"expires": int(EXPIRES_SECONDS * 1e9)} if self._waits else {"no_wait": True}
-        request = {"batch": self._most, **how}
-        await self._client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
+        request = {"batch": self._most, "max_bytes": MOST_BYTES, **how}
+        self._client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
 
     async def _wait(self, seconds: float, count: int) -> None:
         """Until so many are here, the request has ended, or the time is over, which is an error while there is none and one is owed."""
@@ -97,12 +94,9 @@ class Pull:
             if left <= 0:
                 break
             self._woken.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, LOOK_SECONDS)):
-                    await self._woken.wait()
-            if self._client.is_closed:
-                raise nats.errors.ConnectionClosedError
+            with contextlib.suppress(NoAnswer):
+                await self._client.within(self._woken.wait(), left)
         if self._refused:
-            raise nats.errors.Error(self._refused)
+            raise NatsError(self._refused)
         if not self._here and self._owed > 0:
-            raise nats.errors.TimeoutError
+            raise NoAnswer(f"{self._next}: no answer in time")

@@ -23,10 +23,11 @@ from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import Outcome
 from headquarters.store.book.presences import Word
-from headquarters.store.database import StoreError
+from headquarters.store.database import BadContent, StoreError
 from headquarters.store.evidence import Refusal
 from headquarters.store.register import Ring, StaleRing
 from headquarters.store.store import Store
+from headquarters.store.taken import Taken
 
 log = structlog.get_logger(__name__)
 
@@ -96,9 +97,9 @@ class Reception:
             return outcome
         raise StoreError(TOO_FAST)
 
-    async def closures(self, messages: Sequence[Message], position: tuple[str, int] | None = None) -> list[Result]:
+    async def closures(self, messages: Sequence[Message], taken: Taken | None = None) -> list[Result]:
         """The same for many, in one transaction; what is refused is kept as evidence before this returns."""
-        return await self.keep(await self.look(messages), position)
+        return await self.keep(await self.look(messages), taken)
 
     async def look(self, messages: Sequence[Message]) -> Batch:
         """Shape and signature of each, which needs the database for newer keys alone."""
@@ -110,17 +111,32 @@ class Reception:
                 return Batch(messages, looked, ring.revision)
         raise StoreError(TOO_FAST)
 
-    async def keep(self, batch: Batch, position: tuple[str, int] | None = None) -> list[Result]:
-        """In one transaction; looked at again when the keys are others by now."""
+    async def keep(self, batch: Batch, taken: Taken | None = None) -> list[Result]:
+        """In one transaction; looked at again when the keys are others by now. What the database refuses for its content is found, and
+        holds up no other."""
+        try:
+            return await self._keep(batch, taken)
+        except (BadContent, ArithmeticError, ValueError) as error:
+            if len(batch.messages) == 1:
+                refused = Refused("malformed", f"the database takes no such text: {error}", batch.messages[0].nim or "")
+                return await self._keep(batch._replace(looked=[refused]), taken)
+        middle = len(batch.messages) // 2
+        parts = [
+            Batch(batch.messages[part], batch.looked[part], batch.revision)
+            for part in (slice(None, middle), slice(middle, None))
+        ]
+        return [result for part in parts for result in await self.keep(part, taken)]
+
+    async def _keep(self, batch: Batch, taken: Taken | None) -> list[Result]:
         for _ in range(3):
             closures = [one for one in batch.looked if isinstance(one, Received)]
             try:
-                taken = iter(await self._take(closures, batch.revision, position))
+                outcomes = iter(await self._take(closures, batch.revision, taken))
             except StaleRing:
                 await self._has_newer_keys(batch.revision)
                 batch = await self.look(batch.messages)
                 continue
-            results = [one if isinstance(one, Refused) else next(taken) for one in batch.looked]
+            results = [one if isinstance(one, Refused) else next(outcomes) for one in batch.looked]
             pairs = zip(batch.messages, results, strict=True)
             refusals = [(message, one) for message, one in pairs if isinstance(one, Refused)]
             if refusals:
@@ -144,12 +160,12 @@ class Reception:
             return
         raise StoreError(TOO_FAST)
 
-    async def presence(self, message: Message) -> Answer:
-        """What has to be asked of the box; Refused, or StoreError."""
+    async def presence(self, message: Message, *, counts: bool = True) -> Answer:
+        """What has to be asked of the box; Refused, or StoreError. It counts as asked unless the answer does not go to the box."""
         for _ in range(3):
             ring = self._ring
             try:
-                return await self._presence(message, ring)
+                return await self._presence(message, ring, counts)
             except StaleRing:
                 await self._has_newer_keys(ring.revision)
             except Refused as refused:
@@ -165,7 +181,9 @@ class Reception:
         held = await self._threads.run(self._store.presences.contents, sorted(map(machine_of, nims)))
         return [message for message in messages if message.body != held.get(machine_of(message.nim or ""))]
 
-    async def _presence(self, message: Message, ring: Ring) -> Answer:
+    async def _presence(self, message: Message, ring: Ring, counts: bool) -> Answer:
+        if message.damage:
+            raise Refused("malformed", message.damage, message.nim or "")
         if len(message.body) > MOST_BYTES:
             raise Refused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
         try:
@@ -175,8 +193,11 @@ class Reception:
         if message.nim is not None and message.nim != presence.nim:
             raise Refused("foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim)
         key = signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
-        quiet = -1 if self.is_behind and message.via == "nats" else QUIET_MILLIS
-        wanted = await self._words.add((Word(presence, message.body, key.id, quiet), ring.revision))
+        # A word that waited in a stream has no answer, and counts as of when it was said.
+        is_quiet = message.at is not None or (self.is_behind and message.via == "nats")
+        quiet = -1 if is_quiet else QUIET_MILLIS
+        word = Word(presence, message.body, key.id, quiet, message.at, counts)
+        wanted = await self._words.add((word, ring.revision))
         self.counted["presence"] += 1
         if not presence.wants_last_z:
             return Answer(replay=tuple(wanted))
@@ -194,12 +215,10 @@ class Reception:
         now = time.time()
         return [_looked(message, ring, now, self._zone) for message in messages]
 
-    async def _take(
-        self, batch: Sequence[Received], revision: int, position: tuple[str, int] | None = None
-    ) -> list[Outcome]:
+    async def _take(self, batch: Sequence[Received], revision: int, taken: Taken | None = None) -> list[Outcome]:
         now = time.time_ns() // 1_000_000
         take = self._store.closures.take
-        return await self._threads.run(take, batch, now=now, revision=revision, position=position)
+        return await self._threads.run(take, batch, now=now, revision=revision, taken=taken)
 
     async def _take_looked(self, batch: Sequence[Looked]) -> list[Outcome]:
         # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
@@ -227,3 +246,6 @@ def _looked(message: Message, ring: Ring, now: float, zone: tzinfo) -> Received 
         return receive(message, ring, now=now, zone=zone)
     except Refused as refused:
         return refused
+    except Exception as error:
+        log.exception("closure.unreadable", nim=message.nim)
+        return Refused("malformed", f"{type(error).__name__}: {error}", message.nim or "")

@@ -1,74 +1,151 @@
-"""Reading the stream by number, beside its consumer: for what headquarters has acknowledged once and holds no more.
+"""What is asked of the streams themselves, and reading one by number, beside its consumer: what headquarters has acknowledged once
+and holds no more.
 
-Asks with `DIRECT.GET` in batches (nats-server 2.11 and newer), which changes nothing on the server."""
+Reads with `DIRECT.GET` in batches (nats-server 2.11 and newer), which changes nothing on the server."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import msgspec
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.errors import TimeoutError as NoAnswer
 
 from exchange.subjects import CLOSURE, CLOSURES_STREAM
 from headquarters.core.reception import Message
+from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
+from headquarters.intake.nats_headers import Headers
 
 BATCH = 250
 WAIT_SECONDS = 5.0
-SEQUENCE, SUBJECT, STATUS = "Nats-Sequence", "Nats-Subject", "Status"
+MOST_HEADERS = 8192
+"""Bytes of a header block; a box's has some 300."""
+SEQUENCE, SUBJECT, TIME = "Nats-Sequence", "Nats-Subject", "Nats-Time-Stamp"
 ALL = f"mcf.*.{CLOSURE}"
+NOT_FOUND = 404
+WORDS = 9
+"""Of the reply subject of a message, in its first form."""
 
 
-def lowered(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """The signature's headers, by their names in small letters."""
-    return {name.lower(): text for name, text in (headers or {}).items() if name.lower().startswith("webhook-")}
+class NotThere(NatsError):
+    """No such stream or consumer."""
+
+
+class StreamInfo(msgspec.Struct, frozen=True):
+    """`created` tells a stream from one of the same name that was there before it."""
+
+    created: str
+    last_seq: int
+    room: int | None = None
+    """Messages that the subject asked for can still take; None: any number."""
+
+
+async def call(client: Client, what: str, request: Any) -> dict[str, Any]:
+    """An answer of JetStream's API. NatsError when it is a refusal, or none comes."""
+    answer = await client.request(f"$JS.API.{what}", msgspec.json.encode(request), WAIT_SECONDS)
+    found = msgspec.json.decode(answer.data, type=dict[str, Any])
+    error = found.get("error")
+    if error is not None:
+        kind = NotThere if error.get("code") == NOT_FOUND else NatsError
+        raise kind(f"{what}: {error.get('description', '')}")
+    return found
+
+
+async def stream_info(client: Client, stream: str, subject: str = "") -> StreamInfo:
+    """`subject`: how much room it has."""
+    found = await call(client, f"STREAM.INFO.{stream}", {"subjects_filter": subject} if subject else {})
+    most = int(found["config"].get("max_msgs_per_subject", -1))
+    held = int((found["state"].get("subjects") or {}).get(subject, 0))
+    room = max(0, most - held) if subject and most > 0 else None
+    return StreamInfo(str(found["created"]), int(found["state"]["last_seq"]), room)
 
 
 def nim_of_subject(subject: str) -> str:
     return subject.removeprefix("mcf.").rpartition(".")[0]
 
 
-async def read_stream(client: Client, start: int, subject: str = ALL) -> AsyncIterator[list[Message]]:
+def message_of(
+    headers: Headers, body: bytes, subject: str, *, size: int, seq: int | None = None, at: int | None = None
+) -> Message:
+    """`size` of the header block in bytes. What is wrong with it is for the reception to refuse, as anything else in a message."""
+    damage = "" if headers.is_sound else "the header block is none of NATS"
+    if size > MOST_HEADERS:
+        damage = f"headers larger than {MOST_HEADERS} bytes"
+    signed = {} if damage else {n.lower(): t for n, t in headers.values.items() if n.lower().startswith("webhook-")}
+    return Message(
+        via="nats", headers=signed, body=body, nim=nim_of_subject(subject), stream_seq=seq, at=at, damage=damage
+    )
+
+
+class Delivery(NamedTuple):
+    """What the consumer says of a message in its reply subject."""
+
+    seq: int
+    at: int
+    """ms, when the stream got it"""
+    pending: int
+    """Messages that the consumer had still to give."""
+
+
+def delivery_of(msg: Msg) -> Delivery:
+    """`$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<ns>.<pending>`; newer servers put two words before the
+    stream, and may put one behind."""
+    words = msg.reply.split(".")
+    _, seq, _, nanoseconds, pending = map(int, words[4:9] if len(words) == WORDS else words[6:11])
+    return Delivery(seq, nanoseconds // 1_000_000, pending)
+
+
+def message_of_consumer(msg: Msg) -> Message:
+    delivery = delivery_of(msg)
+    return message_of(msg.headers, msg.data, msg.subject, size=len(msg.block), seq=delivery.seq, at=delivery.at)
+
+
+async def read_stream(
+    client: Client, start: int, subject: str = ALL, stream: str = CLOSURES_STREAM
+) -> AsyncIterator[list[Message]]:
     """In order, from that sequence on to the end as it is now. NoAnswer when the server does not let us."""
     while True:
-        found = await _batch(client, start, subject)
+        found = await _batch(client, start, subject, stream)
         messages = [_message(msg) for msg in found]
-        if messages:
-            yield messages
-        if len(messages) < BATCH:
+        if not messages:
             return
+        yield messages  # fewer than asked for need not be the last: large ones end a batch sooner
         start = (messages[-1].stream_seq or 0) + 1
 
 
-async def _batch(client: Client, start: int, subject: str) -> Sequence[Msg]:
+async def _batch(client: Client, start: int, subject: str, stream: str) -> Sequence[Msg]:
     inbox = client.new_inbox()
-    subscription = await client.subscribe(inbox)
+    answers: asyncio.Queue[Msg] = asyncio.Queue()
+    subscription = client.subscribe(inbox, answers.put_nowait)
     try:
         request = msgspec.json.encode({"seq": start, "next_by_subj": subject, "batch": BATCH})
-        await client.publish(f"$JS.API.DIRECT.GET.{CLOSURES_STREAM}", request, reply=inbox)
+        client.publish(f"$JS.API.DIRECT.GET.{stream}", request, reply=inbox)
         found: list[Msg] = []
-        async with asyncio.timeout(WAIT_SECONDS * 4):
-            while True:
-                msg = await subscription.next_msg(WAIT_SECONDS)
-                if SEQUENCE not in (msg.headers or {}):
-                    _check(msg)
-                    return found
-                found.append(msg)
+        while True:
+            msg = await client.within(answers.get(), WAIT_SECONDS)
+            if msg.headers.get(SEQUENCE) is None:
+                _check(msg)
+                return found
+            found.append(msg)
     finally:
-        await subscription.unsubscribe()
+        client.unsubscribe(subscription)
 
 
 def _check(msg: Msg) -> None:
     """204 ends a batch, 404 says that there is nothing; anything else is a refusal."""
-    if (msg.headers or {}).get(STATUS) not in ("204", "404"):
-        raise NoAnswer
+    if msg.headers.status not in ("204", "404"):
+        raise NoAnswer(f"{msg.headers.status} {msg.headers.description}")
 
 
 def _message(msg: Msg) -> Message:
-    headers = msg.headers or {}
-    seq = int(headers[SEQUENCE])
-    return Message(
-        via="nats", headers=lowered(headers), body=msg.data, nim=nim_of_subject(headers[SUBJECT]), stream_seq=seq
-    )
+    headers = msg.headers
+    seq, subject, stamp = (headers.values.get(name, "") for name in (SEQUENCE, SUBJECT, TIME))
+    return message_of(headers, msg.data, subject, size=len(msg.block), seq=int(seq), at=_millis(stamp))
+
+
+def _millis(stamp: str) -> int | None:
+    try:
+        return round(datetime.fromisoformat(stamp).timestamp() * 1000)
+    except ValueError:
+        return None

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest of the migrations."""
 MIGRATIONS = Path(__file__).with_name("migrations")
 POOL = 6
@@ -31,6 +31,10 @@ MIGRATING = 8_490_001
 
 class StoreError(Exception):
     """The database cannot be used now; nothing of what was asked has been kept."""
+
+
+class BadContent(StoreError):
+    """The database refuses a value, and will refuse it again."""
 
 
 class BadUrl(ValueError):
@@ -107,16 +111,21 @@ def _told() -> Iterator[None]:
         yield
     except PoolTimeout as error:
         raise StoreError("every connection is in use") from error
+    except DataError as error:
+        raise BadContent(_reason(error.orig)) from error
     except DBAPIError as error:
         raise StoreError(_reason(error.orig)) from error
-    except _copy_error() as error:  # a COPY goes past SQLAlchemy
+    except _copy_error("DataError") as error:  # a COPY goes past SQLAlchemy
+        raise BadContent(_reason(error)) from error
+    except _copy_error("Error") as error:
         raise StoreError(_reason(error)) from error
 
 
-def _copy_error() -> type[Exception]:
+def _copy_error(name: str) -> type[Exception]:
     import psycopg  # noqa: PLC0415  # a third of the start of a command, and nothing where the database is SQLite
 
-    return psycopg.Error
+    kind: type[Exception] = getattr(psycopg, name)
+    return kind
 
 
 def _reason(error: BaseException | None) -> str:

@@ -14,10 +14,15 @@ from sqlalchemy import Connection, RowMapping, delete, select
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from headquarters.core.reception import Message, Reason, Received, Refused, Via, day_of
+from headquarters.core.finding import Fact
+from headquarters.core.held import machine_of
+from headquarters.core.reception import Message, Reason, Received, Refused, Via, day_of, is_junk
 from headquarters.store import tables
+from headquarters.store.bulk import among
 from headquarters.store.database import Database
+from headquarters.store.findings import keep_fact
 
+LIVE = "live"
 SAMPLES = 200
 """Kept of each reason; the newest."""
 ALL_KEPT: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
@@ -77,6 +82,7 @@ class Evidence:
                 _sample(connection, message, refused, now)
             for reason in sorted({reason for reason, _ in counted}):
                 _prune(connection, reason)
+            _find(connection, refusals, now)
 
     def counted(self, since: str) -> list[Counted]:
         """From that day (YYYY-MM-DD, UTC) on."""
@@ -109,6 +115,23 @@ def _count(connection: Connection, reason: Reason, via: Via, now: int, count: in
         index_elements=["day", "via", "reason"], set_={"count": table.c.count + count}
     )
     connection.execute(more, row)
+
+
+def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None:
+    """What no box sends, but came with the NATS key of one: a finding for each shop, reason and day, of boxes that are known."""
+    found = {
+        (machine_of(message.nim or ""), refused.reason, day_of(message.at or now, UTC))
+        for message, refused in refusals
+        if is_junk(message, refused)
+    }
+    machines = sorted({machine for machine, _, _ in found})
+    table = tables.box.c
+    boxes = select(table.machine, table.nim).where(among(connection, table.machine, machines))
+    nims = {row.machine: row.nim for row in connection.execute(boxes)} if machines else {}
+    for machine, reason, day in sorted(found):
+        if machine in nims:
+            fact = Fact("refused", f"{day}:{reason}", {"day": day, "reason": reason})
+            keep_fact(connection, (machine, LIVE), nims[machine], fact, now)
 
 
 def _sample(connection: Connection, message: Message, refused: Refused, now: int) -> None:

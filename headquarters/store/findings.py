@@ -20,6 +20,7 @@ WORST_FIRST: tuple[Kind, ...] = (
     "chain",
     "counters",
     "unexplained",
+    "refused",
     "gap",
     "late",
     "tax-server",
@@ -27,6 +28,8 @@ WORST_FIRST: tuple[Kind, ...] = (
     "version",
 )
 LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
+AHEAD_MILLIS = 86_400_000
+"""What is that far ahead was written while our clock was."""
 CLAIMING = 8_490
 """The group of advisory locks: two instances claim for one teller one after the other."""
 
@@ -177,12 +180,13 @@ class Findings:
         """Those that this teller has to tell, the worst first, for this instance alone until `lease` milliseconds are over: open ones, of which
         those that may pass by themselves were found before `older_than`, and solved ones that it told when they were open. One that solved
         itself before it was told is never told."""
-        finding, mine = tables.finding.c, tables.telling.c
+        finding, mine, ahead = tables.finding.c, tables.telling.c, now + AHEAD_MILLIS
+        claimed_until = func.coalesce(mine.claimed_until, 0)
         state = func.coalesce(mine.told, finding.told)
         fresh = and_(
             finding.solved_at.is_(None),
             state == NEW,
-            or_(finding.found_at <= older_than, finding.kind.not_in(PASSING)),
+            or_(finding.found_at <= older_than, finding.found_at > ahead, finding.kind.not_in(PASSING)),
         )
         solved = and_(
             finding.solved_at.is_not(None), or_(mine.told == TOLD, and_(mine.told.is_(None), finding.told == TOLD))
@@ -192,7 +196,7 @@ class Findings:
             _with_label()
             .outerjoin(tables.telling, row)
             .add_columns(state.label("state"), func.coalesce(mine.tries, 0).label("tries"))
-            .where(or_(fresh, solved), func.coalesce(mine.claimed_until, 0) <= now)
+            .where(or_(fresh, solved), or_(claimed_until <= now, claimed_until > ahead))
             .order_by(case({kind: place for place, kind in enumerate(WORST_FIRST)}, value=finding.kind), finding.id)
             .limit(limit)
         )

@@ -19,7 +19,7 @@ from headquarters.core.finding import Kind
 from headquarters.core.held import machine_of
 from headquarters.core.register_merge import MERGED, Row
 from headquarters.store import tables
-from headquarters.store.book.books import take_back
+from headquarters.store.book.books import ask_anew, take_back
 from headquarters.store.book.withdrawal import withdraw
 from headquarters.store.bulk import among, insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
@@ -145,6 +145,7 @@ class Register:
             revoked = (table.machine == machine, table.key_id == key.id, table.revoked_at.is_not(None))
             again = {"restored": table.revoked_at, "revoked_at": None, "stolen_since": None}
             connection.execute(update(tables.box_key).where(*revoked).values(again))
+            ask_anew(connection, machine)
         return key.id
 
     def revoke(self, machine: str, key_id: str, now: int) -> bool:
@@ -155,6 +156,7 @@ class Register:
             done = _revoke(connection, and_(*one), now)
             if done:
                 take_back(connection, machine, key_id, now)
+                ask_anew(connection, machine)
             return bool(done)
 
     def retire(self, machine: str, now: int) -> bool:
@@ -186,15 +188,25 @@ class Register:
         box, ValueError for an id that is none. The book follows from the next closure or presence on."""
         if _ID.fullmatch(ledger_id) is None:
             raise ValueError(f"{ledger_id} is not the id of a ledger")
-        row = {"machine": machine, "ledger_id": ledger_id, "accepted_at": now, "accepted_by": who}
         table = tables.finding.c
         lost = (table.machine == machine, table.kind.in_(OF_A_LEDGER), table.solved_at.is_(None))
         with changing(self._database) as connection:
             if connection.scalar(select(tables.box.c.machine).where(tables.box.c.machine == machine)) is None:
                 return False
+            last = connection.scalar(
+                select(func.max(tables.ledger.c.accepted_at)).where(tables.ledger.c.machine == machine)
+            )
+            # The newest counts, whatever the clock was at the one before.
+            row = {
+                "machine": machine,
+                "ledger_id": ledger_id,
+                "accepted_at": max(now, (last or 0) + 1),
+                "accepted_by": who,
+            }
             write_all(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
             solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted"}
             connection.execute(update(tables.finding).where(*lost).values(solved))
+            ask_anew(connection, machine)
             return True
 
     def ledgers(self, machine: str) -> list[AcceptedLedger]:
@@ -274,6 +286,7 @@ class Register:
                     rows = [msgspec.json.decode(row, type=Row) for row in some]
                     changed = _merge(connection, table, rows, is_newer=is_newer) or changed
             if changed:
+                connection.execute(update(tables.book).values(asked=None))
                 connection.execute(
                     delete(tables.session)
                 )  # one that was ended, or of somebody who was disabled, may be there again

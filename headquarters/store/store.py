@@ -11,6 +11,7 @@ from headquarters.store.findings import Findings
 from headquarters.store.people import People
 from headquarters.store.register import Register
 from headquarters.store.settled import Settled
+from headquarters.store.taken import TakenMessages
 from headquarters.store.watching import Watching
 
 
@@ -27,6 +28,7 @@ class Store:
         self.people = People(self.database, self.settled)
         self.presences = Presences(self.database)
         self.register = Register(self.database, self.settled)
+        self.taken = TakenMessages(self.database)
         self.watching = Watching(self.database)
 
     def open(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text
 
 from headquarters.store.migrations import first
 
@@ -63,3 +63,15 @@ telling = Table(
 )
 closure.append_column(Column("arrival", BigInteger, nullable=False, server_default="0"))
 Index("closure_arrival", closure.c.mode, closure.c.arrival, closure.c.machine, closure.c.id)
+
+# 0006, in MessagePack. ranges: the numbers of a stream's messages that this database has, both ends included. asked: what the box was asked
+# for, each with its times (`core.asking`); NULL: nothing
+taken = Table(
+    "taken",
+    metadata,
+    Column("stream", Text, nullable=False),
+    Column("created", Text, nullable=False),
+    Column("ranges", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("stream", "created"),
+)
+book.append_column(Column("asked", LargeBinary))

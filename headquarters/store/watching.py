@@ -14,6 +14,8 @@ from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.findings import keep_fact
 
 LIVE = "live"
+SLACK_MILLIS = 60_000
+"""By which the clocks of two instances may differ."""
 
 
 class Silent(msgspec.Struct, frozen=True):
@@ -32,8 +34,8 @@ class Watching:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def silent(self, since: int) -> Iterator[Silent]:
-        """Boxes whose last word came before that."""
+    def silent(self, since: int, now: int) -> Iterator[Silent]:
+        """Boxes whose last word came before that, or in a time that is still to come, which says nothing."""
         box, presence, book = tables.box.c, tables.presence.c, tables.book.c
         joined = tables.box.outerjoin(tables.presence, presence.machine == box.machine).outerjoin(
             tables.book, (book.machine == box.machine) & (book.mode == LIVE)
@@ -52,7 +54,13 @@ class Watching:
             )
             .select_from(joined)
             .where(box.retired_at.is_(None))
-            .where(or_(presence.received_at.is_(None), presence.received_at < since))
+            .where(
+                or_(
+                    presence.received_at.is_(None),
+                    presence.received_at < since,
+                    presence.received_at > now + SLACK_MILLIS,
+                )
+            )
         )
         with self._database.read() as connection:
             for row in connection.execute(query.execution_options(yield_per=READ_AT_ONCE)):

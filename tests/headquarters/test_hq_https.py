@@ -247,7 +247,7 @@ def test_a_thief_who_was_first(hq, box):
     assert hq.cli("boxes", "revoke", box.nim, stolen.id) == ""
     assert hq.cli("boxes", "revoke", box.nim, stolen.id, "--stolen-since", stolen_at) == "1"
     answer = hq.post("/presence", box.sent_presence(box.presence()))
-    assert answer.json()["replay"] == [{"mode": "live", "from_z": 2}]
+    assert answer.json()["replay"] == [{"mode": "live", "from_z": 2, "to_z": 2}]
     assert hq.post("/closures", box.sent(true)).status_code == 200
     assert (held(hq, box), found(hq, box)) == ([1, 2], [])
 
@@ -294,7 +294,7 @@ def test_presence_is_answered_with_what_is_missing(hq, box):
     for _ in range(3):
         box.close()
     answer = hq.post("/presence", box.sent_presence(box.presence()))
-    assert answer.json() == {"replay": [{"mode": "live", "from_z": 1}]}
+    assert answer.json() == {"replay": [{"mode": "live", "from_z": 1, "to_z": 3}]}
     assert found(hq, box) == [("gap", box.nim, "Z 1 to 3 are missing")]
     for closure in box.closures:
         hq.post("/closures", box.sent(closure))

@@ -6,102 +6,18 @@ import asyncio
 import contextlib
 import json
 import shutil
-import uuid
-from pathlib import Path
 
 import nats.errors
 import pytest
+from support.hq.nats_site import publish, running
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
 from support.receivers.headquarters import until
-from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
+from support.receivers.nats_server import NIM, OTHER
 
 from exchange.keys import PrivateKey
-from exchange.nkey import decode_seed
 from headquarters.intake import pull
 from headquarters.intake.connection import NatsOptions, connected
-from headquarters.store.store import Store
-
-
-class Site:
-    """A nats-server with its streams, two shops with their keys, and headquarters, on SQLite when no other database is named."""
-
-    def __init__(self, directory: Path, url: str = "") -> None:
-        self.nats = NatsSite(directory / "nats")
-        self.server = NatsServer(self.nats)
-        self.database = directory / "hq.sqlite3"
-        self.hq = RunningHq(directory / "hq", url or f"sqlite:///{self.database}", self.section)
-        self.store = Store(self.hq.url)
-        self.boxes = [
-            PaperBox(nim, PrivateKey(decode_seed(file.read_text().strip())), seed=nim)
-            for nim, file in ((NIM, self.nats.shop), (OTHER, self.nats.other_shop))
-        ]
-
-    @property
-    def section(self) -> str:
-        nats_section = {
-            "url": self.server.url,
-            "credentials_file": str(self.nats.reader),
-            "tls_ca": str(self.nats.authority.path),
-        }
-        return "[nats]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in nats_section.items())
-
-    async def up(self) -> None:
-        await self.server.up()
-        client = await self.nats.connect(self.server.url)
-        await add_stream(client, "closures-one.json", again_after=1)
-        await add_stream(client, "presence-one.json")
-        await client.close()
-        self.store.open()
-        for box in self.boxes:
-            self.add(box)
-
-    def add(self, box: PaperBox) -> None:
-        self.store.register.add(box.nim, box.key.public, now=1)
-
-    async def shop(self, which: int = 0):
-        return await self.nats.connect(self.server.url, (self.nats.shop, self.nats.other_shop)[which])
-
-    async def send(self, client, box: PaperBox, *closures) -> None:
-        for closure in closures:
-            headers, body = box.sent(closure)
-            await publish(client, box.nim, headers, body)
-
-    def held(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        with self.store.database.read() as connection:
-            for nim, z in connection.exec_driver_sql("SELECT nim, z FROM closure ORDER BY nim, z"):
-                found.setdefault(nim, []).append(z)
-        return found
-
-    def findings(self) -> list[tuple[str, str]]:
-        return [(finding.kind, finding.nim) for finding in self.store.findings.listed(is_open=True)]
-
-    def heard(self) -> set[str]:
-        return set(self.store.presences.last_words())
-
-    def counted(self) -> dict[str, int]:
-        return {one.reason: one.count for one in self.store.evidence.counted("2020-01-01")}
-
-
-async def publish(client, nim: str, headers: dict[str, str], body: bytes) -> None:
-    """As the daemon does: the closure's id is the message's."""
-    message_id = headers.get("webhook-id") or uuid.uuid4().hex
-    await client.jetstream(timeout=60).publish(
-        f"mcf.{nim}.closure", body, headers={**headers, "Nats-Msg-Id": message_id}
-    )
-
-
-@contextlib.asynccontextmanager
-async def running(directory, url=""):
-    site = Site(directory, url)
-    await site.up()
-    try:
-        yield site
-    finally:
-        site.hq.kill()
-        site.server.kill()
-        site.store.close()
 
 
 @pytest.fixture
@@ -245,7 +161,7 @@ async def test_what_the_stream_lacks_is_asked_of_the_box(site):
         connection.exec_driver_sql("UPDATE book SET received_at = received_at - 60000")
 
     async def asked():
-        return await ask(client, box) == {"replay": [{"mode": "live", "from_z": 3}]}
+        return await ask(client, box) == {"replay": [{"mode": "live", "from_z": 3, "to_z": 4}]}
 
     await until(asked, 60)
     assert site.findings() == [("gap", NIM)]
@@ -286,7 +202,7 @@ async def test_a_closure_waits_for_no_other(site, monkeypatch):
                 await site.send(sender, box, box.close())
                 (message,) = await pulled.take()
                 assert json.loads(message.data)["data"]["z_number"] == z
-                await message.ack()
+                message.ack()
     finally:
         await reader.close()
         await sender.close()

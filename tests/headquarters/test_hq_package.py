@@ -47,6 +47,8 @@ TYPED = {
 } | {
     f"nats init {OWN}/keys": (2, "not root's"),
     f"nats box {OWN}/keys EL02000015-1 --to {OWN}/box.creds": (2, "not root's"),
+    f"nats reader {OWN}/keys --to {OWN}/reader.creds": (2, "not root's"),
+    f"nats revoke {OWN}/keys EL02000015-1": (2, "not root's"),
 }
 TYPE = """
 import json, os, runpy, sys

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
 from headquarters.core import checks
 from headquarters.core.checks import Missing
@@ -157,6 +157,11 @@ def settle_gaps(connection: Connection, books: Sequence[Book], now: int) -> None
     changed = [book for book in books if not (book.was_whole and book.is_whole)]
     found = {book.key: checks.gaps([] if book.is_whole else missing_of(connection, book)) for book in changed}
     settle_passing(connection, ("gap",), found, now)
+
+
+def ask_anew(connection: Connection, machine: str) -> None:
+    """Something has changed by which what was refused may be taken: what was asked for in vain may be asked for again."""
+    connection.execute(update(tables.book).where(tables.book.c.machine == machine).values(asked=None))
 
 
 def take_back(connection: Connection, machine: str, key_id: str, now: int) -> None:

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import Connection, and_, func, select
 
 from exchange.instants import instant_millis
 from headquarters.core import checks
@@ -18,11 +18,12 @@ from headquarters.core.held import Held
 from headquarters.core.reception import Received
 from headquarters.store import tables
 from headquarters.store.book.books import Book, Key, keep_books, lock_books, numbered_closures, read_held, settle_gaps
-from headquarters.store.bulk import insert_all, insert_new, with_keys
+from headquarters.store.bulk import insert_all, with_keys
 from headquarters.store.database import Database
 from headquarters.store.evidence import keep_fork
 from headquarters.store.findings import Found, keep_found
 from headquarters.store.register import hold_revision
+from headquarters.store.taken import Taken, keep_taken
 
 
 class Outcome(enum.Enum):
@@ -41,28 +42,17 @@ class Closures:
         *,
         now: int,
         revision: int | None = None,
-        position: tuple[str, int] | None = None,
+        taken: Taken | None = None,
     ) -> list[Outcome]:
         """What became of each, durable when this returns; StaleRing when the keys are no longer those of `revision`.
 
-        `position` is how far this batch goes in which stream. `now` in milliseconds."""
+        `taken` are the messages that the batch came in, with those that were refused. `now` in milliseconds."""
         with self._database.write() as connection:
             hold_revision(connection, revision)
             outcomes = _Taking(connection, batch, now).run() if batch else []
-            if position is not None:
-                # Last: every instance writes this row, and whoever has written it holds up the others until the commit.
-                _move(connection, *position)
+            if taken is not None:
+                keep_taken(connection, taken)
             return outcomes
-
-    def position(self, stream: str) -> int:
-        """The last message of the stream that a batch has gone to; 0 when there was none."""
-        with self._database.read() as connection:
-            found = connection.scalar(select(tables.position.c.seq).where(tables.position.c.stream == stream))
-            return int(found or 0)
-
-    def move(self, stream: str, seq: int) -> None:
-        with self._database.write() as connection:
-            _move(connection, stream, seq)
 
 
 class _Taking:
@@ -177,15 +167,6 @@ class _Taking:
         keep_books(self._connection, touched, self._now)
         keep_found(self._connection, self._found, self._now)
         settle_gaps(self._connection, touched, self._now)
-
-
-def _move(connection: Connection, stream: str, seq: int) -> None:
-    table = tables.position
-    done = connection.execute(
-        update(table).where(table.c.stream == stream, table.c.seq < seq).values(seq=seq),
-    )
-    if done.rowcount == 0:
-        insert_new(connection, table, [{"stream": stream, "seq": seq}])
 
 
 def _row(received: Received, now: int) -> dict[str, object]:

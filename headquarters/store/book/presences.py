@@ -10,6 +10,8 @@ from sqlalchemy import Connection, func, or_, select, update
 
 from exchange.instants import instant_millis
 from exchange.presence import Presence, Wanted
+from headquarters.core import asking
+from headquarters.core.asking import Asked
 from headquarters.core.finding import Fact, Kind
 from headquarters.core.held import machine_of
 from headquarters.core.presence_checks import facts_of
@@ -40,6 +42,10 @@ class Word(msgspec.Struct, frozen=True):
     key_id: str
     """of the key that has signed it"""
     quiet: int = 0
+    heard_at: int | None = None
+    """When it was said, where it has waited since (ms); else it is said now."""
+    counts: bool = True
+    """What has to be asked counts as asked: it is in the answer that goes to the box."""
 
     @property
     def machine(self) -> str:
@@ -105,24 +111,31 @@ def _last_word(machine: str, received_at: int, body: bytes) -> LastWord:
 
 def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word]:
     """The last word of each book, where it is newer than what was here: two ways upstream need not agree on the order, and each word
-    comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer."""
+    comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer. So does one
+    whose last was heard in a time that is still to come: our own clock was wrong."""
     table = tables.presence.c
     machines = sorted({word.machine for word in words})
     query = select(tables.presence).where(among(connection, table.machine, machines))
     held = {row.machine: row for row in connection.execute(query)}
 
     def is_newer(word: Word) -> bool:
-        last = held.get(word.machine)
-        return last is None or word.at > last.at or now > last.received_at + FORGETS_MILLIS
+        last: Any = held.get(word.machine)
+        if last is None or word.at > last.at or last.received_at > now + FORGETS_MILLIS:
+            return True
+        return _heard_at(word, now) - int(last.received_at) > FORGETS_MILLIS
 
     fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
     last = {word.machine: word for word in fresh}
     rows = [
-        {"machine": machine, "at": word.at, "received_at": now} | _kept(word, held.get(machine))
+        {"machine": machine, "at": word.at, "received_at": _heard_at(word, now)} | _kept(word, held.get(machine))
         for machine, word in sorted(last.items())
     ]
     write_all(connection, tables.presence, rows, replaced=("at", "received_at", "body", "key_id"))
     return list({word.book: word for word in fresh}.values())
+
+
+def _heard_at(word: Word, now: int) -> int:
+    return now if word.heard_at is None else min(word.heard_at, now)
 
 
 def _kept(word: Word, before: Any) -> dict[str, str | bytes | None]:
@@ -141,7 +154,9 @@ def _settle(connection: Connection, books: dict[Key, Book], words: Sequence[Word
     settle_gaps(connection, [books[word.book] for word in words], now)
     facts = {word.book: list(_facts(books[word.book], word, now, newest)) for word in words}
     passing = {book: [fact for fact in found if fact.kind in TOLD_BY_PRESENCE] for book, found in facts.items()}
-    settle_passing(connection, (*TOLD_BY_PRESENCE, "late"), passing, now)
+    settle_passing(connection, TOLD_BY_PRESENCE, passing, now)
+    signs = {word.book: () for word in words if _heard_at(word, now) > now - FORGETS_MILLIS}
+    settle_passing(connection, ("late",), signs, now)
     for word in words:
         for fact in facts[word.book]:
             if fact.kind not in TOLD_BY_PRESENCE:
@@ -160,23 +175,29 @@ def _tell(book: Book, word: Word) -> bool:
 
 def _facts(book: Book, word: Word, now: int, newest: str) -> Iterable[Fact]:
     last = book.last if book.follows(word.presence.ledger) else None
-    return facts_of(word.presence, at=word.at, now=now, newest=newest, last=last, closed_at=book.closed_at)
+    return facts_of(
+        word.presence, at=word.at, now=_heard_at(word, now), newest=newest, last=last, closed_at=book.closed_at
+    )
 
 
 def _wanted(connection: Connection, words: Sequence[Word], now: int) -> list[list[Wanted]]:
-    """For each, from the first that is missing on, of each book of that box."""
+    """For each, what is missing of each book of that box and may be asked for now."""
     table = tables.book.c
-    quiet = {word.machine: word.quiet for word in words if word.quiet >= 0}
+    asking_words = {word.machine: word for word in words if word.quiet >= 0}
     lacks = or_(table.held < table.max_z, table.held < table.told_z)
-    query = select(tables.book).where(among(connection, table.machine, sorted(quiet)), lacks)
+    query = select(tables.book).where(among(connection, table.machine, sorted(asking_words)), lacks)
     wanted: dict[str, list[Wanted]] = {}
     for row in connection.execute(query.order_by(table.machine, table.mode)).all():
-        if now - row.received_at < quiet[row.machine]:
+        word = asking_words[row.machine]
+        if abs(now - row.received_at) < word.quiet:
             continue
         book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
-        first = next((missing.first for missing in missing_of(connection, book) if not missing.is_gone), None)
-        if first is not None:
-            wanted.setdefault(row.machine, []).append(Wanted(row.mode, first))
+        missing = [one for one in missing_of(connection, book) if not one.is_gone]
+        asked = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[Asked])
+        due = asking.due(asked, missing, now)
+        wanted.setdefault(row.machine, []).extend(Wanted(row.mode, one.first, one.last) for one in due)
+        if due and word.counts:
+            counted = msgspec.msgpack.encode(asking.counted(asked, missing, due, now))
             mine = (table.machine == row.machine, table.mode == row.mode)
-            connection.execute(update(tables.book).where(*mine).values(asked_at=now))
+            connection.execute(update(tables.book).where(*mine).values(asked_at=now, asked=counted))
     return [wanted.get(word.machine, []) if word.quiet >= 0 else [] for word in words]

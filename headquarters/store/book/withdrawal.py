@@ -33,7 +33,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     settle_gaps(connection, books, now)
     # Nothing is on its way, and nothing was asked: the box is asked in the answer to its next word.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
-    connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0))
+    connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
     return sum(map(len, numbers.values()))
 
 

@@ -21,6 +21,7 @@ from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.migrations import first
 from headquarters.store.register import Ring, StaleRing
 from headquarters.store.store import Store
+from headquarters.store.taken import Taken
 
 
 def test_migrations_make_the_tables(new_store):
@@ -224,11 +225,11 @@ def test_a_batch_is_all_or_nothing(store, box):
 
     event.listen(store.database.engine, "commit", cut)
     with pytest.raises(Cut):
-        store.closures.take(batch, now=NOW, position=("CLOSURES", 9))
+        store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
     event.remove(store.database.engine, "commit", cut)
-    assert (store.figures.count(), open_findings(store), store.closures.position("CLOSURES")) == (0, [], 0)
-    assert store.closures.take(batch, now=NOW, position=("CLOSURES", 9)) == [Outcome.STORED] * 2
-    assert (open_findings(store), store.closures.position("CLOSURES")) == ([("gap", 2, 2)], 9)
+    assert (store.figures.count(), open_findings(store), lacks(store)) == (0, [], [(1, 9)])
+    assert store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [Outcome.STORED] * 2
+    assert (open_findings(store), lacks(store)) == ([("gap", 2, 2)], [(1, 7)])
 
 
 def test_two_instances_with_closures_of_one_shop(store, box):
@@ -286,15 +287,36 @@ def test_no_look_reads_every_closure(store, box):
 
 def test_a_batch_in_which_all_was_refused(store):
     """Nothing is kept, and how far the stream was read is."""
-    assert store.closures.take([], now=NOW, position=("CLOSURES", 7)) == []
-    assert store.closures.position("CLOSURES") == 7
+    assert store.closures.take([], now=NOW, taken=Taken("CLOSURES", "2026", [7])) == []
+    assert lacks(store) == [(1, 6), (8, 9)]
 
 
-def test_position_never_goes_back(store):
-    """A batch that was late says nothing of those that came after it."""
-    store.closures.move("CLOSURES", 9)
-    store.closures.move("CLOSURES", 4)
-    assert store.closures.position("CLOSURES") == 9
+def test_what_was_taken_of_a_stream(store):
+    """Batches of any order, twice or beside each other: what is between them is missing. A stream that was made anew has other messages; one
+    that has itself gone back is read again as a whole."""
+    for numbers in ([5, 6], [1], [5], [2], [9, 8]):
+        store.closures.take([], now=NOW, taken=Taken("CLOSURES", "2026", numbers))
+    assert lacks(store) == [(3, 4), (7, 7)]
+    assert store.taken.missing("CLOSURES", "2026", 3, 9) == [(3, 3)]
+    assert store.taken.missing("CLOSURES", "2027", 4, 4) == [(1, 4)]
+    assert store.taken.missing("CLOSURES", "2026", 7, 8) == [(1, 7)]
+    store.taken.keep("CLOSURES", "2026", 1, 9)
+    assert lacks(store) == []
+
+
+def test_a_position_of_an_older_version(store):
+    """What its instances may have had in hand is read again, and nothing more; of a position behind the stream's end, all."""
+    with store.database.write() as connection:
+        connection.execute(tables.position.insert(), {"stream": "CLOSURES", "seq": 50_000})
+    assert store.taken.missing("CLOSURES", "2026", 50_010, 60_000) == [(30_001, 50_010)]
+    store.taken.keep("CLOSURES", "2026", 30_001, 50_010)
+    assert store.taken.missing("CLOSURES", "2026", 50_010, 60_000) == []
+    assert store.taken.missing("CLOSURES", "2027", 40, 40) == [(1, 40)]
+
+
+def lacks(store):
+    """Of the first nine messages."""
+    return store.taken.missing("CLOSURES", "2026", 9, 9)
 
 
 def test_findings_are_told_once_and_once_more(store, box):

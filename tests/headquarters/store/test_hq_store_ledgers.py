@@ -72,7 +72,7 @@ def test_a_gap_behind_what_is_gone_is_asked_for(store, box):
     closure = box.close()
     take(store, box, closure)
     assert open_findings(store) == [("gap", 3, 4, "gone"), ("gap", 6, 6)]
-    assert say(store, box) == [Wanted("live", 6)]
+    assert say(store, box) == [Wanted("live", 6, 6)]
 
 
 def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
@@ -86,7 +86,7 @@ def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
     assert [kind for kind, *_ in open_findings(store)] == ["fork", "fork"]
     assert store.register.accept_ledger(new.nim.partition("-")[0], new.ledger, "awa", LATER)
     assert open_findings(store) == []
-    assert say(store, new, LATER + 1) == [Wanted("live", 1)]
+    assert say(store, new, LATER + 1) == [Wanted("live", 1, 2)]
     assert open_findings(store) == [("gap", 1, 2)]
     assert take(store, new, first, second) == [Outcome.STORED] * 2
     assert open_findings(store) == []

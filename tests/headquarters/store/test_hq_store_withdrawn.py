@@ -58,7 +58,7 @@ def test_what_the_thief_made_up_goes_and_what_the_shop_made_comes(store, box, fo
     assert held(store) == [(1, 16000), (2, 16000)]
     assert open_findings(store) == []
     presence = said(box, box.presence(at=LATER + 1))
-    assert store.presences.take([presence], now=LATER + 1) == [[Wanted("live", 3)]]
+    assert store.presences.take([presence], now=LATER + 1) == [[Wanted("live", 3, 4)]]
     assert take(store, box, *true, now=LATER + 2) == [Outcome.STORED] * 2
     assert held(store) == [(z, 16000) for z in (1, 2, 3, 4)]
     assert open_findings(store) == []

@@ -7,9 +7,9 @@ import os
 import signal
 from itertools import count
 
-from nats.aio.msg import Msg
 from sqlalchemy import event
 
+from headquarters.intake.nats_client import Msg
 from headquarters.store.book.closures import Closures
 
 
@@ -38,10 +38,9 @@ def die_at(point: str, times: int) -> None:
             reached("after-commit")
         return outcomes
 
-    async def dying_ack(self):
+    def dying_ack(self):
         reached("before-ack")
-        await ack(self)
-        await self._client.flush()
+        ack(self)
         reached("after-ack")
 
     Closures.take = dying_take

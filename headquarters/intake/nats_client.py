@@ -1,0 +1,359 @@
+"""A NATS client for one connection, with what headquarters needs of the protocol.
+
+Why not nats-py: it parses a message's headers in the task that reads the socket. One header block that it cannot parse ends that
+task for ever, while `is_connected` stays true, and any box may publish such a block. There is no public way around it. Here
+headers are parsed when somebody asks for them, by a function that takes any bytes, and what a callback raises ends nothing.
+
+A connection that is lost is not opened again; it is seen by `is_closed` and by every method that then raises ConnectionLost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+import structlog
+
+from exchange.cancellation import ended
+from headquarters.intake.nats_headers import Headers, parse_headers
+
+log = structlog.get_logger(__name__)
+
+PORT = 4222
+MOST_MESSAGE = 64 * 1024 * 1024
+"""Bytes; no server takes more."""
+PING_SECONDS = 20.0
+PONG_SECONDS = 10.0
+"""A server that does not answer a PING for that long is gone."""
+MOST_LINE = 64 * 1024
+"""Bytes of a protocol line; INFO of a large cluster is the longest."""
+MOST_ADDED = 64 * 1024
+"""Bytes that a server adds to a message in headers of its own."""
+
+
+class NatsError(Exception):
+    """The server cannot be used now, or refuses."""
+
+
+class NoAnswer(NatsError):
+    """Nothing came in time."""
+
+
+class ConnectionLost(NatsError):
+    """The connection has ended."""
+
+
+class Signer(Protocol):
+    """`headquarters.intake.credentials.Credentials` is one."""
+
+    jwt: str
+    public: str
+
+    def sign(self, nonce: str) -> bytes: ...
+
+
+class Subscription(NamedTuple):
+    callback: Callable[[Msg], None]
+    most: int
+
+
+class Head(NamedTuple):
+    """Of a message whose bytes are on their way. `subscription` is None where nobody waits for it any more."""
+
+    subscription: Subscription | None
+    subject: str
+    reply: str
+    headers: int
+    size: int
+
+
+class Msg:
+    """As it came; the subjects of messages and replies are never believed, only compared."""
+
+    def __init__(self, client: Client, head: Head, content: bytearray) -> None:
+        self._client = client
+        self.subject = head.subject
+        self.reply = head.reply
+        self.size = head.size
+        """Of headers and content together. Larger than its subscription takes: then neither is here."""
+        self.block = bytes(content[: head.headers])
+        """The header block, whatever is in it."""
+        self.data = bytes(content[head.headers :])
+
+    @cached_property
+    def headers(self) -> Headers:
+        return parse_headers(self.block)
+
+    def ack(self) -> None:
+        self._client.publish(self.reply, b"+ACK")
+
+    def nak(self, delay: float) -> None:
+        """It comes again after so many seconds."""
+        self._client.publish(self.reply, b'-NAK {"delay": %d}' % round(delay * 1e9))
+
+
+class Client(asyncio.Protocol):
+    def __init__(self) -> None:
+        self._inbox = ""
+        self._transport: asyncio.WriteTransport | None = None
+        self._buffer = bytearray()
+        self._head: Head | None = None
+        self._skip = 0
+        """Bytes that come and are not kept."""
+        self._subscriptions: dict[int, Subscription] = {}
+        self._sid = 0
+        self._number = 0
+        self._pongs: deque[asyncio.Future[None]] = deque()
+        self._info: dict[str, Any] = {}
+        self._greeted = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._complaint = ""
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed.is_set()
+
+    def new_inbox(self) -> str:
+        """Of this connection alone: instances share their key."""
+        self._number += 1
+        return f"{self._inbox}.{self._number}"
+
+    def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+        self._write(b"PUB %s %s %d\r\n%b\r\n" % (subject.encode(), reply.encode(), len(data), data))
+
+    def subscribe(
+        self, subject: str, callback: Callable[[Msg], None], queue: str = "", most: int = MOST_MESSAGE
+    ) -> int:
+        """`callback` is called for each message, and must not wait; of one with more than `most` bytes without them. The subscription's
+        number."""
+        self._sid += 1
+        self._subscriptions[self._sid] = Subscription(callback, most)
+        self._write(f"SUB {subject} {queue} {self._sid}\r\n".encode())
+        return self._sid
+
+    def unsubscribe(self, sid: int) -> None:
+        self._subscriptions.pop(sid, None)
+        with contextlib.suppress(ConnectionLost):
+            self._write(b"UNSUB %d\r\n" % sid)
+
+    async def request(self, subject: str, data: bytes, seconds: float) -> Msg:
+        answers: asyncio.Queue[Msg] = asyncio.Queue()
+        inbox = self.new_inbox()
+        sid = self.subscribe(inbox, answers.put_nowait)
+        try:
+            self.publish(subject, data, inbox)
+            answer: Msg = await self.within(answers.get(), seconds)
+        finally:
+            self.unsubscribe(sid)
+        if answer.headers.status == "503":
+            raise NatsError(f"nobody answers on {subject}")
+        return answer
+
+    async def ping(self, seconds: float = PONG_SECONDS) -> None:
+        """Until the server has taken all that was written before."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pongs.append(done)
+        self._write(b"PING\r\n")
+        await self.within(done, seconds)
+
+    async def within(self, work: Any, seconds: float | None) -> Any:
+        """The result of `work`; NoAnswer, or ConnectionLost as soon as the connection has ended."""
+        working, over = asyncio.ensure_future(work), asyncio.ensure_future(self._closed.wait())
+        try:
+            await asyncio.wait({working, over}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise self._lost() if self.is_closed else NoAnswer(self._complaint or "no answer in time")
+        finally:
+            working.cancel()
+            over.cancel()
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            await ended(self._watching)
+        if self._transport is not None:
+            self._transport.close()
+        self._closed.set()
+
+    async def open(self, url: SplitResult, signer: Signer | None, context: ssl.SSLContext, name: str) -> None:
+        """OSError or NatsError when it cannot be had. `tls://` never says anything in the clear."""
+        loop = asyncio.get_running_loop()
+        host = url.hostname or ""
+        transport, _ = await loop.create_connection(lambda: self, host, url.port or PORT)
+        await self.within(self._greeted.wait(), PONG_SECONDS)
+        if url.scheme == "tls" or self._info.get("tls_required"):
+            if not (self._info.get("tls_required") or self._info.get("tls_available")) or self._buffer:
+                raise NatsError("the server does not encrypt")
+            upgraded = await loop.start_tls(transport, self, context, server_hostname=host)
+            if upgraded is None:
+                raise ConnectionLost("the connection has ended")
+            self._transport = upgraded
+        own = uuid.uuid4().hex
+        self._inbox = f"_INBOX.{signer.public}.{own}" if signer is not None else f"_INBOX.{own}"
+        self._write(b"CONNECT %b\r\n" % msgspec.json.encode(_introduction(url, signer, self._info, name)))
+        await self.ping()
+        self._watching = loop.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Ends the connection when the server does not answer any more."""
+        with contextlib.suppress(NatsError):
+            while True:
+                await asyncio.sleep(PING_SECONDS)
+                await self.ping()
+        self._end("no answer to PING")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # of a TCP connection
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(str(exc) if exc else "the server has ended the connection")
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        try:
+            del self._buffer[: self._read()]
+        except Exception as error:  # noqa: BLE001  # whatever it is, a connection that is not read any more has to end
+            self._end(f"{type(error).__name__}: {error}")
+
+    def _read(self) -> int:
+        """How many bytes were whole lines and messages."""
+        at, buffer = 0, self._buffer
+        while True:
+            if self._skip:
+                skipped = min(self._skip, len(buffer) - at)
+                self._skip -= skipped
+                at += skipped
+                if self._skip:
+                    return at
+            if self._head is None:
+                end = buffer.find(b"\r\n", at)
+                if end < 0:
+                    if len(buffer) - at > MOST_LINE:
+                        raise NatsError("a line without an end")
+                    return at
+                line = bytes(buffer[at:end])
+                at = end + 2
+                self._line(line)
+            elif len(buffer) - at < self._head.size + 2:
+                return at
+            else:
+                head, self._head = self._head, None
+                self._hand_on(head, buffer[at : at + head.size])
+                at += head.size + 2
+
+    def _hand_on(self, head: Head, content: bytearray) -> None:
+        if head.subscription is not None:
+            _call(head.subscription.callback, Msg(self, head, content))
+
+    def _line(self, line: bytes) -> None:
+        what, _, rest = line.partition(b" ")
+        match what.upper():
+            case b"MSG" | b"HMSG":
+                self._message(line.decode("utf-8", "replace").split(" "))
+            case b"PING":
+                self._write(b"PONG\r\n")
+            case b"PONG":
+                if self._pongs:
+                    done = self._pongs.popleft()
+                    if not done.done():
+                        done.set_result(None)
+            case b"-ERR":
+                self._complaint = rest.decode("utf-8", "replace")[:300]
+                log.warning("nats.error", reason=self._complaint)
+            case b"INFO":
+                self._info = msgspec.json.decode(rest, type=dict[str, Any])
+                self._greeted.set()
+            case b"+OK":
+                pass
+            case _:
+                raise NatsError("what answers there is no NATS server")
+
+    def _message(self, words: list[str]) -> None:
+        """`MSG subject sid [reply] size`, `HMSG subject sid [reply] headers size`: parted by single spaces."""
+        size = int(words.pop())
+        headers = int(words.pop()) if words[0].upper() == "HMSG" else 0
+        _, subject, sid, *reply = words
+        if not 0 <= headers <= size <= int(self._info.get("max_payload", 0)) + MOST_ADDED:
+            raise NatsError("a message larger than the server allows")
+        subscription = self._subscriptions.get(int(sid))
+        self._head = Head(subscription, subject, " ".join(reply), headers, size)
+        if subscription is None or size > subscription.most:
+            head, self._head = self._head, None
+            self._skip = size + 2
+            self._hand_on(head, bytearray())
+
+    def _write(self, data: bytes) -> None:
+        if self.is_closed or self._transport is None:
+            raise self._lost()
+        self._transport.write(data)
+
+    def _end(self, reason: str) -> None:
+        if not self.is_closed:
+            self._complaint = self._complaint or reason
+            self._closed.set()
+            if self._transport is not None:
+                self._transport.abort()
+
+    def _lost(self) -> ConnectionLost:
+        return ConnectionLost(self._complaint or "the connection has ended")
+
+
+def _call(callback: Callable[[Msg], None], msg: Msg) -> None:
+    try:
+        callback(msg)
+    except Exception:
+        log.exception("nats.callback_failed", subject=msg.subject[:100])
+
+
+def _introduction(
+    url: SplitResult, signer: Signer | None, info: Mapping[str, Any], name: str
+) -> dict[str, str | bool | int]:
+    said: dict[str, str | bool | int] = {
+        "verbose": False,
+        "pedantic": False,
+        "echo": False,
+        "headers": True,
+        "no_responders": True,
+        "lang": "python",
+        "version": "1",
+        "protocol": 1,
+        "name": name,
+    }
+    if url.password is not None:
+        said |= {"user": url.username or "", "pass": url.password}
+    elif url.username:
+        said["auth_token"] = url.username
+    if signer is not None:
+        said["sig"] = signer.sign(str(info.get("nonce", ""))).decode()
+        said |= {"jwt": signer.jwt} if signer.jwt else {"nkey": signer.public}
+    return said
+
+
+async def open_client(
+    servers: list[str], signer: Signer | None, context: ssl.SSLContext, *, name: str, seconds: float
+) -> Client:
+    """The first of the servers that takes us. OSError or NatsError of the last one when none does."""
+    failure: Exception = NatsError("no server is named")
+    for server in servers:
+        client = Client()
+        try:
+            async with asyncio.timeout(seconds):
+                await client.open(urlsplit(server if "://" in server else f"nats://{server}"), signer, context, name)
+        except (OSError, NatsError, ValueError) as error:
+            await client.close()
+            failure = error if str(error) else NoAnswer(f"{server}: no answer in time")
+        except BaseException:
+            await client.close()
+            raise
+        else:
+            return client
+    raise failure

@@ -1,0 +1,48 @@
+"""The header block of a NATS message. Whoever may publish may send any bytes as one: it is read without an error, and says whether it
+is as it has to be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+VERSION = b"NATS/1.0"
+STATUS_DIGITS = 3
+
+
+class Headers(NamedTuple):
+    """`is_sound` is false for what no NATS client writes; then what could be read is there all the same."""
+
+    values: dict[str, str]
+    """The last of each name: the server's own stand behind those of the sender."""
+    status: str = ""
+    description: str = ""
+    is_sound: bool = True
+
+    def get(self, name: str) -> str | None:
+        return self.values.get(name)
+
+
+def parse_headers(block: bytes) -> Headers:
+    if not block:
+        return Headers({})
+    first, *lines = block.split(b"\r\n")
+    values: dict[str, str] = {}
+    is_sound = first.startswith(VERSION) and block.endswith(b"\r\n\r\n")
+    for line in lines[:-2] if is_sound else lines:
+        name, colon, value = line.partition(b":")
+        is_name = bool(colon) and name.isascii() and name.strip() == name and name.decode("ascii").isprintable()
+        is_sound = is_sound and is_name and b" " not in name and _is_utf8(value)
+        if is_name:
+            values[name.decode("ascii")] = value.strip().decode("utf-8", "replace")
+    status, _, description = first.removeprefix(VERSION).decode("utf-8", "replace").strip().partition(" ")
+    if status and not (len(status) == STATUS_DIGITS and status.isascii() and status.isdigit()):
+        return Headers(values, is_sound=False)
+    return Headers(values, status, description, is_sound)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,183 @@
+"""What boxes ask (`mcf.<NIM>.ask`), answered with what they have to send again.
+
+On a connection of its own: whatever one shop floods it with, closures and the last words come on others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+import msgspec
+import structlog
+from msgspec import UNSET
+
+from exchange.cancellation import ended
+from exchange.presence import MOST_BYTES, Answer, read_presence
+from exchange.subjects import ASK, CLOSURE, CLOSURES_STREAM
+from headquarters.core.reception import Message, Refused
+from headquarters.intake.connection import NatsOptions
+from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
+from headquarters.intake.reception import Reception
+from headquarters.intake.stream import MOST_HEADERS, message_of, nim_of_subject, read_stream, stream_info
+from headquarters.store.database import StoreError
+
+log = structlog.get_logger(__name__)
+
+AT_THE_SAME_TIME = 1000
+OF_ONE_SHOP = 2
+"""Questions of one NIM that are being answered; a box asks one after the other. What comes beyond is dropped."""
+AFTER_REFUSAL_SECONDS = 5.0
+"""Its place stays taken: junk costs no more than that."""
+READING_AGAIN = 8
+"""Boxes whose part of the stream is read at the same time."""
+RESERVE = 400
+"""Messages of a subject that stay free for the closures to come: a year of them."""
+KNOWS_NO_END = "0.1.0"
+"""The version whose boxes know no `to_z`."""
+NO_ROOM_SECONDS = 3600.0
+REPLIES_NOT_TO = ("$", "mcf.")
+"""An answer goes to whoever asked, never into the servers' own subjects or the streams'."""
+LOOK_SECONDS = 2.0
+FLOOD = 2000
+"""Kilobytes and messages that were dropped of one NIM between two looks: its questions are not listened to any more,"""
+DEAF_SECONDS = 600.0
+"""for so long."""
+Nims = Callable[[], Awaitable[Iterable[str]]]
+
+
+class Floods:
+    """Whose questions are not listened to; longer than one connection."""
+
+    def __init__(self) -> None:
+        self.dropped: Counter[str] = Counter()
+        self._until: dict[str, float] = {}
+
+    def drop(self, nim: str, size: int) -> None:
+        if len(self.dropped) < AT_THE_SAME_TIME or nim in self.dropped:
+            self.dropped[nim] += 1 + size // 1000
+
+    def look(self, now: float) -> frozenset[str]:
+        """Since the last look; who is flooding now."""
+        for nim, count in self.dropped.items():
+            if count > FLOOD and nim not in self._until:
+                self._until[nim] = now + DEAF_SECONDS
+                log.warning("ask.flood", nim=nim[:32])
+        self.dropped.clear()
+        self._until = {nim: until for nim, until in self._until.items() if until > now}
+        return frozenset(self._until)
+
+
+class Questions:
+    """For one connection."""
+
+    def __init__(self, client: Client, options: NatsOptions, reception: Reception, floods: Floods, known: Nims) -> None:
+        self._client = client
+        self._queue = options.durable
+        self._reception = reception
+        self._floods = floods
+        self._known = known
+        """The NIMs of boxes, which alone are listened to while one is not."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answering: Counter[str] = Counter()
+        self._reading_again = asyncio.Semaphore(READING_AGAIN)
+        self._no_room: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Until the connection is lost, which is a NatsError."""
+        listening: list[int] = []
+        before: frozenset[str] | None = None
+        try:
+            while True:
+                flooding = self._floods.look(asyncio.get_running_loop().time())
+                if flooding != before:
+                    for subscription in listening:
+                        self._client.unsubscribe(subscription)
+                    listening = [self._listen(subject) for subject in await self._subjects(flooding)]
+                    before = flooding
+                with contextlib.suppress(NoAnswer):
+                    await self._client.within(asyncio.Event().wait(), LOOK_SECONDS)
+        finally:
+            await ended(*self._tasks)
+
+    async def _subjects(self, flooding: frozenset[str]) -> list[str]:
+        if not flooding:
+            return [f"mcf.*.{ASK}"]
+        return [f"mcf.{nim}.{ASK}" for nim in sorted({*await self._known()} - flooding)]
+
+    def _listen(self, subject: str) -> int:
+        return self._client.subscribe(subject, self._asked, queue=self._queue, most=MOST_BYTES + MOST_HEADERS)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _asked(self, msg: Msg) -> None:
+        """A place first: for what has none, nothing is kept and nothing is begun."""
+        nim = nim_of_subject(msg.subject)
+        if len(self._tasks) >= AT_THE_SAME_TIME or self._answering[nim] >= OF_ONE_SHOP:
+            self._reception.counted["dropped"] += 1
+            self._floods.drop(nim, msg.size)
+            return
+        self._answering[nim] += 1
+        self._begin(self._answer(nim, _message_of_ask(msg), msg.reply))
+
+    async def _answer(self, nim: str, message: Message, reply: str) -> None:
+        """With what the box has to send again: only what the stream does not have either."""
+        try:
+            answer = await self._reception.presence(message, counts=False)
+            if answer.replay:
+                answer = await self._asking(nim, message, answer)
+            if reply and not reply.startswith(REPLIES_NOT_TO):
+                self._client.publish(reply, msgspec.json.encode(answer))
+        except Refused:
+            await asyncio.sleep(AFTER_REFUSAL_SECONDS)
+        except (StoreError, NatsError, OSError):
+            pass  # the box asks again in some minutes
+        finally:
+            self._answering[nim] -= 1
+            if not self._answering[nim]:
+                del self._answering[nim]
+
+    async def _asking(self, nim: str, message: Message, answer: Answer) -> Answer:
+        now = asyncio.get_running_loop().time()
+        nothing = msgspec.structs.replace(answer, replay=())
+        if self._no_room.get(nim, now) > now:
+            return nothing
+        await self._read_again(nim)
+        if await self._has_room(nim, message, answer):
+            return await self._reception.presence(message)
+        self._no_room[nim] = now + NO_ROOM_SECONDS
+        log.warning("stream.subject_full", nim=nim)
+        return nothing
+
+    async def _has_room(self, nim: str, message: Message, answer: Answer) -> bool:
+        """What it will send and the closures of the next months have to fit. A box of 0.1.0 sends everything from the first one on."""
+        try:
+            info = await stream_info(self._client, CLOSURES_STREAM, f"mcf.{nim}.{CLOSURE}")
+        except NatsError:
+            return True  # this key may not ask
+        presence = read_presence(message.body)
+        ranges = [(wanted.from_z, wanted.to_z if wanted.to_z is not UNSET else presence.z) for wanted in answer.replay]
+        count = sum(last - first + 1 for first, last in ranges)
+        if presence.version.startswith(KNOWS_NO_END):
+            count = presence.z - min(first for first, _ in ranges) + 1
+        return info.room is None or info.room >= count + RESERVE
+
+    async def _read_again(self, nim: str) -> None:
+        try:
+            async with self._reading_again:
+                async for messages in read_stream(self._client, 1, f"mcf.{nim}.{CLOSURE}"):
+                    await self._reception.closures(messages)
+        except NatsError:
+            log.warning("stream.not_readable", nim=nim)
+
+
+def _message_of_ask(msg: Msg) -> Message:
+    if msg.size > MOST_BYTES + MOST_HEADERS:
+        damage = f"larger than {MOST_BYTES + MOST_HEADERS} bytes"
+        return Message(via="nats", headers={}, body=b"", nim=nim_of_subject(msg.subject), damage=damage)
+    return message_of(msg.headers, msg.data, msg.subject, size=len(msg.block))

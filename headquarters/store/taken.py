@@ -1,0 +1,108 @@
+"""Which messages of a stream are in this database: all of them in ranges, not a last number alone, so that a database that goes back to
+an older copy, even under running instances, shows what it has lost.
+
+A stream is known by its name and by when it was made: the numbers of one that was begun anew say nothing of those of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, select, update
+
+from headquarters.store import tables
+from headquarters.store.bulk import insert_new
+from headquarters.store.database import Database
+
+APART = 20_000
+"""As far below its position a database of an older version may lack some: what its instances had in hand."""
+Ranges = list[tuple[int, int]]
+"""In order, both ends included, and none beside the next."""
+
+
+class Taken(NamedTuple):
+    """Messages of that stream that a transaction has taken."""
+
+    stream: str
+    created: str
+    numbers: Sequence[int]
+
+
+class TakenMessages:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def missing(self, stream: str, created: str, floor: int, last: int) -> Ranges:
+        """What of 1…`floor`, which was acknowledged, is not here. `last` is the stream's newest message: a stream that has gone back itself
+        is read again as a whole."""
+        with self._database.read() as connection:
+            found = _read(connection, stream, created)
+            if found is None:
+                before = tables.position.c
+                position = int(connection.scalar(select(before.seq).where(before.stream == stream)) or 0)
+                found = [(1, position - APART)] if APART < position <= last else []
+                is_of_before = bool(found)
+            else:
+                is_of_before = False
+        if is_of_before:
+            self.keep(stream, created, *found[0])
+        if found and found[-1][1] > last:
+            self.forget(stream, created)
+            found = []
+        return missing(found, floor)
+
+    def keep(self, stream: str, created: str, first: int, last: int) -> None:
+        with self._database.write() as connection:
+            _write(connection, stream, created, [(first, last)])
+
+    def forget(self, stream: str, created: str) -> None:
+        table = tables.taken
+        one = (table.c.stream == stream, table.c.created == created)
+        with self._database.write() as connection:
+            connection.execute(update(table).where(*one).values(ranges=_encoded([])))
+
+
+def keep_taken(connection: Connection, taken: Taken) -> None:
+    """Every instance writes this row, and whoever has written it holds up the others until the commit: the last thing of a transaction."""
+    _write(connection, taken.stream, taken.created, [(number, number) for number in sorted(taken.numbers)])
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    found: Ranges = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def missing(ranges: Ranges, floor: int) -> Ranges:
+    """What of 1…`floor` is in none of them."""
+    found: Ranges = []
+    at = 1
+    for first, last in ranges:
+        if at <= min(first - 1, floor):
+            found.append((at, min(first - 1, floor)))
+        at = last + 1
+    return [*found, (at, floor)] if at <= floor else found
+
+
+def _write(connection: Connection, stream: str, created: str, more: Ranges) -> None:
+    table = tables.taken
+    insert_new(connection, table, [{"stream": stream, "created": created, "ranges": _encoded([])}])
+    held = _read(connection, stream, created, locked=True) or []
+    one = (table.c.stream == stream, table.c.created == created)
+    connection.execute(update(table).where(*one).values(ranges=_encoded(joined([*held, *more]))))
+
+
+def _read(connection: Connection, stream: str, created: str, *, locked: bool = False) -> Ranges | None:
+    table = tables.taken.c
+    query = select(table.ranges).where(table.stream == stream, table.created == created)
+    content = connection.scalar(query.with_for_update() if locked else query)
+    return None if content is None else msgspec.msgpack.decode(content, type=Ranges)
+
+
+def _encoded(ranges: Ranges) -> bytes:
+    return msgspec.msgpack.encode(ranges)

@@ -1,0 +1,129 @@
+"""What a box is asked to send again, how often, and what clocks and words that waited make of it. On both databases."""
+
+from __future__ import annotations
+
+from support.hq.store import NOW, open_findings, said, take
+
+from exchange.presence import Wanted
+from headquarters.core.asking import MOST_RANGES, MOST_TIMES
+from headquarters.core.finding import Fact
+from headquarters.core.held import machine_of
+
+MINUTE = 60_000
+HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
+YEAR = 365 * DAY
+
+
+def say(store, box, at, **changes):
+    [wanted] = store.presences.take([said(box, box.presence(at=at, **changes))], now=at)
+    return wanted
+
+
+def lacking(store, box, *missing, of=6):
+    """Closures are here but those; the box has closed all."""
+    closures = [box.close() for _ in range(of)]
+    take(store, box, *(closure for closure in closures if closure.z_number not in missing))
+    return closures
+
+
+def test_what_is_refused_for_good_is_not_asked_for_for_ever(store, box):
+    """The box says again and again that it has closed Z 3, which never comes: it is asked ten times, further and further apart, for that one
+    alone; the finding stays."""
+    lacking(store, box, 3)
+    times = [NOW + (2**n - 1) * HOUR + minutes * MINUTE for n in range(13) for minutes in (-5, 0, 5)]
+    asked = [at for at in times[1:] if _is_asked(store, box, at, [Wanted("live", 3, 3)])]
+    hours = [(at - NOW) // HOUR for at in asked]
+    assert hours == [2**n - 1 for n in range(MOST_TIMES)]
+    assert open_findings(store) == [("gap", 3, 3)]
+
+
+def _is_asked(store, box, at, expected):
+    wanted = say(store, box, at)
+    assert wanted in ([], expected)
+    return bool(wanted)
+
+
+def test_a_box_that_goes_on(store, box):
+    """Its end of what is missing moves each day: asked no more often for that."""
+    lacking(store, box, 5, 6)
+    asked = 0
+    for day in range(60):
+        box.close()
+        asked += bool(say(store, box, NOW + round(day * DAY)))
+    assert asked <= MOST_TIMES
+
+
+def test_what_goes_missing_later_is_asked_for(store, box):
+    """Also while nothing is asked any more for what came before."""
+    lacking(store, box, 3)
+    for day in (n * n / 4 for n in range(20)):
+        say(store, box, NOW + round(day * DAY))
+    closures = [box.close() for _ in range(3)]
+    take(store, box, closures[0], closures[2])
+    assert say(store, box, NOW + 101 * DAY) == [Wanted("live", 8, 8)]
+    take(store, box, closures[1])
+    assert say(store, box, NOW + 102 * DAY) == []
+
+
+def test_a_new_key_asks_anew(store, box):
+    """What was refused under another key may be taken now."""
+    lacking(store, box, 3)
+    for day in (n * n / 4 for n in range(20)):
+        say(store, box, NOW + round(day * DAY))
+    assert say(store, box, NOW + 101 * DAY) == []
+    store.register.add(box.nim, box.key.public, now=NOW)
+    assert say(store, box, NOW + 102 * DAY) == [Wanted("live", 3, 3)]
+
+
+def test_many_gaps(store, box):
+    """Every second one: so many in an answer as fit, the others in the next."""
+    lacking(store, box, *range(1, 100, 2), of=100)
+    first, second = say(store, box, NOW), say(store, box, NOW + 5 * MINUTE)
+    assert [wanted.from_z for wanted in (*first, *second)] == list(range(1, 4 * MOST_RANGES, 2))
+
+
+def test_our_clock_was_a_year_ahead(store, box):
+    """For one closure and one word: the box is asked for what is missing, is late when it is silent, and its next word counts."""
+    closures = [box.close() for _ in range(3)]
+    take(store, box, closures[0], closures[2], now=NOW + YEAR)
+    say(store, box, NOW + YEAR)
+    assert say(store, box, NOW) == [Wanted("live", 2, 2)]
+    assert store.presences.last_words()[machine_of(box.nim)].received_at == NOW
+    assert say(store, box, NOW + 2 * HOUR) == [Wanted("live", 2, 2)]
+
+
+def test_a_silent_box_that_spoke_while_our_clock_was_ahead(store, box):
+    """Its last word was heard in a year's time: it is silent all the same."""
+    say(store, box, NOW + YEAR)
+    assert [silent.machine for silent in store.watching.silent(NOW - HOUR, NOW)] == [machine_of(box.nim)]
+
+
+def test_a_finding_while_our_clock_was_ahead(store, box):
+    """It was found, or being told, in a year's time: it is told now."""
+    closures = [box.close() for _ in range(5)]
+    take(store, box, closures[0], closures[2], now=NOW + YEAR)
+    take(store, box, closures[4], now=NOW)
+    assert len(store.findings.claim_untold(older_than=NOW + YEAR, now=NOW + YEAR, lease=MINUTE, limit=1)) == 1
+    told = store.findings.claim_untold(older_than=NOW, now=NOW, lease=MINUTE)
+    assert [finding.facts["first"] for finding in told] == [2, 4]
+
+
+def test_an_acceptance_while_our_clock_was_ahead(store, box):
+    """The ledger that was accepted last counts."""
+    ids = [f"{n}0000000-0000-4000-8000-000000000000" for n in (1, 2)]
+    store.register.accept_ledger(machine_of(box.nim), ids[0], "awa", NOW + YEAR)
+    store.register.accept_ledger(machine_of(box.nim), ids[1], "awa", NOW)
+    assert store.register.ledgers(machine_of(box.nim))[0].ledger_id == ids[1]
+
+
+def test_a_word_that_waited(store, box):
+    """It was said yesterday and is read now: the box is as silent as it was, the late finding stays, and its clock was right. Said now, it ends it."""
+    machine = machine_of(box.nim)
+    store.watching.settle_late({machine: (box.nim, Fact("late", "", {"what": "never", "day": "2025-12-06"}))}, NOW)
+    word = said(box, box.presence(at=NOW - DAY))
+    store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
+    assert store.presences.last_words()[machine].received_at == NOW - DAY
+    assert [finding[0] for finding in open_findings(store)] == ["late"]
+    assert [silent.machine for silent in store.watching.silent(NOW - HOUR, NOW)] == [machine]
+    say(store, box, NOW)
+    assert open_findings(store) == []

@@ -1,0 +1,181 @@
+"""A box's NATS credentials are stolen: they are revoked with what is shipped, on a real nats-server. The thief's connection is cut and never comes
+back, also after a restart; everybody else goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from support.receivers.headquarters import until
+from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
+from support.receivers.raw_nats import raw_client
+
+from headquarters.cli.main import cli
+from headquarters.intake.credentials import read_credentials
+from headquarters.intake.nats_client import NatsError
+from headquarters.intake.stream import stream_info
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(cli, ["nats", *map(str, arguments)])
+
+
+class Jwts:
+    """As `mcfd-hq nats` makes the keys."""
+
+    def __init__(self, directory: Path) -> None:
+        self.site = NatsSite(directory / "nats", jwt=True)
+        made = int(time.time())
+        while int(time.time()) == made:  # in the same second the operator's line would be the same by chance
+            time.sleep(0.01)
+        self.server = NatsServer(self.site)
+        self.users = self.site.directory / "hq-1" / "users.conf"
+
+    def revoke(self, *files: Path) -> None:
+        folder = self.site.directory / "jwt"
+        done = run("revoke", folder, *(read_credentials(file).public for file in files))
+        assert done.exit_code == 0, done.output
+        shutil.copy(folder / "users.conf", self.users)
+
+
+class Written(Jwts):
+    """As they are written into users.conf by hand."""
+
+    def __init__(self, directory: Path) -> None:
+        self.site = NatsSite(directory / "nats")
+        self.server = NatsServer(self.site)
+        self.users = self.site.directory / "hq-1" / "users.conf"
+
+    def revoke(self, *files: Path) -> None:
+        for file in files:
+            entry = rf"      \{{\n        nkey: \"{read_credentials(file).public}\".*?\n      \}}\n"
+            text, count = re.subn(entry, "", self.users.read_text(), flags=re.DOTALL)
+            assert count == 1
+            self.users.write_text(text)
+
+
+@pytest.fixture(params=[Jwts, Written])
+async def place(request, tmp_path):
+    place = request.param(tmp_path)
+    await place.server.up()
+    client = await place.site.connect(place.server.url)
+    await add_stream(client, "closures-one.json")
+    await client.close()
+    yield place
+    place.server.kill()
+
+
+async def test_a_stolen_key(place):
+    """What was said by it before stays; the other shop and headquarters do not notice."""
+    site, server = place.site, place.server
+
+    async def come_in(file):
+        return await raw_client(server.url, file, site.authority.path)
+
+    thief, other, reader = [await come_in(file) for file in (site.shop, site.other_shop, site.reader)]
+    thief.send(f"mcf.{NIM}.closure", b"", b"1")
+    await thief.ping()
+    place.revoke(site.shop)
+    os.kill(server.pid, signal.SIGHUP)  # nats-server --signal reload
+    await until(lambda: thief.is_closed)
+    with pytest.raises(NatsError):
+        await come_in(site.shop)
+    other.send(f"mcf.{OTHER}.closure", b"", b"2")
+    await other.ping()
+    assert (await stream_info(reader, "CLOSURES")).last_seq == 2
+    server.kill()
+    await server.up()
+    with pytest.raises(NatsError):
+        await come_in(site.shop)
+    again = await come_in(site.other_shop)
+    for client in (thief, other, reader, again):
+        await client.close()
+
+
+async def test_one_after_the_other(tmp_path):
+    """A second one is revoked weeks later: the first one stays out. A box gets new credentials, and is in again."""
+    place = Jwts(tmp_path)
+    site, server = place.site, place.server
+    place.revoke(site.shop)
+    place.revoke(site.other_shop)
+    fresh = tmp_path / "fresh.creds"
+    assert run("box", site.directory / "jwt", NIM, "--to", fresh).exit_code == 0
+    await server.up()
+    for file in (site.shop, site.other_shop):
+        with pytest.raises(NatsError):
+            await raw_client(server.url, file, site.authority.path)
+    client = await raw_client(server.url, fresh, site.authority.path)
+    await client.close()
+    server.kill()
+
+
+def test_by_its_nim(tmp_path):
+    """All that a box was given, and nobody else's: whoever has lost it need not know its key."""
+    folder = tmp_path / "keys"
+    assert run("init", folder).exit_code == 0
+    made = [
+        run("box", folder, *nims, "--to", tmp_path / f"{n}.creds").output.strip()
+        for n, nims in enumerate([(NIM, "EL02000016-1"), (OTHER,), (NIM,)])
+    ]
+    done = run("revoke", folder, NIM)
+    assert done.output.split() == sorted([made[0], made[2]])
+    assert json.loads((folder / "revoked.json").read_text()) == sorted([made[0], made[2]])
+
+
+async def test_headquarters_own_credentials(tmp_path):
+    """Stolen too: new ones are made, the old ones go."""
+    place = Jwts(tmp_path)
+    new = tmp_path / "new.creds"
+    made = run("reader", place.site.directory / "jwt", "--to", new)
+    assert made.output.strip() == read_credentials(new).public
+    place.revoke(place.site.reader)
+    await place.server.up()
+    with pytest.raises(NatsError):
+        await raw_client(place.server.url, place.site.reader, place.site.authority.path)
+    client = await raw_client(place.server.url, new, place.site.authority.path)
+    await client.close()
+    place.server.kill()
+
+
+@pytest.mark.parametrize("name", ["", "EL02000099-1", "U", "UABC", "u" * 56])
+def test_what_is_no_key(tmp_path, name):
+    """It is refused, and no file is touched."""
+    folder = tmp_path / "keys"
+    assert run("init", folder).exit_code == 0
+    before = (folder / "users.conf").read_bytes()
+    assert run("revoke", folder, name).exit_code == 2
+    assert (folder / "users.conf").read_bytes() == before
+    assert not (folder / "revoked.json").exists()
+
+
+@pytest.mark.parametrize("conf", [None, "", "operator: a.b.c\n", "operator: x\n", "\u00e9"])
+def test_another_file_than_the_servers(tmp_path, conf):
+    """Servers do not reload what is not of their operator: it is refused, and what was revoked before stays as it was."""
+    folder = tmp_path / "keys"
+    assert run("init", folder).exit_code == 0
+    public = read_credentials(folder / "reader.creds").public
+    (folder / "users.conf").unlink()
+    if conf is not None:
+        (folder / "users.conf").write_text(conf)
+    assert run("revoke", folder, public).exit_code == 2
+    assert not (folder / "revoked.json").exists()
+
+
+def test_the_list_of_before_is_damaged(tmp_path):
+    """Nobody who was revoked comes in again because of it."""
+    folder = tmp_path / "keys"
+    assert run("init", folder).exit_code == 0
+    public = read_credentials(folder / "reader.creds").public
+    (folder / "revoked.json").write_text("[")
+    assert run("revoke", folder, public).exit_code == 2
+    (folder / "revoked.json").unlink()
+    assert run("revoke", folder, public).exit_code == 0
+    assert json.loads((folder / "revoked.json").read_text()) == [public]
+    assert {oct(file.stat().st_mode & 0o777) for file in folder.iterdir()} == {"0o600"}

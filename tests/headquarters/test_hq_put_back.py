@@ -1,0 +1,144 @@
+"""The database goes back to an older copy under a running headquarters, with no connection broken, while closures flow: what a silent shop had
+sent is complete again. On both databases, with a real nats-server."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from sqlalchemy import select
+from support.hq.nats_site import running
+from support.receivers.headquarters import until
+from support.receivers.nats_server import CONFIG, NIM, OTHER, add_stream
+
+from headquarters.store import tables
+
+
+@pytest.fixture
+async def site(tmp_path, made_url):
+    async with running(tmp_path, made_url) as site:
+        yield site
+
+
+def copied(site) -> dict:
+    """All rows."""
+    with site.store.database.read() as connection:
+        return {table: connection.execute(select(table)).mappings().all() for table in tables.metadata.sorted_tables}
+
+
+def put_back(site, rows: dict) -> None:
+    """In one transaction, as a pooler or a failover has it: connections stay."""
+    with site.store.database.write() as connection:
+        for table in reversed(tables.metadata.sorted_tables):
+            connection.execute(table.delete())
+        for table in tables.metadata.sorted_tables:
+            if rows[table]:
+                connection.execute(table.insert(), [dict(row) for row in rows[table]])
+
+
+async def test_while_closures_flow(site):
+    """Another shop's closures follow at once, so that the last number of the stream jumps past what is lost."""
+    box, other = site.boxes
+    clients = [await site.shop(0), await site.shop(1)]
+    site.hq.start()
+    await site.send(clients[0], box, *(box.close() for _ in range(3)))
+    await until(lambda: site.held() == {NIM: [1, 2, 3]})
+    rows = copied(site)
+    await site.send(clients[0], box, box.close())
+    await site.send(clients[1], other, *(other.close() for _ in range(3)))
+    await until(lambda: site.held() == {NIM: [1, 2, 3, 4], OTHER: [1, 2, 3]})
+    put_back(site, rows)
+    assert site.held() == {NIM: [1, 2, 3]}
+    await site.send(clients[1], other, other.close())
+    await until(lambda: site.held() == {NIM: [1, 2, 3, 4], OTHER: [1, 2, 3, 4]}, 60)
+    for client in clients:
+        await client.close()
+    assert site.findings() == []
+    assert "nats.lost" not in site.hq.log
+
+
+async def test_while_nothing_comes(site):
+    """Nobody sends anything: it is seen within seconds all the same."""
+    box = site.boxes[0]
+    client = await site.shop(0)
+    site.hq.start()
+    rows = copied(site)
+    await site.send(client, box, box.close())
+    await until(lambda: site.held() == {NIM: [1]})
+    put_back(site, rows)
+    await until(lambda: site.held() == {NIM: [1]}, 60)
+    await client.close()
+
+
+async def anew(site) -> None:
+    """The stream is removed and begins again with message 1, as for a new year."""
+    client = await site.nats.connect(site.server.url)
+    deleted = json.loads((await client.request("$JS.API.STREAM.DELETE.CLOSURES", b"", timeout=10)).data)
+    assert deleted.get("success") or "deny" in json.dumps(deleted), deleted
+    await add_stream(client, "closures-one.json", again_after=1)
+    await client.close()
+
+
+async def test_a_stream_begun_anew(site):
+    """The old stream was read to message 40, the new one has six; the database goes back to when there was the old one."""
+    box = site.boxes[0]
+    client = await site.shop(0)
+    site.hq.start()
+    await site.send(client, box, *(box.close() for _ in range(40)))
+    await until(lambda: site.held() == {NIM: list(range(1, 41))}, 60)
+    rows = copied(site)
+    await anew(site)
+    await site.send(client, box, *(box.close() for _ in range(6)))
+    await until(lambda: site.held() == {NIM: list(range(1, 47))}, 60)
+    put_back(site, rows)
+    await until(lambda: site.held() == {NIM: list(range(1, 47))}, 60)
+    await client.close()
+
+
+async def test_what_no_stream_has(site):
+    """The closures of then are in no stream any more, and their shop is silent: its last word, which the other stream has, shows what is
+    missing."""
+    box = site.boxes[0]
+    client = await site.shop(0)
+    site.hq.start()
+    await site.send(client, box, *(box.close() for _ in range(2)))
+    await until(lambda: site.held() == {NIM: [1, 2]})
+    rows = copied(site)
+    await site.send(client, box, box.close())
+    headers, body = box.sent_presence(box.presence())
+    await client.publish(f"mcf.{NIM}.presence", body, headers=headers)
+    await until(lambda: site.held() == {NIM: [1, 2, 3]} and site.heard())
+    await anew(site)
+    other = await site.shop(1)
+    await site.send(other, site.boxes[1], site.boxes[1].close())
+    await until(lambda: OTHER in site.held(), 60)
+    put_back(site, rows)
+    await until(lambda: ("gap", NIM) in site.findings(), 60)
+    for one in (client, other):
+        await one.close()
+
+
+async def test_a_subject_that_is_nearly_full(site):
+    """A closure is missing that the box would have to send again with all after it, as one of 0.1.0 does, and there is no room for that: it is not
+    asked for, and the next real one is taken by the stream."""
+    box = site.boxes[0]
+    most = json.loads((CONFIG / "closures-one.json").read_bytes())["max_msgs_per_subject"]
+    raw = await site.raw()
+    for _ in range(most - 300):
+        raw.send(f"mcf.{NIM}.closure", b"", b"x")
+    await raw.ping(60)
+    closures = [box.close() for _ in range(3)]
+    client = await site.shop(0)
+    await site.send(client, box, closures[0], closures[2])
+    site.hq.start()
+    await until(lambda: site.held() == {NIM: [1, 3]}, 60)
+    with site.store.database.write() as connection:
+        connection.execute(tables.book.update().values(received_at=1))
+    headers, body = box.sent_presence(msgspec.structs.replace(box.presence(), version="0.1.0"))
+    answer = await client.request(f"mcf.{NIM}.ask", body, headers=headers, timeout=30)
+    assert json.loads(answer.data) == {"replay": []}
+    assert ("gap", NIM) in site.findings()
+    await site.send(client, box, box.close())
+    await until(lambda: site.held() == {NIM: [1, 3, 4]}, 60)
+    await client.close()
