@@ -79,6 +79,27 @@ def test_the_shop_goes_on(left: tuple[Shop, dict[str, Any]], nim: str) -> None:
     assert (closure.status_code, closure.json()["z_number"]) == (201, 2)
 
 
+def test_papers_of_then_have_the_counters_of_the_law(left: tuple[Shop, dict[str, Any]]) -> None:
+    """SECeF 2.10.4: once a new sale has shown that the machine's FC is FVC, a local sale of then has it too; an export has a question mark. The journal's
+    receipt says the same, a retry what 0.1.0 said."""
+    shop, told = left
+    seen = set()
+    for nim in (NIM, SECOND):
+        assert shop.certify(invoice(f"N-{nim}"), nim=nim).status_code == 200
+    for asked in told["asked"]:
+        answer, kind = asked["answer"], asked["body"].get("invoiceType")
+        if asked["mode"] != "live" or asked["status"] != 200 or kind not in ("FV", "EV"):
+            continue
+        expected = f"{answer['fvc'] if kind == 'FV' else '?'}/{answer['tc']} {kind}"
+        code = answer["codeSecef"]
+        paper = shop.get(f"certifications/{code}/ticket", nim=asked["nim"], format="text", copy="duplicate").text
+        assert expected in paper
+        record = shop.get(f"certifications/{code}", nim=asked["nim"]).json()
+        assert record["receipt"] == answer | {"counters": expected}
+        seen.add(kind)
+    assert seen == {"FV", "EV"}
+
+
 def test_a_revoked_key_stays_revoked(left: tuple[Shop, dict[str, Any]]) -> None:
     """As in 0.1.0."""
     shop, _ = left
