@@ -22,6 +22,7 @@ from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
+from daemon.core.machine.nim import short_nim
 from daemon.language import Text
 from daemon.machines.line import LineSettings, keep_line
 from daemon.recording.writer import RecordingPlace, Recordings
@@ -44,6 +45,8 @@ class Runtime:
     settings: Settings
     store: Store
     workers: list[MachineWorker] = field(default_factory=list)
+    retired: list[MachineWorker] = field(default_factory=list)
+    """The books of machines that are no longer in the configuration."""
     lines: list[asyncio.Task[None]] = field(default_factory=list)
     listeners: list[Callable[[BookEvent], None]] = field(default_factory=list)
 
@@ -83,6 +86,7 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
         runtime.lines.append(asyncio.get_running_loop().create_task(runtime.clock_watch.run(), name="clock"))
         for machine in settings.machine:
             await _open_workers(runtime, machine)
+        await _open_retired(runtime)
         yield runtime
 
 
@@ -90,7 +94,7 @@ async def _take_down(runtime: Runtime) -> None:
     for task in runtime.lines:
         task.cancel()
     await asyncio.gather(*runtime.lines, return_exceptions=True)
-    await asyncio.gather(*(worker.close(0) for worker in runtime.workers))
+    await asyncio.gather(*(worker.close(0) for worker in (*runtime.workers, *runtime.retired)))
 
 
 async def _open_workers(runtime: Runtime, machine: Machine) -> None:
@@ -132,6 +136,29 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
     runtime.workers.append(worker)
     return worker
+
+
+async def _open_retired(runtime: Runtime) -> None:
+    """Books outlive machines: their keys read them, and one with the right to it closes the open period."""
+    store, settings = runtime.store, runtime.settings
+    books = [book for book in await store.journal.books() if book.mode == "live"]
+    for nim in sorted({short_nim(book.nim) for book in books if settings.find_machine(book.nim) is None}):
+        worker = MachineWorker(
+            book=await store.ledger.open_book(nim, "live"),
+            ledger=store.ledger,
+            journal=store.journal,
+            events=store.events,
+            clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),
+            defaults=Defaults("", "", ""),
+            labels=settings.payment_labels(),
+            on_event=runtime.publish,
+            till_waits=runtime.tills_first.till_waits,
+            offline_reason=Text("it is no longer in the configuration"),
+            is_retired=True,
+        )
+        await worker.begin()
+        await tick(worker)
+        runtime.retired.append(worker)
 
 
 def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Recorder | None:

@@ -149,7 +149,9 @@ async def _serve(settings: Settings) -> int:
         notify.stopping()
         log.info("stopping")
         # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
-        await asyncio.gather(server.stop(), *(worker.close(STOP_GRACE) for worker in runtime.workers))
+        await asyncio.gather(
+            server.stop(), *(worker.close(STOP_GRACE) for worker in (*runtime.workers, *runtime.retired))
+        )
     log.info("stopped")
     return EXIT_OK
 
@@ -185,7 +187,7 @@ def _api_deps(
 ) -> ApiDeps:
     settings = runtime.settings
     return ApiDeps(
-        workers=MachineWorkers(runtime.workers),
+        workers=MachineWorkers(runtime.workers, runtime.retired),
         keyring=runtime.store.key_ring,
         timezone=settings.reports.timezone,
         clock=now_millis,

@@ -131,6 +131,8 @@ def _closure(report: ZReport, style: Style) -> Iterator[Element]:
     say, counters = style.say, report.mcf_counters
     yield Rule()
     yield Pair(say("Counters"), f"TC {counters.tc} FVC {counters.fvc} FRC {counters.frc}")
+    if report.without_machine is True:
+        yield Line(say("Closed without the machine, by the counters known last"))
     if report.unexplained:
         yield Pair(say("Invoices of another program"), str(report.unexplained))
     yield Line(report.report_id)

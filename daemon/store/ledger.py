@@ -200,6 +200,7 @@ class Ledger(CashDrawer):
         at: int,
         call: Call = NOBODY,
         seen: Seen | None = None,
+        without_machine: bool = False,
     ) -> Closure:
         """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
         water, name = self._open.high_water, ""
@@ -221,6 +222,7 @@ class Ledger(CashDrawer):
                 zone=self._open.zone,
                 labels=self._open.labels,
                 seen=seen,
+                without_machine=without_machine,
             )
             z_number, created_at = closure.z_number, closure.created_at
             if call.key:

@@ -167,6 +167,7 @@ class Totals(Protocol):
         at: int,
         call: Call = NOBODY,
         seen: Seen | None = None,
+        without_machine: bool = False,
     ) -> Closure:
         """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
         ...

@@ -202,6 +202,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "mcf_counters": "The machine's counters, read live at the closure",
         "unexplained": "Invoices found on the machine that this ledger did not make",
         "chain_previous": "SHA-256, in hex, of what stands before it in the book: what the closure is chained to",
+        "without_machine": "true where the machine is no longer on the box and `mcf_counters` are those known last; else left out",
     },
     "AReport": {
         "kind": "A",

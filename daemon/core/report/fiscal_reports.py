@@ -146,6 +146,8 @@ class ZReport(Period, frozen=True, kw_only=True):
     mcf_counters: McfCounters
     unexplained: int
     chain_previous: str
+    without_machine: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether the counters are those that the ledger knew last: the machine is no longer on this box. Unset where it was read."""
 
 
 class AReport(Totals, frozen=True, kw_only=True):
@@ -185,6 +187,7 @@ def z_report(
     chain_previous: bytes,
     cash: CashTotal = NO_CASH,
     labels: Labels = PAYMENT_LABELS,
+    without_machine: bool = False,
 ) -> ZReport:
     """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period."""
     return ZReport(
@@ -196,6 +199,7 @@ def z_report(
         mcf_counters=_counters(counters),
         unexplained=unexplained,
         chain_previous=chain_previous.hex(),
+        without_machine=without_machine or msgspec.UNSET,
     )
 
 

@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from daemon.core.call import Call
-from daemon.core.errors import LineLost, NothingDone
+from daemon.core.errors import LineLost, MachineAttention, NothingDone
 from daemon.core.ledger.book import Seen
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import went_down
@@ -21,9 +21,13 @@ log = structlog.get_logger(__name__)
 
 
 async def close_period(worker: MachineWorker, call: Call) -> Answered[Closure]:
-    """The closure; its `body` is the answer. Needs the machine (decision 15): without it, nothing is closed."""
+    """The closure; its `body` is the answer. Needs the machine (decision 15): without it, nothing is closed, unless it is no longer in the
+    configuration."""
 
     async def run() -> Closure:
+        if worker.is_retired:
+            await worker.ledger.check_free_space(worker.book)
+            return await worker.see_through(_close_without_machine(worker, call), "close period")
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
         return await worker.see_through(_close(worker, call), "close period")
@@ -44,6 +48,22 @@ async def _close(worker: MachineWorker, call: Call) -> Closure:
             closure = await _freeze(worker, machine, call)
         except LineLost as error:
             raise NothingDone(error, Text("nothing was closed")) from error
+    return _told(worker, closure, call)
+
+
+async def _close_without_machine(worker: MachineWorker, call: Call) -> Closure:
+    """By the counters that the ledger knew last, and the Z says so. What became of an attempt in doubt only an operator can say, before or after."""
+    if question := worker.time.question():
+        raise MachineAttention(question)
+    at = worker.now()
+    closure = await worker.ledger.close_period(
+        worker.book, counters=worker.known, unexplained=0, at=at, call=call, without_machine=True
+    )
+    worker.aggregate = await worker.ledger.aggregated(worker.book)
+    return _told(worker, closure, call)
+
+
+def _told(worker: MachineWorker, closure: Closure, call: Call) -> Closure:
     log.info(
         "closure.created",
         **worker.names,

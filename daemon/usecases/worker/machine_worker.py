@@ -102,6 +102,9 @@ class MachineWorker:
     note_odd: Callable[[str], str] = lambda _: ""
     """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
 
+    is_retired: bool = False
+    """Its machine is no longer in the configuration: its book is read, and closed without it."""
+
     machine: FiscalMachine | None = None
     rates: dict[str, int] = field(default_factory=dict)
     ifu: str = ""
@@ -373,11 +376,14 @@ def _seen(task: asyncio.Task[Any]) -> None:
 class MachineWorkers:
     """Every book of this daemon, by machine and mode; the activation counter is no matter (decision 26)."""
 
-    def __init__(self, workers: Sequence[MachineWorker]) -> None:
+    def __init__(self, workers: Sequence[MachineWorker], retired: Sequence[MachineWorker] = ()) -> None:
         self._workers = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in workers}
+        self._retired = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in retired}
 
     def get(self, nim: str, mode: Mode) -> MachineWorker | None:
-        return self._workers.get((short_nim(nim), mode))
+        """Also of a machine that is no longer in the configuration."""
+        name = (short_nim(nim), mode)
+        return self._workers.get(name) or self._retired.get(name)
 
     def all(self) -> Sequence[MachineWorker]:
         return list(self._workers.values())

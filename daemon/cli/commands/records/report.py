@@ -111,14 +111,17 @@ def a(
 
 
 async def find_book(store: Store, settings: Settings, nim: str, *, test: bool) -> Book:
-    """The book of that machine; Failure names those that there are."""
-    machine = find_machine(settings, nim)
+    """The book of that machine, also of one that is no longer in the configuration; Failure names those that there are."""
     mode = "test" if test else "live"
-    books = [book for book in await store.journal.books() if book.mode == mode and same_machine(book.nim, machine.nim)]
+    all_books = [book for book in await store.journal.books() if book.mode == mode]
+    books = [book for book in all_books if nim and same_machine(book.nim, nim)]
+    if not books:
+        nim = find_machine(settings, nim).nim
+        books = [book for book in all_books if same_machine(book.nim, nim)]
     if books:
         # Another activation has renamed the book since; of two taxpayers' books the newer one, or the one that is named.
         return next((book for book in books if book.nim == nim), books[-1])
-    raise Failure(tr("nothing has been certified on {nim} yet", nim=machine.nim))
+    raise Failure(tr("nothing has been certified on {nim} yet", nim=nim))
 
 
 def show(

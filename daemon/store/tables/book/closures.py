@@ -45,6 +45,7 @@ def close_period(
     zone: tzinfo,
     labels: Mapping[str, str],
     seen: Seen | None = None,
+    without_machine: bool = False,
 ) -> Closure:
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
     totals, _ = bring_in(connection, book, zone)
@@ -61,6 +62,7 @@ def close_period(
         unexplained=found + unexplained,
         at=max(at, head.at),
         labels=labels,
+        without_machine=without_machine,
     )
     connection.execute(_SQL["insert"], (book.id, *_row(closure)))
     known = (counters.tc, counters.fvc, counters.frc)
@@ -86,6 +88,7 @@ def _compose(
     unexplained: int,
     at: int,
     labels: Mapping[str, str],
+    without_machine: bool,
 ) -> Closure:
     report_id = str(uuid.uuid4())
     report = fiscal_reports.z_report(
@@ -99,6 +102,7 @@ def _compose(
         chain_previous=head.hash,
         cash=cash,
         labels=labels,
+        without_machine=without_machine,
     )
     closure = Closure(
         z_number=z_number,
