@@ -98,7 +98,9 @@ class LineEvents:
         """`mcfd machine settle` writes to the ledger; the worker goes on from what it finds there."""
         worker = self._worker
         try:
-            if (await worker.ledger.state(worker.book)).attention:
+            state = await worker.ledger.state(worker.book)
+            if state.attention:
+                worker.attempts.attention = state.attention  # what is left to decide may be another one
                 return
             with worker.queue.join_first() as entry:
                 await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)

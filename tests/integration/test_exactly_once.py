@@ -463,6 +463,24 @@ async def test_a_decision_on_another_attention_is_not_carried_out(tmp_path: Path
         assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
 
 
+async def test_adopting_leaves_what_this_process_is_at_alone(tmp_path: Path) -> None:
+    """An invoice that waits for its turn, its intent durable, while an operator adopts: it goes on, and is certified once (seed 880087)."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        with shop.worker.queue.join() as ahead:
+            await ahead.wait_turn(asyncio.get_running_loop().time() + 60)
+            sale = asyncio.ensure_future(shop.certify("B", key="k"))
+            await shop.intents(1)
+            stranger(shop)()
+            book, state = shop.worker.book, await shop.worker.present().state()
+            await shop.store.ledger.set_attention(book, "found", at=3)
+            await shop.store.ledger.keep_evidence(book, state, at=3)
+            await shop.store.decisions.carry_out(await shop.store.decisions.case(book), "adopt", reason="seen", at=3)
+        assert (await sale).value.code == shop.on_machine[-1].code
+        assert [record.number for record in await shop.certified()] == ["FOREIGN-1", "B"]
+        await is_sound(shop)
+
+
 async def test_38h_that_is_answered_with_an_earlier_code_is_asked_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -190,8 +190,9 @@ def _activated(state: BookState, machine: MachineState) -> str:
 
 
 class Adoption(msgspec.Struct, frozen=True):
-    """What `adopt` does: attempts that are begun are settled by what was known before, since nothing can be judged by the counters that are taken
-    over; then the last invoice is entered, unless the ledger has it or its number."""
+    """What `adopt` does: what is begun in a ledger that was put back is settled by what was known before, since nothing can be judged by the counters that
+    are taken over; then the last invoice is entered, unless the ledger has it or its number. In any other ledger what is begun was not sent: its
+    process goes on with it, or `recover` ends it."""
 
     settled: tuple[tuple[Record, Verdict], ...]
     enters: bool
@@ -208,14 +209,13 @@ def adoption(
     in_ledger: bool,
     unexplained: int,
 ) -> Adoption:
-    """`begun` oldest first; `in_ledger`: a certification has the last invoice's code; `is_number_taken`: one that is not begun has its number.
+    """`begun` oldest first; `in_ledger`: a certification has the last invoice's code; `is_number_taken`: an attempt that is not free again has its number.
     `unexplained`: what the ledger does not know of, ours among them."""
     activated = _activated(state, machine)
     known = state.known or FiscalCounters(0, 0, 0)
-    found = verdicts(begun, known, machine, last, activated=activated, is_restored=state.is_restored)
+    found = verdicts(begun if state.is_restored else (), known, machine, last, activated=activated, is_restored=True)
     ours = [record for record, verdict in found if isinstance(verdict, Certified)]
     if ours:
         unexplained = min(unexplained, strangers(ours[0].invoice, known, machine.counters))
-    holds = any(is_last(record, machine) for record in begun)
-    enters = machine.last is not None and not (in_ledger or is_number_taken or holds)
+    enters = machine.last is not None and not (in_ledger or is_number_taken)
     return Adoption(tuple(found), enters, unexplained)

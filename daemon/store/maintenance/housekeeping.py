@@ -72,6 +72,7 @@ def measure(connection: sqlite3.Connection) -> Kept:
 def mark_restored(connection: sqlite3.Connection, at: int) -> None:
     """Every book has to be compared with its machine before its counters are believed; the file is no copy any more."""
     connection.execute(_SQL["mark_restored"], (at,))
+    connection.execute(_SQL["forget_evidence"])
     write_meta(connection, RESTORED_AT, str(at))
     write_meta(connection, BACKUP_AT, "")
     write_meta(connection, LOST_WRITES, "")  # of the ledger that gave way

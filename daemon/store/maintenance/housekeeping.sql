@@ -30,3 +30,7 @@ DELETE FROM outbox WHERE id IN (
 
 -- name: mark_restored
 UPDATE book SET restored_at = ?;
+
+-- name: forget_evidence
+-- What machines said when the copy was made; `settlements` keeps it.
+DELETE FROM meta WHERE name GLOB 'evidence *';

@@ -42,6 +42,8 @@ class Attempts:
         self.known = NO_COUNTERS
         """The machine's counters after all that it certified for us, as far as this process knows; the ledger may be one commit behind."""
         self.attention = ""
+        self.is_restored = False
+        """An older copy was put back, and not compared with the machine yet: what is begun in it is of another time."""
         self.met_machine = False
         """Whether this process has reconciled with the machine once (a ledger that is behind can only show before that)."""
         self._live: dict[str, Live] = {}
@@ -128,6 +130,7 @@ class Attempts:
         """What the ledger knows."""
         self.known = state.known or NO_COUNTERS
         self.attention = state.attention
+        self.is_restored = state.is_restored
 
 
 def _tell(live: Live) -> None:

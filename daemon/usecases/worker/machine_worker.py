@@ -251,8 +251,9 @@ class MachineWorker:
 
     def check_turn(self) -> None:
         """MachineAttention or MachineOffline where a turn would be waited for in vain. A till whose invoice was in doubt may have its answer
-        before a returning machine is free, and sends its next one: that one waits."""
-        if self.returning and not self.obstacle:
+        before a returning machine is free, and sends its next one: that one waits. Not so where an older ledger was put back: it holds nothing but what it was put back with until it was compared with
+        the machine."""
+        if self.returning and not self.obstacle and not self.attempts.is_restored:
             return
         self.ready()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.decision import Decision
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.store import Store
+from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
 
 
@@ -195,11 +197,23 @@ async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Sto
 
 
 async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store, till: Till) -> None:
-    """It has one holder: the machine's last invoice is that attempt's outcome."""
+    """It has one holder: in a ledger that was put back the machine's last invoice is that attempt's outcome; in any other its process, or `recover`, goes
+    on with it."""
     await till.sell()
     attempt_id = await till.begin(invoice("F-1"))
     till.word(invoice("F-1"))
     state = till.state(invoice("F-1"))
+    assert await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at) is None
+    assert [record.id for record in await store.ledger.unfinished(till.book)] == [attempt_id]
+
+
+async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(store: Store, till: Till) -> None:
+    """It is of another time: the machine's last invoice is its outcome, and counted as nobody else's."""
+    await till.sell()
+    attempt_id = await till.begin(invoice("F-1"))
+    till.word(invoice("F-1"))
+    state = till.state(invoice("F-1"))
+    await store._open.writer._connection.run(partial(mark_restored, at=1))
     assert await store.decisions.adopted(till.book, state, unexplained=1, reason="x", at=till.at) is None
     record = await store.ledger.record(till.book, attempt_id)
     assert (record.state, record.code, record.reason) == ("certified", code_of("F-1"), "x")

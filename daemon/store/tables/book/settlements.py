@@ -82,7 +82,8 @@ def adopt(
         state,
         attempts.standing_of(connection, book, last),
         attempts.unfinished(connection, book),
-        is_number_taken=last is not None and attempts.find_number(connection, book, last.number) is not None,
+        is_number_taken=last is not None
+        and attempts.find_number(connection, book, last.number, include_begun=True) is not None,
         in_ledger=last is not None and attempts.has_code(connection, book, last.code),
         unexplained=unexplained,
     )

@@ -1,3 +1,4 @@
+import re
 import sys
 
 import pytest
@@ -6,6 +7,7 @@ from support.ledgers.ledger import Till, invoice, opened
 from support.shop import BIN, Machine
 
 from bridge.port import open_port
+from daemon.core.machine.state import FiscalCounters
 
 OTHER = "EL02000016-1"
 
@@ -192,6 +194,59 @@ async def test_nothing_is_entered_that_the_machine_did_not_say(mcfd):
     assert "it is not known what the machine says" in without.stderr
     assert "is not D-1 with this total" in other_total.stderr
     assert "possible: certified | not-certified" in adopting.stderr
+
+
+CODE = "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27"
+
+
+async def behind_a_stranger(mcfd) -> str:
+    """D-1 was certified, and a stranger's invoice came after it; the machine's time of D-1."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        sale = invoice("D-1")
+        attempt_id = await till.begin(sale)
+        await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
+        till.word(sale)
+        till.word(invoice("X-1"))
+        await store.ledger.keep_evidence(till.book, till.state(invoice("X-1")), at=till.at)
+    return till.state().time
+
+
+async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
+    """`certified` with code and time, where the machine's last invoice is another; what is typed wrongly is told by its name."""
+    time = await behind_a_stranger(mcfd)
+    settling = ("machine", "settle", "--decision", "certified", "--reason", "ticket")
+    assert "--code, --time" in mcfd.run(*settling).stderr
+    done = mcfd.run(*settling, "--code", "7Q2M", "--time", "hier", "--counters", "trois")
+    assert (done.returncode, [name in done.stderr for name in ("--code", "--time", "--counters")]) == (2, [True] * 3)
+    early = mcfd.run(*settling, "--code", CODE, "--time", "20200101000000")
+    assert (early.returncode, "cannot have certified this invoice at that time" in early.stderr) == (1, True)
+    told = mcfd.json(*settling, "--code", CODE, "--time", time, "--counters", "2/2 FV")
+    assert told["decision"] == "certified"
+    record, state, _ = await kept(mcfd, "D-1")
+    assert (record.state, record.code, record.machine_time) == ("certified", CODE.replace("-", ""), time)
+    assert (record.counters, record.fc, state.known.fvc) == (FiscalCounters(2, 2, 0), 2, 2)
+    mcfd.ok("verify")
+
+
+async def test_at_a_terminal_the_paper_is_asked_for(mcfd):
+    """Code, time and counters, once the machine's last invoice is seen to be another one."""
+    time = await behind_a_stranger(mcfd)
+    typed = f"certified\n{CODE}\n{time}\n\nvu sur le ticket\n"
+    done = mcfd.at_terminal(typed.encode(), "machine", "settle", LC_ALL="fr_FR.UTF-8")
+    assert done.returncode == 0, done.stdout + done.stderr
+    record, _, settlement = await kept(mcfd, "D-1")
+    assert (record.state, settlement.reason) == ("certified", "vu sur le ticket")
+
+
+async def test_a_case_that_is_not_the_one_that_was_shown_is_not_decided(disputed):
+    """`--case` names what was looked at: exit 1, nothing written, when it is another one by now."""
+    shown = re.search(r"^case: (\w+)$", disputed.run("machine", "settle").stdout, re.MULTILINE)[1]
+    settling = ("machine", "settle", "--decision", "certified", "--reason", "x", "--case")
+    other = disputed.run(*settling, "0123456789ab")
+    assert (other.returncode, "not the one that was shown" in other.stderr) == (1, True)
+    disputed.ok(*settling, shown)
 
 
 async def test_a_ledger_behind_its_machine(mcfd):

@@ -4,9 +4,11 @@ import msgspec
 import pytest
 from support.core_samples import record
 
+from daemon.core.ledger.attempt import UNTOLD
 from daemon.core.ledger.book import Book, BookState
-from daemon.core.ledger.decision import Case
-from daemon.core.ledger.verdict import Evidence
+from daemon.core.ledger.decision import Case, adoption
+from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.verdict import Disputed, Evidence, NotCertified
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
 KNOWN = FiscalCounters(10, 8, 1)
@@ -94,3 +96,126 @@ def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(known, others
     """Sales and credit notes together; a machine that counts anew has none that could be told."""
     doubt = case(OTHER)
     assert Case(msgspec.structs.replace(BOOK, known=known), None, doubt.evidence).foreign() == others
+
+
+PAPER = Paper("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
+
+
+def doubtful(last, **changes):
+    """With clocks that agree, and a stranger's invoice behind ours."""
+    made = case(last)
+    attempt = msgspec.structs.replace(made.attempt, begun_at=1_767_607_200_000)
+    evidence = msgspec.structs.replace(made.evidence, at=1_767_607_205_000) if made.evidence else None
+    return msgspec.structs.replace(made, attempt=attempt, evidence=evidence, **changes)
+
+
+@pytest.mark.parametrize(
+    ("what", "last", "paper", "is_taken", "obstacle"),
+    [
+        ("its own", OTHER, PAPER, False, None),
+        ("a machine that is not there", "unknown", PAPER, False, None),
+        ("one that the ledger has", OTHER, PAPER, True, "code of another"),
+        ("that of the last invoice", OTHER, Paper("OLDCODE", PAPER.time), False, "code of another"),
+        ("another than the machine tells of it", OURS, PAPER, False, "code of another"),
+        ("what the machine tells of it", OURS, Paper("NEWCODE", PAPER.time), False, None),
+        ("what it does not tell", msgspec.structs.replace(OURS, code=""), PAPER, False, None),
+        ("another day", OTHER, Paper(PAPER.code, "20260108100001"), False, "time not plausible"),
+        ("counters to come", OTHER, Paper(PAPER.code, PAPER.time, (9, 99)), False, "counters not plausible"),
+    ],
+)
+def test_what_stands_on_paper_has_to_be_this_invoice_s(what, last, paper, is_taken, obstacle):
+    """Checked against ledger, machine and clocks."""
+    assert doubtful(last).obstacle("certified", paper, is_taken=is_taken) == obstacle, what
+
+
+def test_paper_belongs_to_certified_alone():
+    """Another decision with a code is a mistake of whoever typed it."""
+    assert doubtful(OTHER).obstacle("not-certified", PAPER) == "paper not needed"
+    assert case(OTHER, doubt=False).obstacle("adopt", PAPER) == "paper not needed"
+    assert case(OTHER, doubt=False).obstacle("certified", PAPER) == "does not fit"
+
+
+def test_what_is_entered_from_paper_moves_what_is_known_by_that_one():
+    """What came after it is still to be taken over, and counted as somebody else's."""
+    doubt = doubtful(OTHER)
+    word = doubt.certified(PAPER)
+    assert word == Certified(PAPER.code, PAPER.time, "00084440Y", FiscalCounters(11, 9, 1), fc=UNTOLD)
+    after = doubt.after(PAPER)
+    assert (after.state.known, after.state.seen.last.code, after.others) == (word.counters, PAPER.code, 0)
+    later = doubt.after(Paper(PAPER.code, PAPER.time, (10, 12)))
+    assert (later.state.known, later.others) == (FiscalCounters(12, 10, 1), 1)
+
+
+def test_what_was_taken_for_somebody_else_s_is_not_any_more():
+    """The counters were taken over with it before: it comes off those that nobody explains."""
+    doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, known=NOW))
+    assert doubt.certified(PAPER).counters == FiscalCounters(11, 9, 1)
+    assert (doubt.after(PAPER).state.known, doubt.after(PAPER).others) == (NOW, -1)
+
+
+@pytest.mark.parametrize("nim", ["EL02000015-1", "EL02000015-2"])
+def test_a_machine_that_counts_anew_bounds_no_paper(nim):
+    """What it counts now is of another time."""
+    doubt = doubtful(OTHER)
+    state = msgspec.structs.replace(doubt.evidence.state, nim=nim, counters=FiscalCounters(1, 1, 0))
+    doubt = msgspec.structs.replace(doubt, evidence=msgspec.structs.replace(doubt.evidence, state=state))
+    assert doubt.certified(PAPER).counters == FiscalCounters(11, 9, 1)
+
+
+def test_an_invoice_that_the_ledger_has_is_not_this_one():
+    """Its code stands under another number: this one may be set free, and gets no code from it."""
+    doubt = msgspec.structs.replace(doubtful(OURS), last="known")
+    assert doubt.obstacle("not-certified") is None
+    assert doubt.obstacle("certified") == "not its last"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": msgspec.structs.replace(BOOK, attention="something else")},
+        {"state": msgspec.structs.replace(BOOK, known=FiscalCounters(12, 9, 1))},
+        {"attempt": None},
+        {"decided": 1},
+        {"evidence": Evidence(2_000_000_000_000, case(OURS).evidence.state)},
+    ],
+)
+def test_a_case_is_another_when_anything_that_was_shown_is(changes):
+    """What is found, what is known, which attempt, what was decided meanwhile, what the machine says."""
+    shown = doubtful(OTHER)
+    now = msgspec.structs.replace(shown, **changes)
+    assert not shown.is_still(now)
+    assert shown.shown != now.shown
+
+
+def test_a_fresh_look_at_the_machine_makes_no_other_case():
+    """Whoever asked it himself has seen more than the ledger has; its clock goes on."""
+    shown = doubtful(OTHER)
+    later = msgspec.structs.replace(shown.evidence.state, time="20260105100009")
+    assert shown.is_still(msgspec.structs.replace(shown, evidence=Evidence(2_000_000_000_000, later)))
+    assert shown.is_still(msgspec.structs.replace(shown, evidence=None))
+    assert shown.is_still(msgspec.structs.replace(shown, evidence=case(OURS).evidence))
+
+
+def adopted(last, *begun, standing="new", number=False, code=False, restored=True, nim="EL02000015-1"):
+    state = msgspec.structs.replace(BOOK, is_restored=restored)
+    machine = MachineState(nim, "00084440Y", "20260105100005", NOW, {}, last)
+    return adoption(state, machine, standing, list(begun), is_number_taken=number, in_ledger=code, unexplained=2)
+
+
+def test_adopt_settles_what_is_begun_by_what_was_known_before():
+    """Ours that is the last is certified, and no stranger's; ours that may have been is for an operator; a number or code that is there is not entered again."""
+    ours = record(state="begun", counters=None, code="", base=KNOWN)
+    plan = adopted(OURS, ours, number=True)
+    ((_, verdict),) = plan.settled
+    assert (verdict.code, plan.enters, plan.unexplained) == ("NEWCODE", False, 1)
+    ((_, verdict),) = adopted(OTHER, ours).settled
+    assert isinstance(verdict, Disputed)
+    ((_, verdict),) = adopted(OTHER, ours, nim="EL02000015-2").settled
+    assert isinstance(verdict, Disputed)
+    ((_, verdict),) = adopted(OTHER, ours, nim="EL02000015-2", standing="known").settled
+    assert verdict == NotCertified()
+    assert adopted(OTHER, ours, restored=False).settled == ()  # it was not sent, and may be going on
+    assert adopted(OTHER).enters
+    assert not adopted(OTHER, number=True).enters
+    assert not adopted(OTHER, code=True).enters
+    assert not adopted(None, standing="none").enters

@@ -1,0 +1,91 @@
+"""What an operator types in from the machine's paper."""
+
+import msgspec
+import pytest
+from support.core_samples import credit_body, record
+
+from daemon.core.ledger.paper import Paper, is_plausible, on_paper, read_paper
+from daemon.core.ledger.verdict import Evidence
+from daemon.core.machine.state import FiscalCounters, MachineState
+
+CODE = "7Q2MK4ZPABCDEFGHIJKLMN27"
+KNOWN = FiscalCounters(10, 8, 1)
+NOON = 1_767_614_400_000  # 5 January 2026, 12:00:00
+HOUR = 3_600_000
+
+
+def attempt(kind="FV", base=KNOWN):
+    made = record(credit_body(), credit=True) if kind in ("FA", "EA") else record()
+    return msgspec.structs.replace(made, type=kind, state="disputed", base=base, begun_at=NOON)
+
+
+@pytest.mark.parametrize("code", [CODE, "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27", "7q2m k4zp abcd efgh ijkl mn27"])
+@pytest.mark.parametrize(
+    "time", ["20260105120001", "2026-01-05 12:00:01", "2026-01-05T12:00:01", " 05/01/2026 12:00:01 "]
+)
+def test_paper_is_read_as_people_type_it(code, time):
+    """In groups or not, the date as it is printed."""
+    assert read_paper(code, time) == (Paper(CODE, "20260105120001"), [])
+    assert read_paper(code, time, " 291/409  FV") == (Paper(CODE, "20260105120001", (291, 409)), [])
+
+
+@pytest.mark.parametrize(
+    ("code", "time", "counters", "fields"),
+    [
+        ("", "", "", []),
+        (CODE[:-1], "20260105120001", "", ["code"]),
+        (CODE, "", "", ["time"]),
+        ("", "20260105120001", "", ["code"]),
+        ("x", "31/02/2026 12:00:00", "291", ["code", "time", "counters"]),
+        (CODE, "20260105120001", "291/409 FV FV", ["counters"]),
+    ],
+)
+def test_paper_that_cannot_be_read_names_its_fields(code, time, counters, fields):
+    """Nothing typed in is no paper."""
+    paper, errors = read_paper(code, time, counters)
+    assert (paper, [error.field for error in errors]) == (None, fields)
+
+
+def said(at, machine_time):
+    return Evidence(at, MachineState("EL02000015-1", "00084440Y", machine_time, KNOWN, {}, None))
+
+
+@pytest.mark.parametrize(
+    ("time", "evidence", "may_be"),
+    [
+        ("20260105120001", None, True),
+        ("20260103120001", None, False),
+        ("20260105120001", said(NOON + HOUR, "20260105130000"), True),
+        ("20260107130000", said(NOON + HOUR, "20260105130000"), False),
+        ("20360105120001", said(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
+        ("20360105120001", said(NOON + HOUR, "20260105130000"), False),
+        ("20160105120001", said(NOON + HOUR, "20160105130000"), True),
+        ("20260105120001", said(NOON + HOUR, "20160105130000"), True),  # its clock was set since
+        ("20260105120001", said(NOON + HOUR, "rubbish"), True),
+    ],
+)
+def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be):
+    """By the machine's own clock, as far as that is off, or by the box's."""
+    assert is_plausible(time, NOON, evidence) is may_be
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "now", "printed", "expected"),
+    [
+        ("FV", KNOWN, FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
+        ("FA", KNOWN, FiscalCounters(12, 9, 2), None, FiscalCounters(11, 8, 2)),
+        ("EV", KNOWN, FiscalCounters(12, 8, 1), None, FiscalCounters(11, 8, 1)),
+        ("EV", KNOWN, FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
+        ("FV", KNOWN, None, None, FiscalCounters(11, 9, 1)),
+        ("FV", KNOWN, FiscalCounters(10, 8, 1), None, None),  # the machine has counted nothing since the intent
+        ("FV", FiscalCounters(12, 10, 1), FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
+        ("FV", KNOWN, FiscalCounters(14, 12, 1), (10, 12), FiscalCounters(12, 10, 1)),
+        ("FA", KNOWN, FiscalCounters(14, 9, 4), (3, 13), FiscalCounters(13, 8, 3)),
+        ("FV", KNOWN, FiscalCounters(14, 12, 1), (3, 12), FiscalCounters(12, 9, 1)),  # FV counted by itself
+        ("FV", KNOWN, FiscalCounters(14, 12, 1), (10, 15), None),
+        ("FV", KNOWN, FiscalCounters(14, 12, 1), (10, 10), None),
+    ],
+)
+def test_the_counters_of_an_invoice_that_is_not_the_last_any_more(kind, known, now, printed, expected):
+    """Those that are printed, else the next after those known, as far as the machine has counted."""
+    assert on_paper(Paper(CODE, "20260105120001", printed), attempt(kind), known, now) == expected
