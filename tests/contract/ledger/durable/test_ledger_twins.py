@@ -73,7 +73,11 @@ async def test_each_keeps_its_place_and_none_comes_in(path: Path) -> None:
         found = await store.journal.by_code(till.book, code_of("A1"))
         assert found is not None
         assert found.number == "A1"
-        assert [r.number for r in await store.journal.page(till.book, Page(0, 1 << 62, part="1"))] == ["a1", "A1", "S-1"]
+        assert [r.number for r in await store.journal.page(till.book, Page(0, 1 << 62, part="1"))] == [
+            "a1",
+            "A1",
+            "S-1",
+        ]
         assert [r.number for r in await store.ledger.unfinished(till.book)] == ["c9", "C9"]
 
 
