@@ -159,6 +159,22 @@ async def test_a_sale_of_the_activation_before_keeps_its_limit(store: Store, til
             await till.begin(credit("C-3", reference_to(sale), 1))
 
 
+async def test_an_export_right_after_an_activation_hides_no_sale_before_it(store: Store, till: Till) -> None:
+    """A machine that counts exports in TC alone: it has the counter of the last sale before the activation, whose limit stays (seed 880157)."""
+    sale = await till.sell(10_000)
+    state = msgspec.structs.replace(till.state(), nim="EL02000015-2")
+    till.book = await store.ledger.begin_epoch(till.book, state, "EL02000015-2", at=till.at)
+    export = invoice("E-1", type_="EV", amounts=(("B", 5_000),))
+    attempt_id = await till.begin(export)
+    counters = msgspec.structs.replace(till.counters, tc=till.counters.tc + 1)
+    word = msgspec.structs.replace(till.word(export), counters=counters)
+    till.counters = counters
+    await store.ledger.certify(till.book, attempt_id, Outcome(word, export, 5_000, till.at))
+    await till.certify(credit("C-1", reference_to(sale), 10_000))
+    with pytest.raises(CreditExceedsOriginal):
+        await till.begin(credit("C-2", reference_to(sale), 1))
+
+
 async def test_of_two_machines_at_once_not_both_credit_a_sale(store: Store, till: Till) -> None:
     """While one has no outcome, the other is told to come again; in doubt and disputed it counts; once it has failed it does not."""
     other = await Till.of(store, OTHER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Sequence
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, LedgerUnusable
 from daemon.core.invoice.invoice import Invoice
@@ -57,21 +58,25 @@ def _candidates(
 ) -> list[Candidate]:
     """By FVC; where none of its family has that one, by the counter that stands on an export's paper."""
     found = places(connection, mode, reference)
-    by_fvc = _listed(connection, "sales", found, reference.counter, attempt_id)
+    by_fvc = _listed(connection, "sales", [(*place, reference.counter) for place in found], credit_type, attempt_id)
     if credit_type != "EA" or any(each.is_credited_by(credit_type) for each in by_fvc):
         return by_fvc
-    return _listed(connection, "exports", found, reference.counter, attempt_id) or by_fvc
+    by_fc = _listed(connection, "exports", [(*place, reference.counter) for place in found], credit_type, attempt_id)
+    return by_fc or by_fvc
 
 
 def _listed(
-    connection: sqlite3.Connection, query: str, found: tuple[Place, ...], counter: int, attempt_id: int
+    connection: sqlite3.Connection, query: str, found: Sequence[tuple[int, int, int]], credit_type: str, attempt_id: int
 ) -> list[Candidate]:
-    """Of the newest epoch that has any."""
+    """Of the newest epoch that has any of its family, else of the newest that has any: where exports move TC alone, one right after an activation has the
+    counter of the last sale before it."""
+    listed = []
     for place in found:
-        rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], (*place, counter)).fetchall()
+        rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], place).fetchall()
         if rows:
-            return [Candidate(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows]
-    return []
+            listed.append([Candidate(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows])
+    of_family = (each for each in listed if any(sale.is_credited_by(credit_type) for sale in each))
+    return next(of_family, listed[0] if listed else [])
 
 
 def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int) -> tuple[int, int]:
