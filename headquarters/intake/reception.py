@@ -125,7 +125,11 @@ class Reception:
             Batch(batch.messages[part], batch.looked[part], batch.revision)
             for part in (slice(None, middle), slice(middle, None))
         ]
-        return [result for part in parts for result in await self.keep(part, taken)]
+        results: list[Result] = []
+        for part in parts:
+            numbers = [message.stream_seq or 0 for message in part.messages]
+            results += await self.keep(part, taken and taken._replace(numbers=numbers))
+        return results
 
     async def _keep(self, batch: Batch, taken: Taken | None) -> list[Result]:
         for _ in range(3):

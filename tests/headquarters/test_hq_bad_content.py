@@ -1,0 +1,76 @@
+"""What the database refuses for its content alone: the others of its batch are taken. On both databases."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from support.hq.paper_box import PaperBox
+from support.hq.store import UTC
+
+from headquarters.core.reception import Message, Refused
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
+from headquarters.store.book.closures import Outcome
+from headquarters.store.database import BadContent
+from headquarters.store.taken import Taken
+
+
+@pytest.fixture
+def threads():
+    threads = Threads(2)
+    yield threads
+    threads.close()
+
+
+@pytest.mark.parametrize(
+    "trouble", [BadContent("no such text"), ValueError("no such number"), OverflowError("too large")]
+)
+async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
+    """It is refused as evidence, each of the others is kept, and all ten messages of the stream are taken."""
+    closures = [box.close() for _ in range(10)]
+    messages = [
+        Message(via="nats", headers=headers, body=body, nim=box.nim, stream_seq=seq)
+        for seq, (headers, body) in enumerate(map(box.sent, closures), 1)
+    ]
+    take = store.closures.take
+
+    def choosy(batch, **options):
+        if any(received.held.z == 7 for received in batch):
+            raise trouble
+        return take(batch, **options)
+
+    monkeypatch.setattr(store.closures, "take", choosy)
+    reception = Reception(store, threads, UTC)
+    results = await reception.closures(messages, Taken("CLOSURES", "2026", range(1, 11)))
+    assert [result for result in results if result is not Outcome.STORED] == [results[6]]
+    assert isinstance(results[6], Refused)
+    assert store.taken.missing("CLOSURES", "2026", 10, 10) == []
+    assert [(one.reason, one.count) for one in store.evidence.counted("2020-01-01")] == [("malformed", 1)]
+
+
+async def test_several_senders_over_https(store, box, threads, monkeypatch):
+    """They are gathered into one transaction: the one whose content is refused is told so, and the others are kept."""
+    other = PaperBox("EL02000016-1")
+    store.register.add(other.nim, other.key.public, now=1)
+    take = store.closures.take
+
+    def choosy(batch, **options):
+        if any(received.data.nim == other.nim for received in batch):
+            raise OverflowError("too large")
+        return take(batch, **options)
+
+    monkeypatch.setattr(store.closures, "take", choosy)
+    reception = Reception(store, threads, UTC)
+    async with reception.running():
+        sent = [(box, box.close()), (other, other.close()), (box, box.close())]
+        results = await _all(reception, sent)
+    assert [results[0], results[2]] == [Outcome.STORED] * 2
+    assert isinstance(results[1], OverflowError)
+
+
+async def _all(reception, sent):
+    messages = [
+        Message(via="https", headers=headers, body=body) for headers, body in (of.sent(one) for of, one in sent)
+    ]
+    return await asyncio.gather(*map(reception.closure, messages), return_exceptions=True)
