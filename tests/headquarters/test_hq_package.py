@@ -33,6 +33,7 @@ TYPED = {
         "boxes add EL02000015-1 --public-key whpk_A7n4bQm0n8yZ4Z7Z0yW1Zb4nU2v4kF6iJ9Qd1x2y3z4=",
         "boxes closing EL02000015-1 20:30",
         "boxes list",
+        "boxes retire EL02000015-1",
         "boxes revoke EL02000015-1 1",
         "findings",
         "keys create --role reader",
