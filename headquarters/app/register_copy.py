@@ -40,7 +40,7 @@ class RegisterCopy:
         before anything of it is used."""
         copy = self._read()
         self._known = copy.revision if copy is not None else 0
-        self._register.settled.look = self._look
+        self._register.settled.look_by(self._look)
         self._register.revision()
 
     def write(self) -> None:

@@ -55,6 +55,10 @@ async def _serve(settings: Settings) -> int:
         stack.callback(threads.close)
         store = Store(settings.storage.url)
         stack.callback(store.close)
+        # Who reads has threads and connections of their own: however many they are, closures come in.
+        readers, reading = Store(settings.storage.url, beside=store), Threads()
+        stack.callback(readers.close)
+        stack.callback(reading.close)
         copy = RegisterCopy(store.register, register_copy(settings))
         if not await _opened(store, threads, copy, stop):
             return EXIT_OK
@@ -66,12 +70,12 @@ async def _serve(settings: Settings) -> int:
             _beside(stack, intake.run(), "jetstream")
         told = settings.findings
         pace = Pace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
-        _beside(stack, Watch(store, settings.zone, pace, _tellers(settings)).run(), "watch")
+        _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(
-            store, threads, Turns(), LoginLimits(RULES), settings.zone, settings.reports.language, is_secure
+            readers, reading, Turns(), LoginLimits(RULES), settings.zone, settings.reports.language, is_secure
         )
-        server = HttpServer(create_service(store, threads, reception, screens), settings.server)
+        server = HttpServer(create_service(readers, reading, reception, screens), settings.server)
         await server.start()
         stack.push_async_callback(server.stop)
         _beside(stack, copy.keep(threads), "register")

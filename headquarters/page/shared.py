@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
 ASKED_COOKIE = "hq_asked"
 MOST_DIGITS = 9
+LONG_AT_ONCE = 2
 RULES = Rules(account=Budget(5, 600), address=Budget(20, 12))
 """From one address, which a whole house may share, twenty at once and five a minute; of one account five at once and six an hour from places that it
 is not known from."""
@@ -59,6 +61,7 @@ class Screens:
     zone: tzinfo
     language: Language
     is_secure: bool
+    long_ones: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LONG_AT_ONCE))
 
     async def caller(self, request: AnyRequest, role: str = "reader") -> Caller:
         """Who looks; NotLoggedIn, or 403 when the role does not permit it, or when a change comes from another site."""
@@ -73,6 +76,11 @@ class Screens:
 
     async def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
         return await self.threads.run(work, *arguments, **named)
+
+    async def run_long(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What goes through a whole month of all shops: never on so many threads that others wait for it."""
+        async with self.long_ones:
+            return await self.run(work, *arguments)
 
     def language_of(self, request: AnyRequest) -> Language:
         accepted = request.headers.get("accept-language", "")

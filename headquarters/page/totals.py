@@ -26,7 +26,7 @@ MOST_SHOPS = 100
 async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     month, region = month_of(request, screens.today()), text_of(request, "region")
-    values = await screens.run(_month, screens.store, days_of(month), region)
+    values = await screens.run_long(_month, screens.store, days_of(month), region)
     return screens.shown(
         request,
         "totals.html",
@@ -82,7 +82,7 @@ async def closures_csv(request: AnyRequest, screens: Screens) -> Stream:
     """Written to a file first, so that a slow line holds no transaction of the database."""
     await screens.caller(request, "accountant")
     month = month_of(request, screens.today())
-    file: IO[bytes] = await screens.run(_written, screens, month)
+    file: IO[bytes] = await screens.run_long(_written, screens, month)
     headers = HEADERS | {"content-disposition": f'attachment; filename="clotures-{month}.csv"'}
     return Stream(_pieces(file), media_type="text/csv; charset=utf-8", headers=headers)
 

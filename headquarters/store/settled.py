@@ -18,13 +18,15 @@ TRIES = 5
 
 
 class Settled:
-    """`look` makes good what the database has lost, and says up to which revision; without it the database is believed."""
+    """`look` makes good what the database has lost, and says up to which revision; without it the database is believed. `beside`: of the same program,
+    which reads by other connections."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, beside: Settled | None = None) -> None:
         self._database = database
-        self._looking = threading.Lock()
-        self._revision = -1
-        self.look: Callable[[], int] | None = None
+        self.known: _Known = beside.known if beside is not None else _Known()
+
+    def look_by(self, look: Callable[[], int]) -> None:
+        self.known.look = look
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -32,18 +34,25 @@ class Settled:
         with contextlib.ExitStack() as stack:
             connection = stack.enter_context(self._database.read())
             for _ in range(TRIES):
-                if self.look is None or revision_of(connection) == self._revision:
+                if self.known.look is None or revision_of(connection) == self.known.revision:
                     break
                 stack.close()  # nobody looks while a connection is held
-                self._settle(self.look)
+                self._settle(self.known.look)
                 connection = stack.enter_context(self._database.read())
             else:
                 raise StoreError("the register changes faster than it can be read")
             yield connection
 
     def _settle(self, look: Callable[[], int]) -> None:
-        with self._looking:
+        with self.known.looking:
             with self._database.read() as connection:
-                is_settled = revision_of(connection) == self._revision
+                is_settled = revision_of(connection) == self.known.revision
             if not is_settled:  # by whoever was first
-                self._revision = look()
+                self.known.revision = look()
+
+
+class _Known:
+    def __init__(self) -> None:
+        self.revision = -1
+        self.looking = threading.Lock()
+        self.look: Callable[[], int] | None = None

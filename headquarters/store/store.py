@@ -18,13 +18,14 @@ from headquarters.store.watching import Watching
 class Store:
     """Methods block and may be called from any thread; StoreError when the database cannot be used."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, beside: Store | None = None) -> None:
+        """`beside`: with connections of its own, for who must not take those of the other one; of the register both know the same."""
         self.database = Database(url)
         self.closures = Closures(self.database)
         self.evidence = Evidence(self.database)
         self.findings = Findings(self.database)
         self.figures = Figures(self.database)
-        self.settled = Settled(self.database)
+        self.settled: Settled = Settled(self.database, beside.settled if beside is not None else None)
         self.people = People(self.database, self.settled)
         self.presences = Presences(self.database)
         self.register = Register(self.database, self.settled)
