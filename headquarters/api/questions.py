@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response, get, post
@@ -17,12 +17,24 @@ from headquarters.core.held import machine_of
 from headquarters.core.reception import DAY_BEGINS
 from headquarters.core.wording import sentence
 from headquarters.intake.threads import Threads
-from headquarters.store.figures import Line
+from headquarters.store.figures import Line, Order, Place
 from headquarters.store.findings import Finding
 from headquarters.store.store import Store
 
 AnyRequest = Request[Any, Any, Any]
 MOST = 1000
+CURSOR = "c"
+Big = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Written = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*$")]
+
+
+class CursorShape(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    number: Big
+    machine: Written
+    z: Big
+    id: Written
+
+
 MILLI = timedelta(milliseconds=1)
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -49,23 +61,53 @@ class FindingShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 @get("/v1/closures")
 async def closures(request: AnyRequest, store: Store, threads: Threads, zone: tzinfo) -> Response[bytes]:
     """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
-    for the sandbox. At most 1 000; `next` is the `from` that goes on."""
+    for the sandbox. At most 1 000; `next` is the `from` that goes on. With `after`, empty at first: in the order in which they came; the answer's
+    `after` gives what has come since, also what was made before."""
     await asked(request, store, threads)
     query = request.query_params
-    start, end = _instant(query.get("from"), "from", zone, 0), _instant(query.get("to"), "to", zone, 1)
+    order: Order = "arrived" if "after" in query else "made"
+    after = _place(query.get("after" if order == "arrived" else "from") or "")
+    start = 0 if order == "made" and after else _instant(query.get("from"), "from", zone, 0)
+    if order == "arrived" and query.get("after") and after is None:
+        raise ClientException(detail="after: not what an answer has given", status_code=422)
     nim = query.get("nim")
     lines = await threads.run(
         store.figures.lines,
         mode="test" if query.get("mode") == "test" else "live",
-        machine=machine_of(nim) if nim else None,
+        machine=machine_of(_named(nim)) if nim else None,
         start=start or 0,
-        end=end,
+        end=_instant(query.get("to"), "to", zone, 1),
+        order=order,
+        after=after,
         limit=MOST,
     )
     content: dict[str, object] = {"closures": [_shown(line) for line in lines]}
-    if len(lines) == MOST:
-        content["next"] = instant_text(lines[-1].created_at)
+    if order == "arrived":
+        content["after"] = _cursor(lines[-1].place(order)) if lines else query.get("after")
+    elif len(lines) == MOST:
+        content["next"] = _cursor(lines[-1].place(order))
     return Response(msgspec.json.encode(content), media_type="application/json")
+
+
+def _cursor(place: Place) -> str:
+    return CURSOR + msgspec.json.encode(place).hex()
+
+
+def _place(text: str) -> Place | None:
+    """None for what no answer has given."""
+    if not text.startswith(CURSOR):
+        return None
+    try:
+        found = msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=CursorShape)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return Place(found.number, found.machine, found.z, found.id)
+
+
+def _named(nim: str) -> str:
+    if "\0" in nim:
+        raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
+    return nim
 
 
 @get("/v1/findings")
@@ -75,7 +117,7 @@ async def findings(request: AnyRequest, store: Store, threads: Threads) -> Respo
     query = request.query_params
     is_open = {"true": True, "false": False}.get(query.get("open", ""))
     nim = query.get("nim")
-    found = await threads.run(store.findings.listed, is_open=is_open, machine=machine_of(nim) if nim else None)
+    found = await threads.run(store.findings.listed, is_open=is_open, machine=machine_of(_named(nim)) if nim else None)
     return Response(msgspec.json.encode({"findings": [_finding(one) for one in found]}), media_type="application/json")
 
 

@@ -142,7 +142,7 @@ def days_of(month: str) -> list[str]:
 
 
 def text_of(request: AnyRequest, name: str) -> str:
-    return str(request.query_params.get(name) or "")
+    return str(request.query_params.get(name) or "").replace("\0", "")
 
 
 def page_of(request: AnyRequest) -> int:

@@ -6,14 +6,26 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Integer, RowMapping, Select, func, literal, select
+from sqlalchemy import ColumnElement, Integer, RowMapping, Select, func, literal, select, tuple_
 
 from headquarters.core.held import Held
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Database
+
+Order = Literal["made", "arrived"]
+COLUMNS: dict[Order, str] = {"made": "created_at", "arrived": "arrival"}
+
+
+class Place(NamedTuple):
+    """Of a closure in such an order: its instant or its number, then what tells two of one apart."""
+
+    number: int
+    machine: str
+    z: int
+    id: str
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +47,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[tuple[str, int, int, int], ...]
     payments: tuple[tuple[str, int], ...]
     proven: bool | None
+    arrival: int
+
+    def place(self, order: Order) -> Place:
+        return Place(getattr(self, COLUMNS[order]), self.machine, self.z, self.id)
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -81,16 +97,21 @@ class Figures:
         machine: str | None = None,
         start: int = 0,
         end: int | None = None,
+        order: Order = "made",
+        after: Place | None = None,
         limit: int = 1000,
     ) -> list[Line]:
-        """Made in start ≤ t < end, oldest first."""
+        """Made in start ≤ t < end, in that order; those behind `after`."""
         table = tables.closure.c
         query = select(*_LINE).where(table.mode == mode, table.created_at >= start)
         if end is not None:
             query = query.where(table.created_at < end)
         if machine is not None:
             query = query.where(table.machine == machine)
-        query = query.order_by(table.created_at, table.machine, table.z).limit(limit)
+        columns = (tables.closure.c[COLUMNS[order]], table.machine, table.z, table.id)
+        if after is not None:
+            query = query.where(tuple_(*columns) > tuple_(*after))
+        query = query.order_by(*columns).limit(limit)
         with self._database.read() as connection:
             return [_line(row) for row in connection.execute(query).mappings()]
 

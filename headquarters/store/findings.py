@@ -27,6 +27,8 @@ WORST_FIRST: tuple[Kind, ...] = (
     "clock",
     "version",
 )
+MOST_ID = 2**31 - 1
+"""Of the column."""
 LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
 AHEAD_MILLIS = 86_400_000
 """What is that far ahead was written while our clock was."""
@@ -158,6 +160,8 @@ class Findings:
     def see(self, id_: int, who: str, now: int) -> bool:
         """Somebody knows of it; False when there is no open one of that id."""
         table = tables.finding.c
+        if id_ > MOST_ID:
+            return False
         one = and_(table.id == id_, table.solved_at.is_(None), table.seen_at.is_(None))
         with self._database.write() as connection:
             return connection.execute(update(tables.finding).where(one).values(seen_at=now, seen_by=who)).rowcount == 1
@@ -165,6 +169,8 @@ class Findings:
     def solve(self, id_: int, who: str, note: str, now: int) -> bool:
         """Somebody says what became of it; False when there is no open one of that id."""
         table = tables.finding.c
+        if id_ > MOST_ID:
+            return False
         one = and_(table.id == id_, table.solved_at.is_(None))
         values = {"solved_at": now, "solved_by": who, "note": note}
         with self._database.write() as connection:

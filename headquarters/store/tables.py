@@ -62,7 +62,7 @@ telling = Table(
     Index("telling_told", "teller", "told"),
 )
 closure.append_column(Column("arrival", BigInteger, nullable=False, server_default="0"))
-Index("closure_arrival", closure.c.mode, closure.c.arrival, closure.c.machine, closure.c.id)
+Index("closure_arrival", closure.c.mode, closure.c.arrival, closure.c.machine, closure.c.z, closure.c.id)
 
 # 0006, in MessagePack. ranges: the numbers of a stream's messages that this database has, both ends included. asked: what the box was asked
 # for, each with its times (`core.asking`); NULL: nothing

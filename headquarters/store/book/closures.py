@@ -17,6 +17,7 @@ from headquarters.core.finding import Fact, Facts
 from headquarters.core.held import Held
 from headquarters.core.reception import Received
 from headquarters.store import tables
+from headquarters.store.arrivals import next_arrival
 from headquarters.store.book.books import Book, Key, keep_books, lock_books, numbered_closures, read_held, settle_gaps
 from headquarters.store.bulk import insert_all, with_keys
 from headquarters.store.database import Database
@@ -161,8 +162,10 @@ class _Taking:
 
     def _write(self, books: dict[Key, Book]) -> None:
         if self._new:
-            insert_all(self._connection, tables.closure, [_row(received, self._now) for received in self._new])
             insert_all(self._connection, tables.message, [_message(received) for received in self._new])
+            arrival = next_arrival(self._connection, self._now)
+            rows = [_row(received, self._now) | {"arrival": arrival} for received in self._new]
+            insert_all(self._connection, tables.closure, rows)
         touched = [books[key] for key in sorted({(received.machine, received.mode) for received in self._new})]
         keep_books(self._connection, touched, self._now)
         keep_found(self._connection, self._found, self._now)

@@ -25,4 +25,4 @@ def upgrade() -> None:
     )
     op.create_index("telling_told", "telling", ["teller", "told"])
     op.add_column("closure", sa.Column("arrival", sa.BigInteger, nullable=False, server_default="0"))
-    op.create_index("closure_arrival", "closure", ["mode", "arrival", "machine", "id"])
+    op.create_index("closure_arrival", "closure", ["mode", "arrival", "machine", "z", "id"])
