@@ -6,7 +6,7 @@ from support.ledgers.ledger import invoice
 from bridge import port, port_network
 from daemon.core.errors import without_paths
 from daemon.core.ledger.attempt import NOT_SENT, Record
-from daemon.core.ledger.verdict import Disputed, behind, judge, vanished
+from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.language.stored import retold, stored
 from daemon.machines.line_words import SAID
@@ -22,12 +22,18 @@ def machine(counters=NOW, last="F-9"):
 
 def test_what_attention_says_is_french():
     """Each sentence with counters, numbers and totals; nothing of the English is left, and nothing of the values is lost."""
-    for found in (behind(KNOWN, "F-7", machine()), behind(NOW, "", machine(KNOWN, "")), vanished(machine())):
+    for found in (
+        behind(KNOWN, "F-7", machine(), "new"),
+        behind(KNOWN, "F-7", machine(KNOWN), "new"),
+        behind(NOW, "", machine(KNOWN, ""), "none"),
+        vanished(machine()),
+        activated_since(KNOWN, machine(), "new"),
+    ):
         told = retold(str(found), "fr")
         assert "machine dit" in told, told
         for english in ("the ", " says ", "last invoice", "none", " as "):
             assert english not in told
-    told = retold(str(behind(KNOWN, "F-7", machine())), "fr")
+    told = retold(str(behind(KNOWN, "F-7", machine(), "new")), "fr")
     for value in (
         "TC 10, FVC 8, FRC 1",
         "'F-7'",
@@ -40,7 +46,7 @@ def test_what_attention_says_is_french():
 
 def test_a_disputed_attempt_too(samples_record):
     """With the incident that the recorder kept."""
-    verdict = judge(samples_record, KNOWN, machine(last="X-1"))
+    verdict = judge(samples_record, KNOWN, machine(last="X-1"), "new")
     assert isinstance(verdict, Disputed)
     told = stored(f"{verdict.found} (recording: incident 20261120-1)").told("fr")
     assert told.startswith("on ne sait pas ce qu'est devenue la facture 'F-9' (FV, 15000 XOF)")
