@@ -15,6 +15,7 @@ def test_a_sound_ledger(mcfd):
         "ok": True,
         "ledger": str(mcfd.ledger),
         "problems": [],
+        "notes": [],
         "books": 1,
         "records": 3,
         "closures": 1,
