@@ -168,8 +168,8 @@ MISTAKES = (
         24,
         "the till is answered before the outcome is durable",
         ATTEMPT,
-        "        except StorageError as error:\n            log.error",
-        "        except StorageError as error:\n            record = await worker.ledger.record(worker.book, job.id)\n            break\n            log.error",
+        "            break\n        except StorageError as error:\n            log.error",
+        "            break\n        except StorageError as error:\n            record = await worker.ledger.record(worker.book, job.id)\n            break\n            log.error",
     ),
     Mistake(
         195,
