@@ -285,6 +285,26 @@ async def test_a_machine_that_is_not_activated_proves_nothing(tmp_path: Path) ->
             await sale
 
 
+async def test_a_ledger_that_was_put_back_is_not_compared_with_a_machine_that_is_not_activated(tmp_path: Path) -> None:
+    """The backup is from before the first sale; the machine was reset since, so that its counters are where they were then. Once it is activated, an
+    operator is asked, and F-1 is not certified again without that."""
+    saved = Saved(tmp_path)
+    async with MemoryShop(saved.ledger) as shop:
+        await shop.connected()
+        saved.save()
+        await shop.certify("F-1")
+    ifu = shop.session.machine.options.ifu
+    activated(shop, NIM, reset=True)
+    shop.session.machine.change(ifu="")
+    saved.put_back()
+    async with MemoryShop(saved.ledger, on=shop.session) as shop:
+        await shop.until(lambda: "not activated" in shop.worker.offline_reason, "the reason")
+        shop.session.machine.change(ifu=ifu, nim=SECOND)
+        await shop.until(lambda: shop.worker.attention, "a question")
+        with pytest.raises(MachineAttention):
+            await shop.certify("F-1")
+
+
 async def test_an_activation_after_which_nothing_was_certified_is_no_doubt(tmp_path: Path) -> None:
     """N6: A-1 is the machine's last invoice, with the code that the ledger has; the lost 38h of B-1 was not executed, whether or not its number is the
     same for this machine; also when the last one is a stranger's that was seen before."""

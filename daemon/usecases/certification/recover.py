@@ -91,8 +91,10 @@ def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
 
 
 async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
+    """Or may have: a ledger that was put back does not know what the machine has counted since."""
     last = await worker.ledger.standing(worker.book, state.last)
-    return last == "gone" or went_down(worker.known, state.counters)
+    is_restored = (await worker.ledger.state(worker.book)).is_restored
+    return last == "gone" or went_down(worker.known, state.counters) or (is_restored and last != "known")
 
 
 def _has_another_taxpayer(worker: MachineWorker, state: MachineState) -> bool:
