@@ -71,9 +71,11 @@ lock: $(STAMP)
 torture: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-# Everything in one process on a virtual clock, drawn from a seed (docs/reliability.md): SEEDS=2000, MINUTES=…, SEED=n KEEP=…, MISTAKES=1
+# Everything in one process on a virtual clock, drawn from a seed (docs/reliability.md): SEEDS=2000, MINUTES=…, SEED=n KEEP=…, MISTAKES=1.
+# Afterwards every history of the decisions, one event longer than within the suite; EVERY=1 does only that, MORE=2 two events.
 simulate: $(STAMP) $(CATALOGUES)
-	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),2000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(MISTAKES),--mistakes) $(if $(JOBS),--jobs $(JOBS)) $(if $(FIRST),--first $(FIRST))
+	@$(if $(EVERY),:,PYTHONPATH=tests $(BIN)/python -m simulation) --seeds $(or $(SEEDS),2000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(MISTAKES),--mistakes) $(if $(JOBS),--jobs $(JOBS)) $(if $(FIRST),--first $(FIRST))
+	@$(if $(SEED)$(MISTAKES),,PYTHONPATH=tests $(BIN)/python -m exhaustive --more $(or $(MORE),1) $(if $(JOBS),--jobs $(JOBS)))
 
 # The suite in random order, again and again, until it fails (docs/testing.md): SEED=…, COUNT=…
 flaky: $(STAMP) $(CATALOGUES)

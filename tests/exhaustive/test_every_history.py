@@ -1,0 +1,52 @@
+"""Every history up to a bound, with the product's own decisions (docs/reliability.md); one event more: `make simulate EVERY=1`."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+from exhaustive import real
+from exhaustive.mistakes import FOUND_BY
+from exhaustive.pieces import PIECES
+from exhaustive.search import Found, Piece, search
+from exhaustive.undecidable import described, needless, together
+from simulation.mistakes import Mistake, made
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+pieces = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
+
+
+@functools.cache
+def found(piece: Piece) -> Found:
+    return search(piece)
+
+
+@pieces
+def test_nothing_is_lost_and_nothing_doubled(piece: Piece) -> None:
+    """Nothing certified twice, nothing entered twice or under another number or taxpayer, no certified number free, no Z number twice, no true decision
+    refused: after each event of every history."""
+    assert not found(piece).faults, "\n".join(map(str, found(piece).faults[:10]))
+
+
+@pieces
+def test_an_operator_is_asked_where_two_truths_give_the_same_evidence(piece: Piece) -> None:
+    """And nowhere else, as far as the other truth is at most two events longer."""
+    assert not needless(found(piece), together(map(found, PIECES)), piece.bound - 2)
+
+
+def test_the_page_has_what_cannot_be_decided() -> None:
+    """docs/reliability.md shows what the search gives."""
+    assert described(together(map(found, PIECES))) in PAGE.read_text()
+
+
+@pytest.mark.parametrize(("name", "mistake"), FOUND_BY, ids=lambda value: getattr(value, "name", ""))
+def test_a_deliberate_mistake_is_found(name: str, mistake: Mistake) -> None:
+    """The search can fail."""
+    piece = next(piece for piece in PIECES if piece.name.startswith(name))
+    real.forget()
+    try:
+        with made(mistake):
+            assert search(piece, most=1).faults
+    finally:
+        real.forget()

@@ -1,0 +1,125 @@
+"""The high-water file: the product's own class, kept in memory, and what a start, a meeting and a restore make of it (`daemon/store/maintenance/numbers.py`,
+which is SQL): transcribed; what is asked is decided by the product."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import cache
+
+from exhaustive.model import Book, Ledger, Remembered, World
+
+from daemon.store.maintenance import numbers
+from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, merged
+
+
+def name(ifu: str) -> str:
+    return book_name("EL02000015", "live", ifu)
+
+
+class Water(HighWater):
+    def __init__(self, kept: Remembered | None, ledger: int) -> None:
+        self._id, self._lock, self.unmet = str(ledger), nullcontext(), set()  # type: ignore[assignment]
+        self.marks = _marks(kept)
+
+    def _write(self, marks: Marks) -> None:
+        self.marks = marks
+
+
+@cache
+def _marks(kept: Remembered | None) -> Marks:
+    books, ledgers, incomplete = kept or Remembered()
+    marks = {book: Mark(given, 0, asked) for book, given, asked in books}
+    return Marks(marks, frozenset(), {book: frozenset(map(str, ids)) for book, ids in ledgers}, incomplete)
+
+
+def _kept(marks: Marks) -> Remembered:
+    books = sorted((book, mark.given, mark.asked) for book, mark in marks.books.items())
+    ledgers = sorted((book, tuple(sorted(map(int, ids)))) for book, ids in marks.ledgers.items())
+    return Remembered(tuple(books), tuple(ledgers), marks.incomplete)
+
+
+Numbers = tuple[int, int]
+"""A book's Z number and its question."""
+
+
+def _caught_up(water: HighWater, ifu: str, book: Numbers) -> Numbers:
+    number, question = book
+    asked = numbers.open_question(water.asked(name(ifu)), question)
+    return max(number, water.given(name(ifu))), question if asked == max(question, 0) else asked
+
+
+@cache
+def _meet(kept: Remembered | None, ledger: int, ifu: str, book: Numbers, first: int) -> tuple[Remembered, Numbers]:
+    """`first`: at the first meeting with a machine that is used, the number of a new question."""
+    water = Water(kept, ledger)
+    if first and not book[1]:
+        is_known = water.knows(name(ifu))
+        asked = numbers.question_at_first_meeting(water.marks, is_remembered=is_known, is_used=True, new=first)
+        book = (book[0], asked)
+    book = _caught_up(water, ifu, book)
+    if ifu and not water.has_met(name(ifu)):
+        water.meet(name(ifu))
+    return _kept(water.marks), book
+
+
+def meet(world: World, before: Book) -> World:
+    """`before`: what the book was until it took over what the machine says."""
+    book, counters = world.book, world.machine.counters
+    is_first = before.known is None and not before.z_number and any(counters)
+    first = world.serial + 1 if is_first else 0
+    marks, (number, question) = _meet(world.marks, world.ledger.id, book.ifu, (book.z_number, book.question), first)
+    world = world.with_book(z_number=number, question=question)
+    return world._replace(marks=marks, serial=max(world.serial, first))
+
+
+def is_lost(world: World, ifu: str) -> bool:
+    return world.book.known is None and Water(world.marks, world.ledger.id).knows(name(ifu))
+
+
+def start(world: World) -> World:
+    """What the file knows is brought in, and what the books know is in the file."""
+    water, books = Water(world.marks, world.ledger.id), []
+    for book in world.ledger.books:
+        number, question = _caught_up(water, book.ifu, (book.z_number, book.question))
+        books.append(book._replace(z_number=number, question=question))
+    for book in books:
+        if book.known is not None or book.z_number:
+            water.give(name(book.ifu), book.z_number)
+            water.meet(name(book.ifu))
+            water.ask(name(book.ifu), max(book.question, 0))
+    return world._replace(marks=_kept(water.marks), ledger=world.ledger._replace(books=tuple(books)))
+
+
+def close(world: World) -> World:
+    """The next Z number; the book's question is answered."""
+    book, water = world.book, Water(world.marks, world.ledger.id)
+    number, question = _caught_up(water, book.ifu, (book.z_number, book.question))
+    water.give(name(book.ifu), number + 1)
+    return world.with_book(z_number=number + 1, question=question)._replace(marks=_kept(water.marks))
+
+
+def put_back(world: World, backup: Ledger) -> World:
+    """A copy takes the place of the ledger, whose numbers are remembered first; it asks for those that nothing here has counted."""
+    marks, serial = _marks(world.marks), world.serial
+    if world.ledger.books:
+        known = Marks()
+        answered: dict[str, int] = {}
+        for book in world.ledger.books:
+            counted = {name(book.ifu): frozenset({str(world.ledger.id)})}
+            known = merged(
+                known, Marks({name(book.ifu): Mark(book.z_number, 0, max(book.question, 0))}, ledgers=counted)
+            )
+            answered |= {name(book.ifu): -book.question} if book.question < 0 else {}
+        marks = merged(numbers._without_cut_off(marks, numbers.Known(known, answered)), known)
+    books = []
+    for book in backup.books:
+        question, ledger = book.question, str(backup.id)
+        if book.known is not None or book.z_number:
+            serial += 1
+            asked = numbers.question_after_restore(marks, name(book.ifu), ledger, question, serial)
+            question = asked or -abs(question)
+        books.append(book._replace(is_restored=True, question=question, evidence=None))
+    if not any(str(backup.id) in ids for ids in marks.ledgers.values()):
+        marks = Marks(marks.books, marks.revoked, marks.ledgers, incomplete=True)
+    kept = None if marks == Marks() else _kept(marks)
+    return world._replace(ledger=backup._replace(books=tuple(books)), marks=kept, serial=serial)
