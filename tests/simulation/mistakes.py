@@ -238,9 +238,9 @@ MISTAKES = (
     Mistake(
         7,
         "credit notes are checked one by one",
-        "daemon.usecases.certification.credit",
-        "    if credited + invoice.total_ttc > original:\n",
-        "    if invoice.total_ttc > original:\n",
+        "daemon.core.ledger.original",
+        "        return None\n    fits = [each for each in originals if each.claimed + amount <= each.total_ttc]\n",
+        "        return None\n    fits = [each for each in originals if amount <= each.total_ttc]\n",
     ),
     Mistake(
         0,
