@@ -226,7 +226,13 @@ def _confirm(wanted: Wanted, reader: ArchiveReader, planned: Plan, place: Path, 
         kept = tr(" (what is there is kept beside it)") if is_there else ""
         click.echo(f"  {visible(str(path))}{kept}", err=True)
     for key, path in planned.outside:
-        warn(tr("not written, since it is in no folder of this box (--place): {key} = {path}", key=key, path=path))
+        warn(
+            tr(
+                "not written, since it is in no folder of this box (--place) or has a name of the ledger's: {key} = {path}",
+                key=key,
+                path=path,
+            )
+        )
     if wanted.yes:
         return
     if not sys.stdin.isatty():

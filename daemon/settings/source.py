@@ -105,7 +105,7 @@ def _tables(content: bytes, file: Path) -> dict[str, Any]:
 
 
 def _decode(kind: type, value: object) -> Path | Place:
-    if kind in (Path, Place) and isinstance(value, str) and value:
+    if kind in (Path, Place) and isinstance(value, str) and value and "\0" not in value:
         return Path(value) if kind is Path else Place(value)
     raise ValueError(f"Expected `path`, got {type(value).__name__}")
 

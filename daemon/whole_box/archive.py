@@ -236,7 +236,15 @@ def _as_archive() -> Iterator[None]:
         yield
     except NotOpened:
         raise
-    except (tarfile.TarError, msgspec.MsgspecError, ValueError, LookupError, OverflowError, EOFError) as error:
+    except (
+        tarfile.TarError,
+        msgspec.MsgspecError,
+        ValueError,
+        LookupError,
+        OverflowError,
+        EOFError,
+        RecursionError,
+    ) as error:
         raise _wrong(error) from None
 
 

@@ -6,14 +6,12 @@ import glob
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from daemon.files import write_whole
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.whole_box.archive import NOT_COPIED, Belonging, belongings, named_paths
-
-LEDGER_SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 
 
 class Places(NamedTuple):
@@ -57,15 +55,29 @@ def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> Plan
         raise OutOfPlace("storage.path", ledger)
     if home not in places.folders and not places.has(home):
         raise OutOfPlace("server.tls_folder", home)
-    taken = {places.config, *(ledger.with_name(ledger.name + suffix) for suffix in LEDGER_SUFFIXES)}
+    taken = {places.config}
     found: list[tuple[Belonging, bytes]] = []
+
+    def is_place(path: Path) -> bool:
+        return places.has(path) and places.config not in path.parents and not _is_of_ledger(path, ledger)
+
     for each in belongings(settings):
         path = _plain(each.path)
-        if each.name in files and places.has(path) and path not in taken:
+        if each.name in files and is_place(path) and path not in taken:
             taken.add(path)
             found.append((each._replace(path=path), files[each.name]))
     named = ((key, _plain(path)) for key, path in named_paths(settings) if key not in NOT_COPIED)
-    return Plan(ledger, tuple(found), tuple((key, path) for key, path in named if not places.has(path)))
+    return Plan(ledger, tuple(found), tuple((key, path) for key, path in named if not is_place(path)))
+
+
+def _is_of_ledger(path: Path, ledger: Path) -> bool:
+    """The ledger, or what is kept beside it under its name: its log, its lock, the numbers and revoked keys that outlive it, the ledgers that
+    were replaced; or as if one of them were a folder."""
+    real = Path(os.path.realpath(ledger))
+    within = (path, *path.parents)
+    return any(
+        each.parent == file.parent and each.name.startswith(file.name) for file in (ledger, real) for each in within
+    )
 
 
 def put_back(planned: Plan, content: bytes, config: Path, *, stamp: str) -> list[Path]:

@@ -23,14 +23,18 @@ from headquarters.core.wording import KIND, Language, sentence
 from headquarters.store.findings import Finding
 
 SECONDS = 10.0
+NOT_OF_THE_FINDING = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
+"""Statuses below 500 by which a receiver takes nothing at all, at this moment or for its configuration."""
 
 
 class NotTold(Exception):
-    """Who could not be told, and why. `is_refused`: an answer came, so that it may be these findings that are not taken."""
+    """Who could not be told, and why. `is_refused`: an answer came, so that it may be these findings that are not taken; `is_listening`: it says
+    that others would be."""
 
-    def __init__(self, reason: str, *, is_refused: bool = False) -> None:
+    def __init__(self, reason: str, *, is_refused: bool = False, is_listening: bool = False) -> None:
         super().__init__(reason)
         self.is_refused = is_refused
+        self.is_listening = is_listening
 
 
 class Teller(Protocol):
@@ -76,7 +80,9 @@ class WebhookTeller:
                 except (httpx.HTTPError, TimeoutError) as error:
                     raise NotTold(f"{self.url}: {type(error).__name__}") from None
                 if not answer.is_success:
-                    raise NotTold(f"{self.url} answers {answer.status_code}", is_refused=True)
+                    is_listening = answer.is_client_error and answer.status_code not in NOT_OF_THE_FINDING
+                    reason = f"{self.url} answers {answer.status_code}"
+                    raise NotTold(reason, is_refused=True, is_listening=is_listening)
 
 
 @dataclass(frozen=True, kw_only=True)

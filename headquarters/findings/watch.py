@@ -63,6 +63,8 @@ class Watch:
                 await work()
             except StoreError as error:
                 log.warning("watch.postponed", reason=str(error))
+            except Exception:  # whatever it is, the others go on, and this again at the next look
+                log.exception("watch.failed")
             await asyncio.sleep(self._pace.every)
 
     async def _look(self) -> None:
@@ -114,16 +116,27 @@ class Watch:
             )
             if not findings:
                 return
-            try:
-                await teller.tell(findings)
-            except NotTold as error:
-                log.warning("finding.not_told", reason=str(error), count=len(findings))
-                failures += 1
-                again = functools.partial(store.not_told, now=now, again=AGAIN_MILLIS, is_refused=error.is_refused)
-                await asyncio.to_thread(again, findings, teller.name)
-            else:
+            error = await _not_told(teller, findings)
+            if error is None:
                 failures = 0
                 await asyncio.to_thread(store.told, findings, teller.name)
+            else:
+                log.warning("finding.not_told", reason=str(error), count=len(findings))
+                failures = 0 if error.is_listening else failures + 1
+                again = functools.partial(store.not_told, now=now, again=AGAIN_MILLIS, is_refused=error.is_refused)
+                await asyncio.to_thread(again, findings, teller.name)
+
+
+async def _not_told(teller: Teller, findings: Sequence[Finding]) -> NotTold | None:
+    """Why they did not go; None when they went."""
+    try:
+        await teller.tell(findings)
+    except NotTold as error:
+        return error
+    except Exception as error:  # of a library, or a file that is no text
+        log.exception("finding.teller_failed", teller=teller.name)
+        return NotTold(f"{teller.name}: {type(error).__name__}")
+    return None
 
 
 def _habit(silent: Silent) -> Habit | None:

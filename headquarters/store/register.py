@@ -287,9 +287,7 @@ class Register:
                     changed = _merge(connection, table, rows, is_newer=is_newer) or changed
             if changed:
                 connection.execute(update(tables.book).values(asked=None))
-                connection.execute(
-                    delete(tables.session)
-                )  # one that was ended, or of somebody who was disabled, may be there again
+            connection.execute(delete(tables.session))  # one that was ended may be there again
             for machine, key_id in connection.execute(_revoked_that_spoke()).all():
                 take_back(connection, machine, key_id, now)
             for machine, key_id, since in connection.execute(_stolen()).all():

@@ -48,6 +48,24 @@ async def test_guessing_keeps_nobody_out(store_with_people):
         assert await tried(client, "Awa", PASSWORD, "10.0.0.98") == 303
 
 
+@pytest.mark.parametrize("real", ["10.0.0.1", "10.0.0.1:{port}", "[2001:db8::1]:{port}", "2001:db8::{port}"])
+async def test_the_word_of_the_web_server_counts(store_with_people, real):
+    """Also where it writes a line of its own behind the browser's, as HAProxy does, or names the port: who guesses is one address, and is not
+    taken for the place from which somebody has logged in."""
+    async with pages(store_with_people) as client:
+        assert await tried(client, "Awa", PASSWORD, "41.0.0.1") == 303
+        client.cookies.clear()
+        statuses = []
+        for number in range(25):
+            lines = [
+                ("x-forwarded-for", f"41.0.0.{1 + number % 2}"),
+                ("x-forwarded-for", real.format(port=4000 + number)),
+            ]
+            form = {"name": f"name {number}", "password": "wrong password"}
+            statuses.append((await client.post("/ui/login", data=form, headers=lines)).status_code)
+        assert statuses == [401] * 20 + [429] * 5
+
+
 async def test_an_address_that_guesses_waits_alone(store_with_people):
     """It tries at many names; it is told when it may go on, and the others are not concerned."""
     async with pages(store_with_people) as client:

@@ -200,6 +200,50 @@ async def test_one_that_is_refused(store, many, tmp_path):
         assert nims(listener)[10:] == [refused] * 5  # after 1, 3, 7, 15 and 31 minutes
 
 
+async def test_many_that_are_refused(store, many, tmp_path):
+    """Nine are refused for what they say, and they are the worst: the tenth goes with the first look."""
+    taken = many[-1].nim
+
+    async def talk(listener, reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", head.lower())[1])
+        listener.heard.append(({}, await reader.readexactly(length)))
+        status = 200 if nims(listener)[-1] == taken else 422
+        writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+        await writer.drain()
+
+    async with Listener(talk) as listener:
+        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        await Watch(store, UTC, Pace(every=1, tell_after=0), [teller]).tell(NOW)
+        assert sorted(nims(listener)) == [box.nim for box in many]
+
+
+@pytest.mark.parametrize("status", [500, 503, 401, 403, 404, 429])
+async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
+    """Three tries in a look: that answer is of the receiver's own trouble, not of the finding."""
+    async with Listener(http(lambda: status)) as listener:
+        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        await Watch(store, UTC, Pace(every=1, tell_after=0), [teller]).tell(NOW)
+        assert len(listener.heard) == 3
+
+
+async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
+    """A secret that is no text, a password that SMTP cannot carry: the others are told, and the watch goes on."""
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    broken = WebhookTeller("http://127.0.0.1:1/hook", tmp_path / "bytes")
+    no_url = WebhookTeller("http://[::1", secret_in(tmp_path))
+    async with Listener(http(lambda: 200)) as listener:
+        good = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        watch = Watch(store, UTC, Pace(every=0.01, tell_after=0), [broken, no_url, good])
+        running = asyncio.ensure_future(watch.run())
+        while len(listener.heard) < len(many) and not running.done():  # noqa: ASYNC110  each is told on its own
+            await asyncio.sleep(0.001)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert sorted(nims(listener)) == [box.nim for box in many]
+
+
 async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     """Each finding is told once. One that is worse than those that wait, and was found after them, is the next that goes."""
     go_on = asyncio.Event()

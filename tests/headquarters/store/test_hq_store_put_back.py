@@ -256,3 +256,16 @@ def test_a_thief_after_a_failover(store, box, tmp_path):
         assert received(box, true, store).key_id == box.key.id
     finally:
         assert hq.stop() == 0
+
+
+@pytest.mark.usefixtures("running")
+def test_who_has_logged_out_stays_so(store):
+    """Nothing else of the register has changed since the copy; the others log in again."""
+    store.people.create("Awa", "her hash", "admin", NOW)
+    token = store.people.begin("Awa", NOW)
+    before = content(store)
+    store.people.end(token)
+    assert store.people.of_session(token, NOW) is None
+    put_back(store, before)
+    assert store.people.of_session(token, NOW) is None
+    assert store.people.of_session(store.people.begin("Awa", NOW), NOW) is not None

@@ -18,7 +18,8 @@ from support.cli.command import CONFIG, Command, audited
 from support.ledgers.ledger import Till, opened
 from support.tools import folder_for_all
 
-from daemon.whole_box.archive import LEDGER, SIGNATURE
+from daemon.whole_box.archive import CONFIG as CONFIG_NAME
+from daemon.whole_box.archive import LEDGER, MANIFEST, SIGNATURE
 from daemon.whole_box.sealed import new_identity
 
 MEGABYTE = 1024 * 1024
@@ -89,6 +90,23 @@ passphrase_file = "credentials/backup.passphrase"
     assert (secret.read_bytes(), stat.S_IMODE(secret.stat().st_mode)) == (b"six mots\n", 0o600)
     assert b"evil" not in b"".join(path.read_bytes() for path in bench.new.folder.rglob("*") if path.is_file())
     assert len(audited(bench.new, "ledger.restored")) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mcfd.sqlite3.high-water", "mcfd.sqlite3.lock", "x/../mcfd.sqlite3.replaced-x", "mcfd.sqlite3/x", "mcfd.toml/x"],
+)
+def test_what_the_ledger_keeps_beside_it_is_no_place_for_a_file(bench: Bench, name: str) -> None:
+    """The Z numbers and revoked keys that were remembered here are not what an archive says; nor is its configuration a folder."""
+    first = bench.new.run(*bench.words(bench.archive(CONFIG), "--foreign", "--yes"))
+    assert first.returncode == 0, first.stderr
+    config = f'{CONFIG}\n[company]\nlogo = "{name}"\n'
+    file = bench.archive(config, {"files/company.logo": b"evil"})
+    done = bench.new.run(*bench.words(file, "--foreign", "--yes"))
+    assert done.returncode == 0, done.stderr
+    assert f"company.logo = {bench.new.folder / name.removeprefix('x/../')}" in done.stderr
+    assert bench.new.config.is_file()
+    assert b"evil" not in b"".join(path.read_bytes() for path in bench.new.folder.glob("mcfd.sqlite3*"))
 
 
 @pytest.mark.parametrize(
@@ -214,6 +232,23 @@ def test_an_archive_with_something_else_in_it_is_refused(bench: Bench, name: str
     assert (done.returncode, "no backup of a whole box" in done.stderr) == (1, True), done.stderr
     assert bench.nothing_is_written()
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss - before < 200_000  # KiB
+
+
+def test_a_place_with_a_nul_is_no_path(bench: Bench) -> None:
+    """Said of its key, before anything is written."""
+    file = bench.archive(f'{CONFIG}\n[company]\nlogo = "a\\u0000b"\n', {"files/company.logo": b"evil"})
+    done = bench.new.run(*bench.words(file, "--foreign", "--yes"))
+    assert (done.returncode, "company.logo" in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+    assert bench.nothing_is_written()
+
+
+def test_a_tower_of_brackets_is_no_manifest(bench: Bench) -> None:
+    """Also where a reader would skip it."""
+    content = packed({MANIFEST: b'{"more":' + b"[" * 500_000, CONFIG_NAME: CONFIG.encode(), LEDGER: bench.ledger})
+    done = bench.new.run(
+        *bench.words(seal(bench.folder / "forged.age", bench.recipient, content), "--foreign", "--yes")
+    )
+    assert (done.returncode, "no backup of a whole box" in done.stderr) == (1, True), done.stderr
 
 
 # -- who signed it --------------------------------------------------------------------------------------------------------
