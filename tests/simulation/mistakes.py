@@ -299,7 +299,7 @@ MISTAKES = (
         '        nim = ""\n',
     ),
     Mistake(
-        53,
+        411,
         "an invoice after an unnoticed reset is of the activation before it",
         VERDICT,
         '        return _word(state, nim if state.counters.tc <= known.tc else "")\n',
