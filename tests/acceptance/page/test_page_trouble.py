@@ -143,7 +143,8 @@ def test_what_was_refused_is_sent_again_and_noted_once(
 
 def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:
     """What was certified since is said first, and nothing happens without a yes; then the daemon starts again with the copy, which says who
-    put it there, keeps the other beside it, and asks for a decision, as the machine has gone on. The one invoice in it is told as one."""
+    put it there, keeps the other beside it, and asks for a decision, as the machine has gone on. Nobody is logged in any more: who logs in comes back to
+    the box. The one invoice in it is told as one."""
     view = FRENCH_PHONE
     with Shop(tmp_path) as shop:
         shop.start()
@@ -165,7 +166,8 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
         expect(tech.page.locator("h1")).to_have_text(view.say("The copy is put back"))
         usable(tech.page)
         tech.page.evaluate("window.goOn = true")
-        tech.page.wait_for_url("**/ui/box", timeout=60_000)
+        tech.page.wait_for_url("**/ui/login", timeout=60_000)
+        tech.fill_in_login("technician")
         expect(tech.page.locator("h1")).to_have_text(view.say("Box"))
         expect(tech.go("/ui/").locator(".period")).to_contain_text("1 facture, ")
         expect(tech.go("/ui/x").locator(".figures li").first).to_have_text("1facture")
