@@ -53,7 +53,7 @@ CODE_LETTERS = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789" * 8
 """What each byte of dice stands for."""
 
 COLUMNS = (
-    "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, "
+    "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, fc, "
     "line_ms, duration_ms, code, machine_time, ifu, request_id, hash, tally, id, payload"
 )
 INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608  our own names
@@ -165,6 +165,7 @@ def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
         machine_time=f"{datetime.fromtimestamp(begun / 1000, UTC):%Y%m%d%H%M%S}",
         ifu=IFU,
         counters=FiscalCounters(number, number, 0),
+        fc=number,
         line_ms=140,
         duration_ms=146,
         request_id=f"bench-{number:x}",
@@ -201,6 +202,7 @@ def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any
         record.ended_at,
         *(record.base.tc, record.base.fvc, record.base.frc),
         *(counters.tc, counters.fvc, counters.frc),
+        record.fc,
         record.line_ms,
         record.duration_ms,
         record.code,

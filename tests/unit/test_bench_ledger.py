@@ -47,7 +47,7 @@ def by_the_daemon(source: Path, target: Path) -> Path:
             record = attempts.find_record(rows, book, id_)
             assert record.counters is not None
             attempt = Attempt(record.invoice, record.base, record.begun_at, record.request_id)
-            word = Certified(record.code, record.machine_time, record.ifu, record.counters)
+            word = Certified(record.code, record.machine_time, record.ifu, record.counters, fc=record.fc)
             outcome = Outcome(
                 word, record.invoice, record.total_ttc, record.ended_at, record.line_ms, record.duration_ms
             )
