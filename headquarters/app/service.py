@@ -20,7 +20,7 @@ from headquarters.intake.threads import Threads
 from headquarters.page import calendar, entrance, findings, ledgers, totals
 from headquarters.page.shared import ASKED_COOKIE, NotLoggedIn, Screens
 from headquarters.page.words import word
-from headquarters.store.database import StoreError
+from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import Store
 from pagekit.asked import asked_by, set_cookie
 
@@ -98,6 +98,7 @@ def drawn_routes() -> Litestar:
         exception_handlers={
             NotLoggedIn: _to_login,
             HTTPException: _refused,
+            BadContent: _not_storable,
             StoreError: _away,
             Exception: _failed,
         },
@@ -125,6 +126,13 @@ def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
         return _shown(request, error.status_code, named)
     code = CODES.get(error.status_code, "BAD_REQUEST")
     return problem(error.status_code, code, error.detail, dict(error.headers or {}))
+
+
+def _not_storable(request: AnyRequest, _: BadContent) -> Response[bytes]:
+    """A NUL, which PostgreSQL takes in no text: to try again would not help."""
+    if _is_page(request):
+        return _shown(request, 400, "not_found")
+    return problem(400, "BAD_REQUEST", "a text has a character that cannot be kept")
 
 
 def _away(request: AnyRequest, _: StoreError) -> Response[bytes]:

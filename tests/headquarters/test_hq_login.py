@@ -138,3 +138,16 @@ async def test_passwords_that_are_none(store_with_people):
             answer = await client.post("/ui/people", data=data, headers={"sec-fetch-site": "same-origin"})
             assert (answer.status_code, said in answer.text) == (422, True)
         assert [person.name for person in store_with_people.people.listed()] == ["Awa", "Issa"]
+
+
+async def test_a_nul_is_the_askers_fault(store_with_people):
+    """Not one of the database, which would be tried again: in a name, an address and a note."""
+    key = {"authorization": f"Bearer {store_with_people.people.create_key('admin', '', 1)}"}
+    async with pages(store_with_people) as client:
+        for name in ("A\0b", "Awa\0"):
+            assert await tried(client, name, "wrong password", "10.0.0.1") in (400, 401)
+        assert await tried(client, "Awa", PASSWORD, "10.0.0.2") == 303
+        assert (await client.get("/ui/shops/%00")).status_code in (400, 404)
+        assert (await client.get("/v1/closures?nim=%00", headers=key)).status_code in (200, 400, 422)
+        answer = await client.post("/v1/findings/1/solve", json={"note": "\0"}, headers=key)
+        assert answer.status_code in (400, 404)
