@@ -18,7 +18,14 @@ PIECE = 64 * 1024
 
 REPLAYED: Header = (b"idempotency-replayed", b"true")
 
-_encoder = msgspec.json.Encoder(decimal_format="number")
+
+def _plain(value: object) -> str:
+    if isinstance(value, str):  # a `Text`, in English
+        return str(value)
+    raise NotImplementedError
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=_plain)
 
 
 class Reply(abc.ABC):
