@@ -23,6 +23,7 @@ window.fetch = async (...asked) => {
   return ask(...asked);
 };"""
 """A screen that opens another by itself waits as long as it is looked at. A route of the browser would do it too, but without its cache."""
+CHANGED = "the case is not the one that was shown any more: look at it again"
 WENT_DOWN = "The machine has counted less than the ledger knows: it is another machine, or it was reset."
 
 
@@ -72,6 +73,15 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     tech.page.locator("[value=adopt]").check()
     tech.press("Decide")
     assert "done=" not in tech.page.url  # the browser itself asks for the reason
+    tech.page.locator("[name=reason]").fill("machine remplacée par le réparateur")
+    tech.page.locator("[name=case]").evaluate("shown => shown.value = 'another'")
+    tech.press("Decide")
+    expect(tech.page.locator("body")).to_contain_text(
+        view.say(CHANGED)
+    )  # it was decided by somebody else meanwhile, or looks different by now
+    assert audited(shop, "attempt.settled") == before
+    tech.complaints.clear()  # Chromium notes what was refused
+    tech.go("/ui/attention").locator("[value=adopt]").check()
     tech.page.locator("[name=reason]").fill("machine remplacée par le réparateur")
     tech.press("Decide")
     tech.is_told("Decided. The machine goes on within seconds.")
