@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 from support.cli.command import NIM, Command
 from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
-from support.shop import IFU, Machine, Shop, invoice
+from support.shop import IFU, Machine, Shop, invoice, wait_for
 
 from bridge.recording.recorder import Recorder
 from bridge.recording.recording import read
@@ -109,7 +109,8 @@ def test_invoices_are_made_on_a_machine_in_test_mode_only(tmp_path, machine):
 
 
 def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
-    """Probe, write, start: a machine that refuses what mcfd usually says certifies every kind of sale afterwards."""
+    """Probe, write, start: a machine that refuses what mcfd usually says certifies every kind of sale afterwards, once its test mode
+    is allowed: it is in no settings that a probe writes."""
     machine.start(
         *("--baud", "57600", "--strict-baud", "--full-customer", "--whole-close", "--name-most", "30"),
         *("--untaxed-specific", "--test-mode"),
@@ -126,6 +127,11 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
         assert (found.habits.walk_in, found.habits.close_total) == ("fields", "whole")
         assert (found.habits.name_bytes, found.habits.specific_tax_ht) == (30, "folded")
         shop._write_config = lambda: None
+        shop.start_daemon(ready=False)
+        wait_for(lambda: "TESTFACT" in shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
+        shop.stop_daemon()
+        written = shop.config_file.read_text()
+        shop.config_file.write_text(written.replace("[[machine]]", "[[machine]]\ntest_mode = true"))
         shop.start_daemon()
         sale = invoice("F-1")
         sale["items"][0]["name"] = "Riz parfumé long grain du Mékong, sac de 25 kg"

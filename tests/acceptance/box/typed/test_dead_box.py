@@ -38,7 +38,7 @@ def test_from_the_stick_to_the_next_invoice(tmp_path: Path) -> None:
         shop.kill_daemon()
         shutil.rmtree(box)
         box.mkdir()
-        done = shop.mcfd("restore", "--all", str(stick), "--last-z", "2", *phrase)
+        done = shop.mcfd("restore", "--all", str(stick), "--last-z", "2", "--yes", *phrase)
         assert done.returncode == 0, done.stderr
         shop.start_daemon()
         assert shop.certify(invoice("F-1")).json()["code"] == "DUPLICATE_INVOICE"

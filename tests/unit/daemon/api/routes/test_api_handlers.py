@@ -229,6 +229,12 @@ async def test_ready_says_which_machine_is_not(served: Served, workers: MachineW
     worker.attempts.attention = "two invoices too many"
     answer = await served.client.get("/health/ready")
     assert (answer.status_code, answer.json()["machines"][0]["attention"]) == (503, "two invoices too many")
+    worker.attempts.attention = ""
+    worker.take_code("TESTFACTABCDEFGHJKLMNPQR")
+    answer = await served.client.get("/health/ready")
+    machine = answer.json()["machines"][0]
+    assert (answer.status_code, machine["testMode"]) == (503, True)
+    assert "TESTFACT" in machine["attention"]
 
 
 async def test_a_machine_switched_off_does_not_make_the_box_unready(serve: Serve) -> None:
