@@ -125,6 +125,8 @@ class OperatorDecisions(LedgerAccess):
     def _adopt(
         self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, given: Given
     ) -> Record | None:
+        if self._open.high_water is not None:  # where the book begins with it
+            numbers.ask_at_first_meeting(connection, book, self._open.high_water, state)
         told = settlements.adopt(connection, book, state, unexplained=unexplained, reason=given.reason, at=given.at)
         for record in told.found:
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)

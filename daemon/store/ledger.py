@@ -92,8 +92,10 @@ class Ledger(CashDrawer):
             water.unmet.discard(name)
 
     async def is_remembered(self, book: Book, ifu: str) -> bool:
+        """Whether a ledger that is gone may have had this book: one worked here with it, or a copy was put back where nothing is known of the ledger
+        that it stands for."""
         water = self._open.high_water
-        return water is not None and water.knows(book_name(book.nim, book.mode, ifu))
+        return water is not None and (water.marks.incomplete or water.knows(book_name(book.nim, book.mode, ifu)))
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ import pytest
 from support.memory_shop import MemoryShop
 from support.shop import NIM
 
-from daemon.core.errors import MachineAttention, StorageFull
+from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.closure import Closure
+from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables.book import closures
@@ -144,6 +145,30 @@ async def test_a_new_installation_on_a_used_machine_works(tmp_path: Path) -> Non
         assert not shop.worker.attention
         await shop.certify("F-5")
         assert (await shop.close_period()).value.z_number == 1
+
+
+async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on_a_new_disk(tmp_path: Path) -> None:
+    """The disk is lost, and the only backup was made before the machine was first connected: what it has certified since is in no ledger, so nothing is
+    certified before somebody has looked, and no Z is given before somebody has said which was the last."""
+    (tmp_path / "new").mkdir()
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        shop.line.cancel()
+    backup(tmp_path / "ledger", tmp_path / "copy", at=1)
+    session = await three_days(tmp_path / "ledger")
+    restore(tmp_path / "copy", tmp_path / "new" / "ledger", at=2)
+    async with MemoryShop(tmp_path / "new" / "ledger", on=session) as shop:
+        await shop.connected()
+        assert "'F-4'" in shop.worker.attention
+        with pytest.raises(MachineAttention):
+            await shop.certify("F-4")
+        await adopt(shop)
+        with pytest.raises(DuplicateInvoice):
+            await shop.certify("F-4")
+        assert (await shop.store.ledger.state(shop.worker.book)).z_asked
+        with pytest.raises(ZNumberUnknown):
+            await shop.close_period()
+        await shop.store.decisions.say_last_z(shop.worker.book, 3)
+        assert (await shop.close_period()).value.z_number == 4
 
 
 async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(

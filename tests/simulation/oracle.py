@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import msgspec
 from simulation.box import Box
-from simulation.world import World
+from simulation.world import HALF, World
 
 from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK
 from daemon.core.invoice.invoice import CREDITS
@@ -16,6 +17,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.closure import Closure
 from daemon.core.report.receipt import Receipt, receipt
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.meta import read_meta
 from simulator.machine.fiscal_memory import CertifiedInvoice
 
 MOMENT = 1500
@@ -221,5 +223,7 @@ def _time_is_right(world: World, ledger: Sequence[Record], closures: Sequence[Cl
 
 
 def sound(box: Box) -> None:
+    with closing(sqlite3.connect(box.ledger)) as connection:
+        assert not read_meta(connection, HALF), "half of a failed job is stored"
     findings = verify(box.ledger)
     assert findings.clean, findings.problems

@@ -17,6 +17,8 @@ from simulator.machine.machine import Machine
 
 T = TypeVar("T")
 
+HALF = "half a job"
+"""What a job of the writer that fails has written before."""
 CALM = 5.0
 """Seconds without trouble after which the daemon has had its look at the machine."""
 
@@ -32,6 +34,8 @@ class World:
         self.box_was_wrong = self.box_was_wrong_at_first = self.was_restored = self.was_reset = self.was_activated = (
             False
         )
+        self.had_report = False
+        """The machine wrote a report of the day: TC moved alone."""
         self.decided = 0
         """Decisions of the operator."""
         self.foreign = 0

@@ -67,8 +67,31 @@ def drawn(seed: int) -> Script:
     troubles, synchronised = _troubles(draw, length, tills), draw.random() < 0.5
     events = sorted((*tills, *troubles, *_evening(draw, length, machines)), key=lambda event: event.at)
     script = Script(seed, parts, pace, synchronised, tuple(_amid(draw, event) for event in events))
+    script = _with_more(random.Random(f"more {seed}"), script, length)
     late = random.Random(f"late {seed}")
     return _answered_late(late, script) if seed >= SHORT_DAYS and late.random() < LATE_DAYS else script
+
+
+MORE_DAYS = 0.4
+"""On how many days something happens beside that was thought of later. It has a generator of its own: what else is drawn from a seed stays what it was."""
+
+
+def _with_more(draw: random.Random, script: Script, length: float) -> Script:
+    """Most of it right after a sale, when something may be in doubt."""
+    if draw.random() >= MORE_DAYS:
+        return script
+    sales = [event for event in script.events if event.what == "sell"]
+    more = []
+    for kind in draw.choices(list(_MORE), k=draw.choice((1, 1, 2))):
+        sale = draw.choice(sales)
+        at = sale.at + draw.expovariate(1.0) if draw.random() < 0.7 else draw.uniform(0.0, length)
+        how = {name: of(draw) for name, of in _MORE[kind].items()}
+        if kind == "daily_report":  # with an end of the line, or of the daemon, that leaves the sale in doubt
+            end = _trouble(draw, draw.choice(("unplug", "kill", "cut_box", "cut_machine")), at - 0.05 * draw.random())
+            more.append(end._replace(machine=sale.machine))
+        more.append(Event(round(at, 3), kind, how, sale.machine))
+    more = [event._replace(at=max(0.0, event.at)) for event in more]
+    return script._replace(events=tuple(sorted((*script.events, *more), key=lambda event: event.at)))
 
 
 LATE_DAYS = 0.05
@@ -247,6 +270,13 @@ _TROUBLES: dict[str, tuple[int, _How]] = {
     "restore": (4, {"age": _seconds(2.0, 20.0), "vanishes": _one(False, False, True)}),
     "cancel": (3, {}),
     "look": (5, {}),
+}
+_MORE: dict[str, _How] = {
+    "daily_report": {},
+    "fail_job": {},
+    "box_clock": {"jump": _one(30.5 * DAY, 29.5 * DAY, -30.5 * DAY), "seconds": _seconds(5.0, 60.0)},
+    "second_operator": {"seconds": _seconds(1.0, 10.0, 60.0)},
+    "new_disk": {"age": _seconds(2.0, 20.0), "again": _one(True, False)},
 }
 _WEIGHTS = [weight for weight, _ in _TROUBLES.values()]
 _LASTING = ("disk", "box_clock", "machine_clock")

@@ -14,6 +14,7 @@ from simulation.box import Seat, Unreachable
 from simulation.oracle import Told
 from simulation.storage.disk import Process
 from simulation.virtual_loop import PROCESS
+from simulation.world import HALF
 
 from daemon.core.audit import Actor
 from daemon.core.call import Call
@@ -28,7 +29,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
 from daemon.store.tables.book.time_repair import ahead_of
 from daemon.store.tables.events import DEFAULT_LANES
-from daemon.store.tables.meta import read_meta
+from daemon.store.tables.meta import read_meta, write_meta
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 
@@ -161,6 +162,11 @@ class Troubles:
         if resets:
             machine.restore(Snapshot())
 
+    async def daily_report(self) -> None:
+        """The machine writes its report of the day: TC moves alone."""
+        self.world.session.machine.fiscal.tc += 1
+        self.world.had_report = True
+
     async def rates(self) -> None:
         machine = self.world.session.machine
         self.told.may_be_nonsense = True
@@ -177,6 +183,17 @@ class Troubles:
         with contextlib.suppress(Unreachable, MachineError, StorageError):
             seat = self.world.serving()
             await self.world.ask(inspect.info(seat.worker), seat)
+
+    async def fail_job(self) -> None:
+        """A job of the writer fails when it has written a part; what shares its commit is stored."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            write_meta(connection, HALF, "written")
+            raise NotFound("the rest")
+
+        with contextlib.suppress(Unreachable, MachineError, StorageError, NotFound):
+            seat = self.world.serving()
+            await self.world.ask(seat.store.ledger._write(job), seat)
 
     # -- the ledger -------------------------------------------------------------------------------------------------------
 
@@ -205,6 +222,33 @@ class Troubles:
             box.down_until = box.loop.now
             box.wake()
 
+    async def new_disk(self, age: float, again: bool) -> None:
+        """A backup is put back on a disk that has nothing else, perhaps twice; somebody has to say which was the last Z."""
+        box = self.box
+        saved = box.ledger.with_name(f"saved-{box.loop.now}")
+        async with self.lasting():
+            try:
+                backup(box.ledger, saved, at=box.millis())
+            except StorageError:
+                return
+            await asyncio.sleep(age)
+            if any(not told.world.session.machine.fiscal.tc for told in self.everybody):
+                return  # EXEMPT: a machine that has done nothing tells of no Z, and nothing is asked for it
+            await self._down()
+            for file in box.folder.glob("ledger*"):
+                if not file.name.endswith(".lock"):
+                    file.unlink()
+            box.disk.files.synced_names()
+            for _ in range(1 + again):
+                restore(saved, box.ledger, at=box.millis())
+            box.note("a backup was put back on a new disk")
+            for told in self.everybody:
+                kept, begun = _kept(box.ledger, told.world.nim)
+                told.was_put_back(kept, begun, vanished=False)
+                told.world.box_was_wrong_at_first |= self.box.jump != 0
+            box.down_until = box.loop.now
+            box.wake()
+
     def _put_back(self, saved: Path, sync: int) -> bool:
         """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, it may be either, whole."""
         box = self.box
@@ -224,6 +268,28 @@ class Troubles:
         if self.box.life is not None:
             await self.box.kill(float("inf"))
 
+    async def second_operator(self, seconds: float) -> None:
+        """Looks at a case, is called away, and decides it when it may have been decided."""
+        with contextlib.suppress(Unreachable, MachineError, StorageError, DecisionRefused):
+            seat = self.world.serving()
+            for _ in range(40):
+                if seat.worker.attention:
+                    break
+                await asyncio.sleep(0.5)
+            else:
+                return
+            case = await self.world.ask(seat.store.decisions.case(seat.worker.book), seat)
+            decision, paper = self._decision(case)
+            await asyncio.sleep(seconds)
+            seat = self.world.serving()
+            if case.state.attention and decision:
+                at, by = seat.worker.now(), Actor("shell:other")
+                carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=by, paper=paper)
+                await self.world.ask(carry_out, seat)
+                self.world.decided += 1
+                self.told.owed_a_question = False
+                self.world.note(f"decided by another: {decision}")
+
     # -- the operator -----------------------------------------------------------------------------------------------------
 
     async def operate(self) -> None:
@@ -235,10 +301,15 @@ class Troubles:
 
     async def _operate(self, seat: Seat) -> None:
         world = self.world
+        book = seat.worker.book
+        if (await world.ask(seat.store.ledger.state(book), seat)).z_asked:
+            await world.ask(seat.store.decisions.say_last_z(book, self.told.last_z, at=seat.worker.now()), seat)
+            world.note(f"said: the last Z is {self.told.last_z}")
         if seat.worker.attention:
             found = seat.worker.attention
             # An export and the machine's daily report both move TC alone there: which of them it was, nobody can tell.
-            is_export_at_midnight = world.options.fvc_local and self.box.is_another_day and "(E" in found
+            is_another_day = self.box.is_another_day or world.had_report
+            is_export_at_midnight = world.options.fvc_local and is_another_day and "(E" in found
             assert world.cause or is_export_at_midnight, f"attention without a cause: {found}"
             is_told = not world.options.short_nim
             assert "counters went down" not in found or not is_told, f"another activation was not recognised: {found}"
