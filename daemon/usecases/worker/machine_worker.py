@@ -221,7 +221,7 @@ class MachineWorker:
 
     @property
     def refused_test_mode(self) -> str:
-        return str(REFUSED) if self.in_test_mode and not self.test_mode_allowed else ""
+        return REFUSED if self.in_test_mode and not self.test_mode_allowed else ""
 
     def take_code(self, code: str) -> None:
         """The machine has told it, of its last invoice."""
