@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-import threading
 from urllib.parse import urlsplit
 
 import httpx
@@ -21,7 +20,7 @@ from headquarters.app.connection import HEAD_BYTES
 from headquarters.app.server import DIRECT
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import Busy, OneByOne, Threads
+from headquarters.intake.threads import Threads
 
 FORM = b"Content-Type: application/x-www-form-urlencoded"
 
@@ -83,19 +82,6 @@ async def rest(reader):
         while piece := await reader.read(1 << 16):
             came += piece
     return came
-
-
-async def test_passwords_by_the_hundred(threads):
-    """Only one is checked at a time, whatever else asks for threads goes on, and when twenty wait the next is told so."""
-    checking, checked = OneByOne(threads), threading.Event()
-    asked = [asyncio.ensure_future(checking.run(checked.wait, 60)) for _ in range(21)]
-    await asyncio.sleep(0)
-    with pytest.raises(Busy):
-        await checking.run(checked.wait, 60)
-    assert await asyncio.gather(*(threads.run(int, "7") for _ in range(20))) == [7] * 20
-    checked.set()
-    assert all(await asyncio.gather(*asked))
-    assert await checking.run(int, "7") == 7
 
 
 async def test_a_form_of_a_megabyte(web):
