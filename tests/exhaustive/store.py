@@ -83,7 +83,9 @@ def close(world: World, reading: Reading) -> World | None:
     if world.book.question > 0:
         return None
     world = water.close(know(world, reading))
-    closed = () if world.ledger.is_new else ((world.machine.taxpayer, world.book.z_number),)
+    machine, book = world.machine, world.book
+    whose = machine.taxpayer if machine.is_active else book.ifu or machine.taxpayer
+    closed = () if world.ledger.is_new else ((whose, book.z_number),)
     return world._replace(closed=tuple(sorted((*world.closed, *closed))))
 
 
