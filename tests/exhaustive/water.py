@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import cache
 
-from exhaustive.model import Book, Ledger, Remembered, World
+from exhaustive.model import Ledger, Reading, Remembered, World
 
 from daemon.store.maintenance import numbers
 from daemon.store.sqlite.high_water import HighWater, Mark, Marks, book_name, merged
@@ -49,31 +49,36 @@ def _caught_up(water: HighWater, ifu: str, book: Numbers) -> Numbers:
 
 
 @cache
-def _meet(kept: Remembered | None, ledger: int, ifu: str, book: Numbers, first: int) -> tuple[Remembered, Numbers]:
-    """`first`: at the first meeting with a machine that is used, the number of a new question."""
+def _meet(kept: Remembered | None, ledger: int, ifu: str, book: Numbers) -> tuple[Remembered, Numbers]:
     water = Water(kept, ledger)
-    if first and not book[1]:
-        is_known = water.knows(name(ifu))
-        asked = numbers.question_at_first_meeting(water.marks, is_remembered=is_known, is_used=True, new=first)
-        book = (book[0], asked)
     book = _caught_up(water, ifu, book)
     if ifu and not water.has_met(name(ifu)):
         water.meet(name(ifu))
     return _kept(water.marks), book
 
 
-def meet(world: World, before: Book) -> World:
-    """`before`: what the book was until it took over what the machine says."""
-    book, counters = world.book, world.machine.counters
-    is_first = before.known is None and not before.z_number and any(counters)
-    first = world.serial + 1 if is_first else 0
-    marks, (number, question) = _meet(world.marks, world.ledger.id, book.ifu, (book.z_number, book.question), first)
-    world = world.with_book(z_number=number, question=question)
-    return world._replace(marks=marks, serial=max(world.serial, first))
+def meet(world: World) -> World:
+    """The book knows its taxpayer: what the file has of its numbers comes in, and its name is in the file."""
+    book = world.book
+    marks, (number, question) = _meet(world.marks, world.ledger.id, book.ifu, (book.z_number, book.question))
+    return world.with_book(z_number=number, question=question)._replace(marks=marks)
+
+
+def ask_at_first_meeting(world: World, reading: Reading) -> World:
+    """Before the book takes over what the machine says."""
+    book = world.book
+    if book.known is not None or book.z_number or book.question:
+        return world
+    water, serial = Water(world.marks, world.ledger.id), world.serial + 1
+    question = numbers.question_at_first_meeting(
+        water.marks, is_remembered=water.knows(name(reading.ifu)), is_used=any(reading.counters), new=serial
+    )
+    return world.with_book(question=question)._replace(serial=serial) if question else world
 
 
 def is_lost(world: World, ifu: str) -> bool:
-    return world.book.known is None and Water(world.marks, world.ledger.id).knows(name(ifu))
+    water = Water(world.marks, world.ledger.id)
+    return world.book.known is None and (water.marks.incomplete or water.knows(name(ifu)))
 
 
 def start(world: World) -> World:
