@@ -64,7 +64,7 @@ PRUNED = (
     "*.dist-info/entry_points.txt",
     "*.dist-info/top_level.txt",
     "*.dist-info/licenses/**/*",  # they are in /usr/share/doc/mcfd/copyright
-    "*.dist-info/LICENSE*",
+    "*.dist-info/LICEN[CS]E*",
     "*.dist-info/DESCRIPTION*",
     "*.dist-info/sboms/**/*",
     "litestar/cli/**/*",
