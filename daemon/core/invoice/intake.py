@@ -250,18 +250,21 @@ def _complete(head: _Head, mode: PriceMode, lines: Sequence[Line], paid: Sequenc
         payments=payments,
         taxes=taxes,
         total_ttc=due.total,
-        psvb=psvb(group, items, mode, taxes) if group and head.nature != REBATE else None,
+        psvb=psvb(group, items, mode, taxes) if group and not _is_rebate(head) else None,
         warnings=(
             *(warn for line in lines for warn in line.warnings),
             *adjusted,
-            *_rebate_warnings(head.nature, group),
+            *_rebate_warnings(head, group),
         ),
     )
 
 
-def _rebate_warnings(nature: str, group: str) -> tuple[Warn, ...]:
-    if not group or nature != REBATE:
+def _is_rebate(head: _Head) -> bool:
+    """By its nature or by its reference (SFE 2.29): CGI 200 leaves the withholding as it was first invoiced."""
+    return REBATE in (head.nature, head.reference)
+
+
+def _rebate_warnings(head: _Head, group: str) -> tuple[Warn, ...]:
+    if not group or not _is_rebate(head):
         return ()
-    return (
-        Warn("PSVB_LEFT_OUT", str(Text("a credit note of nature RRR carries no withholding: psvbGroup is left out"))),
-    )
+    return (Warn("PSVB_LEFT_OUT", str(Text("a rebate (RRR) carries no withholding: psvbGroup is left out"))),)

@@ -88,6 +88,14 @@ def test_a_rebate_does_not_correct_the_withholding_of_its_sale(nature, expected)
     assert [warn.code for warn in credit.warnings] == ([] if expected else ["PSVB_LEFT_OUT"])
 
 
+@pytest.mark.parametrize("nature", ["COR", "RAN", "RAM"])
+def test_a_rebate_is_known_by_its_reference_too(nature):
+    """SFE 2.29: a credit note whose reference is RRR is a rebate, whatever nature its till gives it."""
+    credit = read(credit_body(creditNoteNature=nature, creditNoteRef="RRR", psvbGroup="A"), credit=True)
+    assert credit.psvb is None
+    assert [warn.code for warn in credit.warnings] == ["PSVB_LEFT_OUT"]
+
+
 AMOUNT = st.integers(1, 10**7)
 LINE = st.tuples(st.sampled_from([*RATES]), st.sampled_from(["LOCBIE", "IMPBIE", "LOCSER", "IMPSER"]), AMOUNT)
 
