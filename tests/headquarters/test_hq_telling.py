@@ -241,6 +241,7 @@ async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
         assert not running.done()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at in the database
     assert sorted(nims(listener)) == [box.nim for box in many]
 
 
