@@ -38,9 +38,10 @@ def changelog(version: str, epoch: int) -> str:
     if text is None:
         text = f"- Version {version}."
     lines = []
+    text = re.sub(r"^### .*$", "", text, flags=re.MULTILINE)
     for item in re.split(r"^- ", text, flags=re.MULTILINE):
         plain = " ".join(item.replace("`", "").replace("**", "").split())
-        if plain and not plain.startswith("#"):
+        if plain:
             lines += textwrap.wrap(plain, 76, initial_indent="  * ", subsequent_indent="    ", break_on_hyphens=False)
     date = format_datetime(datetime.fromtimestamp(epoch, UTC))
     return "\n".join([f"mcfd ({version}) stable; urgency=medium", "", *lines, "", f" -- {MAINTAINER}  {date}", ""])
