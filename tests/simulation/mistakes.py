@@ -326,6 +326,13 @@ MISTAKES = (
         "        if told is not None and told.tc == known.tc + 1:\n",
         "        if told is not None:\n",
     ),
+    Mistake(
+        447,
+        "a failed job keeps half of a shared commit",
+        "daemon.store.sqlite.writer",
+        '        connection.execute("ROLLBACK TO job")\n',
+        "",
+    ),
 )
 
 
