@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from daemon.core.clock import DAY, machine_millis
 from daemon.core.errors import FieldError
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.verdict import MAY_NOT_COUNT, Evidence
+from daemon.core.ledger.verdict import MAY_NOT_COUNT, Evidence, went_down
 from daemon.core.machine.state import FiscalCounters
 from daemon.language import Text
 
-_DAY = 86_400_000
 _CODE = re.compile("[A-Z0-9]{24}")
 _TIMES = ("%Y%m%d%H%M%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H:%M:%S")
 _COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?: [A-Z]{2})?")
@@ -59,18 +59,11 @@ def _digits14(time: str) -> str:
 def is_plausible(time: str, begun_at: int, evidence: Evidence | None) -> bool:
     """Whether an invoice that was begun then (ms) may have been certified at that time of the machine's clock, which may be wrong: by how much, the
     evidence tells. A day is allowed for zones and clocks that were set meanwhile."""
-    at = _millis(time)
+    at = machine_millis(time) or 0
     if evidence is None:
-        return at >= begun_at - _DAY
-    ahead = _millis(evidence.state.time) - evidence.at
-    return any(begun_at - _DAY <= moment <= evidence.at + _DAY for moment in (at, at - ahead))
-
-
-def _millis(time: str) -> int:
-    try:
-        return int(datetime.strptime(time, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp() * 1000)
-    except ValueError:
-        return 0
+        return at >= begun_at - DAY
+    ahead = (machine_millis(evidence.state.time) or 0) - evidence.at
+    return any(begun_at - DAY <= moment <= evidence.at + DAY for moment in (at, at - ahead))
 
 
 def on_paper(paper: Paper, attempt: Record, known: FiscalCounters, now: FiscalCounters | None) -> FiscalCounters | None:
@@ -86,7 +79,7 @@ def on_paper(paper: Paper, attempt: Record, known: FiscalCounters, now: FiscalCo
         if attempt.invoice.is_credit
         else FiscalCounters(tc, of_type, before.frc)
     )
-    if not _within(before, sold) or not (now is None or _within(sold, now)):
+    if went_down(before, sold) or (now is not None and went_down(sold, now)):
         sold = FiscalCounters(tc, after.fvc, after.frc)
     return sold if tc > before.tc and (now is None or tc <= now.tc) else None
 
@@ -96,8 +89,4 @@ def _next(attempt: Record, known: FiscalCounters, now: FiscalCounters | None) ->
     counted = FiscalCounters(known.tc + 1, known.fvc + sold, known.frc + 1 - sold)
     alone = FiscalCounters(known.tc + 1, known.fvc, known.frc)
     ways = (counted, alone) if attempt.type in MAY_NOT_COUNT else (counted,)
-    return next((way for way in ways if now is None or _within(way, now)), None)
-
-
-def _within(counters: FiscalCounters, now: FiscalCounters) -> bool:
-    return counters.tc <= now.tc and counters.fvc <= now.fvc and counters.frc <= now.frc
+    return next((way for way in ways if now is None or not went_down(way, now)), None)
