@@ -20,7 +20,7 @@ from daemon.api.refusals import RoleNotAllowed, TooManyRequests
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
 from daemon.core.errors import FieldError, InvalidRequest, LedgerUnusable
-from daemon.core.invoice.fields import normalised
+from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState
 from daemon.core.report.cash import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page

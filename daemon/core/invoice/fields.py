@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from daemon.core import money
 from daemon.core.errors import FieldError
+from daemon.core.invoice.number import normalised
 from daemon.language import Text, sentence
 
 # C0, DEL and C1, line and paragraph separator, and halves of surrogate pairs, which no UTF-8 can carry
@@ -23,11 +24,6 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0100-\U000e01ef]"
 )
 """Of the other categories those that show nothing either: default-ignorable ones (fillers, joiners, variation selectors), and blanks that are no spaces."""
-
-
-def normalised(number: str) -> str:
-    """An invoice number as it is kept (decision 37): the same characters may come composed or decomposed."""
-    return number if number.isascii() else unicodedata.normalize("NFC", number)
 
 
 def is_visible(number: str) -> bool:

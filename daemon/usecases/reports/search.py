@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from daemon.core.invoice.fields import normalised
+from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.report.journal import Page
 from daemon.usecases.reports.journal import Dated, dated, make_way, stretches

@@ -13,7 +13,7 @@ from daemon.cli.commands.records.report import find_book
 from daemon.cli.ledger import now, with_ledger
 from daemon.cli.options import config_option, examples, json_option, nim_argument_option
 from daemon.cli.output import moment, print_json, print_table
-from daemon.core.invoice.fields import normalised
+from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.ledger.unreadable import readable_move
