@@ -14,7 +14,7 @@ import msgspec
 
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.invoice import CREDITS, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode, Warn
+from daemon.core.invoice.invoice import CREDITS, REBATE, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode, Warn
 from daemon.core.invoice.items import Line, read_item
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
 from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
@@ -28,8 +28,6 @@ MAX_COMMENTS = 8
 COMMENT_LABELS = tuple("ABCDEFGH")
 CLIENT_TYPES = ("CC", "PP", "PM", "PC")
 NATURES = ("COR", "RAN", "RAM", "RRR")
-REBATE = "RRR"
-"""The nature of a reduction that is granted afterwards: it does not correct the withholding of the sale (CGI 200)."""
 PRICE_MODES = ("TTC", "HT")
 
 NAME_LENGTH = 200
@@ -261,7 +259,7 @@ def _complete(head: _Head, mode: PriceMode, lines: Sequence[Line], paid: Sequenc
 
 def _is_rebate(head: _Head) -> bool:
     """By its nature or by its reference (SFE 2.29): CGI 200 leaves the withholding as it was first invoiced."""
-    return REBATE in (head.nature, head.reference)
+    return head.nature == REBATE or head.reference == NO_SINGLE_ORIGINAL
 
 
 def _rebate_warnings(head: _Head, group: str) -> tuple[Warn, ...]:

@@ -14,6 +14,8 @@ import msgspec
 InvoiceType = Literal["FV", "FT", "EV", "ET", "FA", "EA"]
 PriceMode = Literal["TTC", "HT"]
 Nature = Literal["COR", "RAN", "RAM", "RRR"]
+REBATE: Nature = "RRR"
+"""The nature of a reduction that is granted afterwards: no goods come back, and the withholding of the sale stays as it was (CGI 200)."""
 
 SALES: tuple[InvoiceType, ...] = ("FV", "FT", "EV", "ET")
 CREDITS: tuple[InvoiceType, ...] = ("FA", "EA")

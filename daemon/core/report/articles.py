@@ -11,7 +11,7 @@ import msgspec
 
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.invoice.invoice import Invoice, Item
+from daemon.core.invoice.invoice import REBATE, Invoice, Item
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
@@ -47,7 +47,6 @@ class _Sums(msgspec.Struct):
     amount_returned: int = 0
 
 
-REBATE = "RRR"
 MOST = 20_000
 """Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
 
