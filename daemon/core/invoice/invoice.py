@@ -145,3 +145,20 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     @property
     def discount(self) -> int:
         return sum(item.discount for item in self.items)
+
+
+def invoice_without_lines(number: str, type_: str, total_ttc: int) -> Invoice:
+    """One of which nothing more is known; of a type in words of a machine's own as a sale."""
+    return Invoice(
+        number=number,
+        type=type_ if type_ in (*SALES, *CREDITS) else "FV",
+        price_mode="TTC",
+        operator_id="",
+        operator_name="",
+        isf="",
+        customer=Customer(),
+        items=(),
+        payments=(),
+        taxes=(),
+        total_ttc=total_ttc,
+    )

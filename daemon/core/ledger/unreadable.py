@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from daemon.core.invoice.invoice import Customer, Invoice
+from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CashMove, Placed
 from daemon.core.machine.state import FiscalCounters
@@ -20,19 +20,7 @@ def unreadable(record_id: int, seq: int, number: str, nim: str, reason: str = ""
         begun_at=0,
         base=FiscalCounters(0, 0, 0),
         total_ttc=0,
-        invoice=Invoice(
-            number=number,
-            type="FV",
-            price_mode="TTC",
-            operator_id="",
-            operator_name="",
-            isf="",
-            customer=Customer(),
-            items=(),
-            payments=(),
-            taxes=(),
-            total_ttc=0,
-        ),
+        invoice=invoice_without_lines(number, "", 0),
         seq=seq,
         reason=reason or str(Text("this entry cannot be read: its row is damaged")),
         nim=nim,

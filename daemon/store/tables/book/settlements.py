@@ -9,11 +9,11 @@ adopted    the ledger is behind the machine (a backup was put back): the machine
 from __future__ import annotations
 
 import sqlite3
-from typing import Literal, cast, get_args
+from typing import Literal
 
 import msgspec
 
-from daemon.core.invoice.invoice import Customer, Invoice, InvoiceType
+from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
@@ -152,21 +152,7 @@ def _enter(
     at: int,
 ) -> Record:
     counters = state.counters
-    invoice = Invoice(
-        number=last.number,
-        type=cast("InvoiceType", last.type)
-        if last.type in get_args(InvoiceType)
-        else "FV",  # the row has the type as told
-        price_mode="TTC",
-        operator_id="",
-        operator_name="",
-        isf="",
-        customer=Customer(),
-        items=(),
-        payments=(),
-        taxes=(),
-        total_ttc=last.total,
-    )
+    invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as told
     base = (counters.tc, counters.fvc, counters.frc)
     values = (
         book.id,
