@@ -12,7 +12,7 @@ from daemon.core.ledger.book import BookState, Seen
 from daemon.core.ledger.last_invoice import Standing, is_last
 from daemon.core.ledger.paper import Paper, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Verdict, strangers, verdicts, went_down
-from daemon.core.machine.nim import present_nim
+from daemon.core.machine.nim import new_name
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 from daemon.language import Text
 
@@ -170,7 +170,9 @@ class Case(msgspec.Struct, frozen=True):
     def _now(self) -> FiscalCounters | None:
         """What the machine counts in the activation of the attempt; None where that is not known."""
         state, known = self.evidence.state if self.evidence else None, self.state.known
-        if state is None or _activated(self.state, state) or (known is not None and went_down(known, state.counters)):
+        if state is None or new_name(state.nim, "", self.state.book.nim):
+            return None
+        if known is not None and went_down(known, state.counters):
             return None
         return state.counters
 
@@ -181,12 +183,6 @@ class Case(msgspec.Struct, frozen=True):
             return 0
         now = self.evidence.state.counters
         return max(0, now.fvc - known.fvc + now.frc - known.frc)
-
-
-def _activated(state: BookState, machine: MachineState) -> str:
-    """The machine's name of now where the book knows it by another one; else empty."""
-    nim = present_nim(machine.nim, "", state.book.nim)
-    return nim if nim != state.book.nim else ""
 
 
 class Adoption(msgspec.Struct, frozen=True):
@@ -211,7 +207,7 @@ def adoption(
 ) -> Adoption:
     """`begun` oldest first; `in_ledger`: a certification has the last invoice's code; `is_number_taken`: an attempt that is not free again has its number.
     `unexplained`: what the ledger does not know of, ours among them."""
-    activated = _activated(state, machine)
+    activated = new_name(machine.nim, "", state.book.nim)
     known = state.known or FiscalCounters(0, 0, 0)
     found = verdicts(begun if state.is_restored else (), known, machine, last, activated=activated, is_restored=True)
     ours = [record for record, verdict in found if isinstance(verdict, Certified)]

@@ -29,6 +29,12 @@ def present_nim(told: str, configured: str, known: str) -> str:
     return configured if "-" in configured and same_machine(configured, known) else known
 
 
+def new_name(told: str, configured: str, known: str) -> str:
+    """The machine's name of now where it is known by another one; else empty."""
+    nim = present_nim(told, configured, known)
+    return nim if nim != known else ""
+
+
 def activation_of(nim: str) -> int | None:
     """The activation counter in a machine's name; None where there is none."""
     counter = nim.partition("-")[2]

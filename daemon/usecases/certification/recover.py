@@ -26,7 +26,7 @@ from daemon.core.ledger.verdict import (
     verdicts,
     went_down,
 )
-from daemon.core.machine.nim import present_nim
+from daemon.core.machine.nim import new_name, present_nim
 from daemon.core.machine.state import Certified, MachineState
 from daemon.language import Text
 from daemon.usecases.certification.announce import announce
@@ -104,8 +104,7 @@ def _has_another_taxpayer(worker: MachineWorker, state: MachineState) -> bool:
 
 def _activated(worker: MachineWorker, state: MachineState) -> str:
     """The machine's name of now where the book knows it by another one; else empty."""
-    nim = present_nim(state.nim, worker.configured_nim, worker.book.nim)
-    return nim if nim != worker.book.nim else ""
+    return new_name(state.nim, worker.configured_nim, worker.book.nim)
 
 
 async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
