@@ -93,8 +93,9 @@ def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
 async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
     """Or may have: a ledger that was put back does not know what the machine has counted since."""
     last = await worker.ledger.standing(worker.book, state.last)
-    is_restored = (await worker.ledger.state(worker.book)).is_restored
-    return last == "gone" or went_down(worker.known, state.counters) or (is_restored and last != "known")
+    return (
+        last == "gone" or went_down(worker.known, state.counters) or (worker.attempts.is_restored and last != "known")
+    )
 
 
 def _has_another_taxpayer(worker: MachineWorker, state: MachineState) -> bool:
@@ -220,7 +221,7 @@ async def _take_taxpayer(worker: MachineWorker, state: MachineState) -> None:
 async def _ask_about_activation(worker: MachineWorker, state: MachineState) -> None:
     """An older ledger was put back, and the machine was activated anew since: nothing is judged by counters of another activation before an
     operator was asked."""
-    if _activated(worker, state) and (await worker.ledger.state(worker.book)).is_restored:
+    if _activated(worker, state) and worker.attempts.is_restored:
         last = await worker.ledger.standing(worker.book, state.last)
         if found := activated_since(worker.known, state, last):
             await _attend(worker, found)
