@@ -9,11 +9,13 @@ from pathlib import Path
 
 from support.ledgers.ledger import IFU, RATES, ZONE, invoice, opened
 
+from daemon.core.events import CLOSURE
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.tables.book import attempts, books, closures
+from daemon.store.tables.events import DEFAULT_LANES, EventWriter
 
 DAY = 86_400_000
 SHOPPING = 8 * 3_600_000
@@ -65,4 +67,7 @@ def sell(connection: sqlite3.Connection, book: Book, known: FiscalCounters, *, a
 
 
 def _close(connection: sqlite3.Connection, book: Book, counters: FiscalCounters, *, at: int) -> None:
-    closures.close_period(connection, book, counters=counters, unexplained=0, at=at, zone=ZONE, labels=PAYMENT_LABELS)
+    closure = closures.close_period(
+        connection, book, counters=counters, unexplained=0, at=at, zone=ZONE, labels=PAYMENT_LABELS
+    )
+    EventWriter(DEFAULT_LANES).write(connection, book, CLOSURE, closure.created_at, ref=closure.z_number)
