@@ -88,8 +88,8 @@ MISTAKES = (
     Mistake(
         8,
         "another activation is another machine (fault 4)",
-        RECOVER,
-        '    return nim if nim != worker.book.nim else ""\n',
+        "daemon.core.machine.nim",
+        '    return nim if nim != known else ""\n',
         '    return ""\n',
     ),
     Mistake(
