@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from headquarters.store.database import BadContent, StoreError
-from headquarters.store.register import StaleRing
+from headquarters.store.revision import StaleRing
 
 AT_ONCE = 500
 

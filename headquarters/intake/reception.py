@@ -25,7 +25,8 @@ from headquarters.store.book.closures import Outcome
 from headquarters.store.book.presences import Word
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.evidence import Refusal
-from headquarters.store.register import Ring, StaleRing
+from headquarters.store.register import Ring
+from headquarters.store.revision import StaleRing
 from headquarters.store.store import Store
 from headquarters.store.taken import Taken
 

@@ -1,6 +1,6 @@
 """The register: which boxes there are, what verifies their signatures, who may look. Each change counts its revision up.
 
-It is all that headquarters cannot ask the boxes for again, so it can be written to a file and read back (`to_copy`, `from_copy`)."""
+It is all that headquarters cannot ask the boxes for again, so it can be written to a file and read back (`copied`, `from_copy`)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,14 @@ from headquarters.store.book.withdrawal import withdraw
 from headquarters.store.bulk import among, insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.revision import (
-    StaleRing,
     be_alone,
     changing,
     check_descent,
     count_up,
-    hold_revision,
     revision_of,
 )
 from headquarters.store.settled import Settled
 
-__all__ = ["Box", "BoxKey", "Copy", "Register", "Ring", "StaleRing", "hold_revision"]
 COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
 OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
@@ -260,17 +257,12 @@ class Register:
         with self._database.read() as connection:
             return [BoxKey(**row) for row in connection.execute(query).mappings()]
 
-    def to_copy(self) -> Iterator[bytes]:
-        """A `Copy`, in pieces: of ten thousands of boxes it is larger than all else that is held here."""
-        with self.copied() as (_, pieces):
-            yield from pieces
-
     @contextlib.contextmanager
     def copied(self, known: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The revision of a copy, and its pieces; PutBack when the database has not come from the revision `known`."""
+        """The revision of a `Copy`, and its pieces: of ten thousands of boxes it is larger than all else that is held here. PutBack when the
+        database has not come from the revision `known`."""
         with self._database.read() as connection:
-            revision = revision_of(connection)
-            check_descent(connection, known)
+            revision = check_descent(connection, known)
             yield revision, _pieces(connection, revision)
 
     def from_copy(self, copy: Copy, now: int) -> bool:

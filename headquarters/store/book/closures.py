@@ -23,7 +23,7 @@ from headquarters.store.bulk import insert_all, with_keys
 from headquarters.store.database import Database
 from headquarters.store.evidence import keep_fork
 from headquarters.store.findings import Found, keep_found
-from headquarters.store.register import hold_revision
+from headquarters.store.revision import hold_revision
 from headquarters.store.taken import Taken, keep_taken
 
 

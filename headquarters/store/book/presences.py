@@ -20,7 +20,7 @@ from headquarters.store.book.books import Book, Key, keep_books, lock_books, mis
 from headquarters.store.bulk import among, write_all
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing
-from headquarters.store.register import hold_revision
+from headquarters.store.revision import hold_revision
 
 TOLD_BY_PRESENCE: tuple[Kind, ...] = ("tax-server", "version", "clock")
 FORGETS_MILLIS = 3_600_000

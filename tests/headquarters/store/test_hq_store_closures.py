@@ -19,7 +19,8 @@ from headquarters.store import tables
 from headquarters.store.book.closures import Outcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.migrations import first
-from headquarters.store.register import Ring, StaleRing
+from headquarters.store.register import Ring
+from headquarters.store.revision import StaleRing
 from headquarters.store.store import Store
 from headquarters.store.taken import Taken
 

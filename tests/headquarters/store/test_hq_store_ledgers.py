@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import MetaData, select, text
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, open_findings, said, take
+from support.hq.store import NOW, copy_of, open_findings, said, take
 
 from exchange.closure import Gap, read_closure
 from exchange.presence import Wanted
 from headquarters.store import tables
 from headquarters.store.book.closures import Outcome
 from headquarters.store.database import HEAD, MIGRATIONS, Database
-from headquarters.store.register import Copy
 from headquarters.store.store import Store
 
 LATER = EVENING + 30 * DAY
@@ -129,7 +127,7 @@ def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
     new = another_ledger(box)
     old, fresh = [box.close() for _ in range(3)], [new.close() for _ in range(2)]
     store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
-    copy = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    copy = copy_of(store)
     again = Store(f"sqlite:///{tmp_path}/again.sqlite3")
     again.open()
     assert again.register.from_copy(copy, NOW)

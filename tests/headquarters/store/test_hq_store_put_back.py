@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, select
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
-from support.hq.store import NOW, received
+from support.hq.store import NOW, copy_of, received
 
 from exchange.keys import PrivateKey
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.core.register_merge import MERGED
 from headquarters.store import tables
-from headquarters.store.register import Copy, StaleRing
-from headquarters.store.revision import MOST_TRAIL, hold_revision
+from headquarters.store.register import Copy
+from headquarters.store.revision import MOST_TRAIL, StaleRing, hold_revision
 from headquarters.store.store import Store
 
 MACHINE = "EL02000015"
@@ -145,9 +145,9 @@ def test_an_old_copy_brings_nothing_back(store, other, box, tmp_path):
 
 def test_a_key_that_was_revoked_by_mistake(store, box, running):
     """Whoever adds it again and knows that it was revoked makes it valid again, also where an older copy comes along; revoked again, it is revoked."""
-    before = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    before = copy_of(store)
     store.register.revoke(MACHINE, STOLEN.id, NOW)
-    revoked = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    revoked = copy_of(store)
     store.register.add(box.nim, STOLEN.public, now=NOW)
     for copy in (revoked, before):
         store.register.from_copy(copy, NOW)
@@ -160,7 +160,7 @@ def test_a_key_that_was_revoked_by_mistake(store, box, running):
 
 def test_a_copy_and_a_database_of_the_first_version(store, box, tmp_path):
     """They have a counter alone, and rows without the columns of today: what the copy says to be revoked is."""
-    copy = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    copy = copy_of(store)
     rows = {name: [msgspec.json.decode(row) for row in rows] for name, rows in copy.rows.items()}
     for row in (row for rows_of in rows.values() for row in rows_of):
         for name in ("changed_at", "retired_at", "restored"):

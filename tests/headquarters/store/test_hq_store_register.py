@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.hq.paper_box import PaperBox
-from support.hq.store import NOW
+from support.hq.store import NOW, copy_of
 
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.store import register
-from headquarters.store.register import Copy
 from headquarters.store.store import Store
 
 MACHINE = "EL02000015"
@@ -49,7 +48,7 @@ def test_keys_are_no_older_than_their_revision(store, revoked_meanwhile):
 
 def test_a_copy_is_no_older_than_its_revision(store, revoked_meanwhile):
     """The same of the copy: one that lacks the change says so by its revision, and is written again."""
-    copy = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    copy = copy_of(store)
     assert store.register.revision() >= copy.revision
     if copy.revision == store.register.revision():
         keys = [msgspec.json.decode(row) for row in copy.rows["box_key"]]

@@ -7,11 +7,11 @@ import threading
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, open_findings, said, take
+from support.hq.store import NOW, copy_of, open_findings, said, take
 
 from exchange.keys import PrivateKey
 from exchange.presence import Wanted
-from headquarters.store.register import Copy, StaleRing
+from headquarters.store.revision import StaleRing
 
 MACHINE = "EL02000015"
 LATER = EVENING + 30 * DAY
@@ -89,7 +89,7 @@ def test_an_older_database_does_not_know_who_said_it(store, box, stolen):
 
 def test_a_database_that_was_put_back(store, box, stolen):
     """It is of the time before the key was revoked; the register's copy is newer, and takes back what that key said."""
-    rows = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    rows = copy_of(store)
     keys = [msgspec.json.decode(row) for row in rows.rows["box_key"]]
     for key in keys:
         key["revoked_at"] = LATER if key["key_id"] == stolen.id else None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, PaperBox
-from support.hq.store import NOW, open_findings, said, take
+from support.hq.store import NOW, copy_of, open_findings, said, take
 
 from exchange.keys import PrivateKey
 from exchange.presence import Wanted
 from headquarters.store.book.closures import Outcome
-from headquarters.store.register import Copy
 
 MACHINE = "EL02000015"
 STOLEN_AT = NOW + DAY
@@ -129,7 +128,7 @@ def test_another_key_and_another_box_keep_theirs(store, box, forged):
 
 def test_a_database_that_was_put_back(store, box, forged):
     """It is of the time before the theft was known, and has the thief's closures again: the register's copy is newer, and withdraws them."""
-    rows = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    rows = copy_of(store)
     keys = [msgspec.json.decode(row) for row in rows.rows["box_key"]]
     stolen = [{**key, "revoked_at": LATER, "stolen_since": STOLEN_AT} for key in keys]
     rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in stolen]
@@ -140,7 +139,7 @@ def test_a_database_that_was_put_back(store, box, forged):
 
 def test_a_copy_of_an_older_version(store, box, forged):
     """It does not say that a key was stolen: nothing is withdrawn."""
-    rows = msgspec.json.decode(b"".join(store.register.to_copy()), type=Copy)
+    rows = copy_of(store)
     keys = [msgspec.json.decode(row) for row in rows.rows["box_key"]]
     older = [{name: value for name, value in key.items() if name != "stolen_since"} for key in keys]
     rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in older]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from sqlalchemy import event
 from support.hq.paper_box import EVENING, PaperBox
@@ -16,6 +17,7 @@ from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
 from headquarters.store.book.presences import Word
+from headquarters.store.register import Copy
 from headquarters.store.store import Store
 
 UTC = ZoneInfo("UTC")
@@ -128,6 +130,12 @@ def take(store, box, *closures, now=NOW):
 def said(box, presence, key=None):
     """That presence, as it comes to the store: signed with the box's key or another one of its keys."""
     return Word(presence, box.sent_presence(presence)[1], (key or box.key).id)
+
+
+def copy_of(store):
+    """The register as its file has it."""
+    with store.register.copied() as (_, pieces):
+        return msgspec.json.decode(b"".join(pieces), type=Copy)
 
 
 def open_findings(store):
