@@ -5,12 +5,12 @@ the clock, so that those of a database that was put back go on behind those that
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Connection, bindparam, case, cast
+from sqlalchemy import BigInteger, Connection, cast
 from sqlalchemy import Text as SqlText
-from sqlalchemy.dialects import postgresql, sqlite
 
 from headquarters.store import tables
-from headquarters.store.bulk import is_sqlite
+from headquarters.store.bulk import insert_into
+from headquarters.store.revision import after
 
 ARRIVAL = "arrival"
 
@@ -18,9 +18,7 @@ ARRIVAL = "arrival"
 def next_arrival(connection: Connection, now: int) -> int:
     """Held until the transaction ends."""
     meta = tables.meta
-    insert = sqlite.insert if is_sqlite(connection) else postgresql.insert
-    before = cast(meta.c.value, BigInteger)
-    following = case((before >= now, before + 1), else_=bindparam("now", now))
-    statement = insert(meta).values(name=ARRIVAL, value=str(now))
+    following = after(cast(meta.c.value, BigInteger), now)
+    statement = insert_into(connection, meta).values(name=ARRIVAL, value=str(now))
     statement = statement.on_conflict_do_update(index_elements=["name"], set_={"value": cast(following, SqlText)})
     return int(connection.scalar(statement.returning(meta.c.value)) or 0)

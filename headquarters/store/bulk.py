@@ -19,9 +19,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import column as sql_column
 from sqlalchemy import values as sql_values
-from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 Row = dict[str, Any]
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy's own
@@ -52,10 +51,15 @@ def with_keys(
     return select(*key, column).where(key[0] == wanted.c.a, key[1] == wanted.c.b)
 
 
+def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """With `on_conflict_…`, which both have, each in its own dialect."""
+    return sqlite.insert(table) if is_sqlite(connection) else postgresql.insert(table)
+
+
 def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Those that are there already stay as they are."""
     if is_sqlite(connection):
-        connection.execute(sqlite_insert(table).on_conflict_do_nothing(), rows)
+        connection.execute(sqlite.insert(table).on_conflict_do_nothing(), rows)
     elif rows:
         _insert(connection, table, rows, "DO NOTHING")
 
@@ -80,7 +84,7 @@ def write_all(connection: Connection, table: Table, rows: Sequence[Row], replace
         return
     key = [column.name for column in table.primary_key]
     if is_sqlite(connection):
-        statement = sqlite_insert(table)
+        statement = sqlite.insert(table)
         new = {name: statement.excluded[name] for name in replaced}
         connection.execute(statement.on_conflict_do_update(index_elements=key, set_=new), rows)
         return

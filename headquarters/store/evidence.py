@@ -11,14 +11,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, RowMapping, delete, select
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from headquarters.core.finding import Fact
 from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Reason, Received, Refused, Via, day_of, is_junk
 from headquarters.store import tables
-from headquarters.store.bulk import among
+from headquarters.store.bulk import among, insert_into
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact
 
@@ -108,10 +106,9 @@ class Evidence:
 
 
 def _count(connection: Connection, reason: Reason, via: Via, now: int, count: int = 1) -> None:
-    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
     table = tables.refused
     row = {"day": day_of(now, UTC), "via": via, "reason": reason, "count": count}
-    more = insert(table).on_conflict_do_update(
+    more = insert_into(connection, table).on_conflict_do_update(
         index_elements=["day", "via", "reason"], set_={"count": table.c.count + count}
     )
     connection.execute(more, row)
@@ -135,7 +132,6 @@ def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None
 
 
 def _sample(connection: Connection, message: Message, refused: Refused, now: int) -> None:
-    insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
     reason = refused.reason
     whole = message.body if reason in ALL_KEPT else message.body[:SAMPLE_BYTES]
     row = {
@@ -148,7 +144,7 @@ def _sample(connection: Connection, message: Message, refused: Refused, now: int
         "body": whole,
         "digest": _digest(reason, message),
     }
-    connection.execute(insert(tables.evidence).on_conflict_do_nothing(), row)
+    connection.execute(insert_into(connection, tables.evidence).on_conflict_do_nothing(), row)
 
 
 def _digest(reason: Reason, message: Message) -> str:

@@ -6,11 +6,11 @@ import hashlib
 import secrets
 from typing import NamedTuple
 
-from sqlalchemy import case, delete, select, update
+from sqlalchemy import delete, select, update
 
 from headquarters.store import tables
 from headquarters.store.database import Database
-from headquarters.store.revision import changing
+from headquarters.store.revision import after, changing
 from headquarters.store.settled import Settled
 
 ROLES = ("reader", "accountant", "admin")
@@ -67,9 +67,10 @@ class People:
         values = {"password": password, "disabled": disabled}
         given = {key: value for key, value in values.items() if value is not None}
         table = tables.person.c
-        later = case((table.changed_at >= now, table.changed_at + 1), else_=now)
         with changing(self._database) as connection:
-            one = update(tables.person).where(table.name == name).values(changed_at=later, **given)
+            one = (
+                update(tables.person).where(table.name == name).values(changed_at=after(table.changed_at, now), **given)
+            )
             done = connection.execute(one).rowcount == 1
             connection.execute(delete(tables.session).where(tables.session.c.name == name))
             return done

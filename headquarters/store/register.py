@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, case, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, exists, func, or_, select, update
 
 from exchange.closure import Id, Nim
 from exchange.keys import VerifyingKey, verifying_key
@@ -24,6 +24,7 @@ from headquarters.store.book.withdrawal import withdraw
 from headquarters.store.bulk import among, insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.revision import (
+    after,
     be_alone,
     changing,
     check_descent,
@@ -323,16 +324,15 @@ def _merge(connection: Connection, table: Table, rows: Sequence[Row], *, is_newe
 
 def _change_box(connection: Connection, machine: str, now: int, **values: object) -> bool:
     table = tables.box.c
-    later = case((table.changed_at >= now, table.changed_at + 1), else_=now)
-    one = update(tables.box).where(table.machine == machine).values(changed_at=later, **values)
+    changed_at = after(table.changed_at, now)
+    one = update(tables.box).where(table.machine == machine).values(changed_at=changed_at, **values)
     return connection.execute(one).rowcount == 1
 
 
 def _revoke(connection: Connection, which: ColumnElement[bool], now: int) -> int:
     """How many."""
-    restored = tables.box_key.c.restored
-    later = case((restored >= now, restored + 1), else_=now)
-    return connection.execute(update(tables.box_key).where(which).values(revoked_at=later)).rowcount
+    revoked_at = after(tables.box_key.c.restored, now)
+    return connection.execute(update(tables.box_key).where(which).values(revoked_at=revoked_at)).rowcount
 
 
 def _streamed(table: Table) -> Select[Any]:

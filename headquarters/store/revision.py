@@ -9,7 +9,7 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Case, ColumnElement, Connection, case, select, text, update
 
 from headquarters.store import tables
 from headquarters.store.bulk import insert_new, is_sqlite
@@ -64,6 +64,11 @@ def changing(database: Database) -> Iterator[Connection]:
         be_alone(connection)
         count_up(connection)
         yield connection
+
+
+def after(before: ColumnElement[int], now: int) -> Case[int]:
+    """The time of a change (ms): now, but always later than that of the one before, whatever the clock was then."""
+    return case((before >= now, before + 1), else_=now)
 
 
 def be_alone(connection: Connection) -> None:
