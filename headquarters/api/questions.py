@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from litestar import Request, Response, get, post
@@ -24,17 +24,6 @@ from headquarters.store.store import Store
 AnyRequest = Request[Any, Any, Any]
 MOST = 1000
 CURSOR = "c"
-Big = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-Written = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*$")]
-
-
-class CursorShape(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    number: Big
-    machine: Written
-    z: Big
-    id: Written
-
-
 MILLI = timedelta(milliseconds=1)
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -98,10 +87,9 @@ def _place(text: str) -> Place | None:
     if not text.startswith(CURSOR):
         return None
     try:
-        found = msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=CursorShape)
+        return msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=Place)
     except (ValueError, msgspec.MsgspecError):
         return None
-    return Place(found.number, found.machine, found.z, found.id)
 
 
 def _named(nim: str) -> str:

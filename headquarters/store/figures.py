@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Integer, RowMapping, Select, func, literal, select, tuple_
@@ -19,13 +19,17 @@ Order = Literal["made", "arrived"]
 COLUMNS: dict[Order, str] = {"made": "created_at", "arrived": "arrival"}
 
 
-class Place(NamedTuple):
-    """Of a closure in such an order: its instant or its number, then what tells two of one apart."""
+Big = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Written = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*$")]
 
-    number: int
-    machine: str
-    z: int
-    id: str
+
+class Place(NamedTuple):
+    """Of a closure in such an order: its instant or its number, then what tells two of one apart. Its bounds are for one that comes from outside."""
+
+    number: Big
+    machine: Written
+    z: Big
+    id: Written
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
