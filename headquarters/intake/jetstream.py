@@ -32,7 +32,7 @@ from headquarters.intake.stream import (
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.store import Store
-from headquarters.store.taken import Taken
+from headquarters.store.taken import Stream
 
 log = structlog.get_logger(__name__)
 
@@ -52,8 +52,8 @@ class JetStreamIntake:
         self._store = store
         self._threads = threads
         self._reception = reception
-        self._created = ""
-        """The stream that we read."""
+        self._stream = Stream(CLOSURES_STREAM, "")
+        """That we read."""
         self._events = PresenceEvents()
         self._floods = Floods()
 
@@ -120,9 +120,9 @@ class JetStreamIntake:
         at the database was committed before that."""
         floor = await self._acknowledged(client)
         info = await stream_info(client, CLOSURES_STREAM)
-        self._created = info.created
+        self._stream = Stream(CLOSURES_STREAM, info.created)
         store = self._store.taken
-        missing = await self._threads.run(store.missing, CLOSURES_STREAM, info.created, floor, info.last_seq)
+        missing = await self._threads.run(store.missing, *self._stream, floor, info.last_seq)
         if not missing:
             return
         log.warning("storage.behind_the_stream", missing=missing[:10], acknowledged=floor)
@@ -132,20 +132,17 @@ class JetStreamIntake:
         for first, last in missing:
             count += await self._read_again(client, first, last)
             # Where no message is, there is none that was acknowledged: the stream was emptied by somebody.
-            await self._threads.run(store.keep, CLOSURES_STREAM, info.created, first, last)
+            await self._threads.run(store.keep, *self._stream, first, last)
         log.info("storage.healed", read=count)
 
     async def _read_again(self, client: Client, first: int, last: int) -> int:
         count = 0
         async for messages in read_stream(client, first):
-            await self._reception.closures(messages, self._taken([message.stream_seq or 0 for message in messages]))
+            await self._reception.closures(messages, self._stream)
             count += len(messages)
             if (messages[-1].stream_seq or 0) >= last:
                 break
         return count
-
-    def _taken(self, numbers: Sequence[int]) -> Taken:
-        return Taken(CLOSURES_STREAM, self._created, numbers)
 
     async def _taking(self, pull: Pull, client: Client) -> None:
         """Signatures are looked at while the messages before these are on their way to the disk; kept they are one after the other."""
@@ -178,7 +175,7 @@ class JetStreamIntake:
         if not messages:
             return
         async with _again_without_database(messages):
-            await self._reception.keep(looked, self._taken([message.stream_seq or 0 for message in looked.messages]))
+            await self._reception.keep(looked, self._stream)
         for msg in messages:
             msg.ack()
 

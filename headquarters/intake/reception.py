@@ -28,7 +28,7 @@ from headquarters.store.evidence import Refusal
 from headquarters.store.register import Ring
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import Store
-from headquarters.store.taken import Taken
+from headquarters.store.taken import Stream, Taken
 
 log = structlog.get_logger(__name__)
 
@@ -98,9 +98,10 @@ class Reception:
             return outcome
         raise StoreError(TOO_FAST)
 
-    async def closures(self, messages: Sequence[Message], taken: Taken | None = None) -> list[Result]:
-        """The same for many, in one transaction; what is refused is kept as evidence before this returns."""
-        return await self.keep(await self.look(messages), taken)
+    async def closures(self, messages: Sequence[Message], stream: Stream | None = None) -> list[Result]:
+        """The same for many, in one transaction; what is refused is kept as evidence before this returns. `stream`: that they are from, and
+        taken from then."""
+        return await self.keep(await self.look(messages), stream)
 
     async def look(self, messages: Sequence[Message]) -> Batch:
         """Shape and signature of each, which needs the database for newer keys alone."""
@@ -112,15 +113,15 @@ class Reception:
                 return Batch(messages, looked, ring.revision)
         raise StoreError(TOO_FAST)
 
-    async def keep(self, batch: Batch, taken: Taken | None = None) -> list[Result]:
+    async def keep(self, batch: Batch, stream: Stream | None = None) -> list[Result]:
         """In one transaction; looked at again when the keys are others by now. What the database refuses for its content is found, and
         holds up no other."""
         try:
-            return await self._keep(batch, taken)
+            return await self._keep(batch, stream)
         except (BadContent, ArithmeticError, ValueError) as error:
             if len(batch.messages) == 1:
                 refused = Refused("malformed", f"the database takes no such text: {error}", batch.messages[0].nim or "")
-                return await self._keep(batch._replace(looked=[refused]), taken)
+                return await self._keep(batch._replace(looked=[refused]), stream)
         middle = len(batch.messages) // 2
         parts = [
             Batch(batch.messages[part], batch.looked[part], batch.revision)
@@ -128,11 +129,11 @@ class Reception:
         ]
         results: list[Result] = []
         for part in parts:
-            numbers = [message.stream_seq or 0 for message in part.messages]
-            results += await self.keep(part, taken and taken._replace(numbers=numbers))
+            results += await self.keep(part, stream)
         return results
 
-    async def _keep(self, batch: Batch, taken: Taken | None) -> list[Result]:
+    async def _keep(self, batch: Batch, stream: Stream | None) -> list[Result]:
+        taken = stream and Taken(*stream, [message.stream_seq or 0 for message in batch.messages])
         for _ in range(3):
             closures = [one for one in batch.looked if isinstance(one, Received)]
             try:

@@ -21,6 +21,11 @@ Ranges = list[tuple[int, int]]
 """In order, both ends included, and none beside the next."""
 
 
+class Stream(NamedTuple):
+    name: str
+    created: str
+
+
 class Taken(NamedTuple):
     """Messages of that stream that a transaction has taken."""
 
@@ -37,15 +42,12 @@ class TakenMessages:
         """What of 1…`floor`, which was acknowledged, is not here. `last` is the stream's newest message: a stream that has gone back itself
         is read again as a whole."""
         with self._database.read() as connection:
-            found = _read(connection, stream, created)
-            if found is None:
-                before = tables.position.c
-                position = int(connection.scalar(select(before.seq).where(before.stream == stream)) or 0)
-                found = [(1, position - APART)] if APART < position <= last else []
-                is_of_before = bool(found)
-            else:
-                is_of_before = False
-        if is_of_before:
+            held = _read(connection, stream, created)
+            before = tables.position.c
+            position = int(connection.scalar(select(before.seq).where(before.stream == stream)) or 0)
+        found = held or []
+        if held is None and APART < position <= last:
+            found = [(1, position - APART)]
             self.keep(stream, created, *found[0])
         if found and found[-1][1] > last:
             self.forget(stream, created)

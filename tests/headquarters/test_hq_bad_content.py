@@ -13,7 +13,7 @@ from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import Outcome
 from headquarters.store.database import BadContent
-from headquarters.store.taken import Taken
+from headquarters.store.taken import Stream
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
 
     monkeypatch.setattr(store.closures, "take", choosy)
     reception = Reception(store, threads, UTC)
-    results = await reception.closures(messages, Taken("CLOSURES", "2026", range(1, 11)))
+    results = await reception.closures(messages, Stream("CLOSURES", "2026"))
     assert [result for result in results if result is not Outcome.STORED] == [results[6]]
     assert isinstance(results[6], Refused)
     assert store.taken.missing("CLOSURES", "2026", 10, 10) == []
