@@ -43,7 +43,9 @@ class Listener:
             writer.close()
 
 
-def http(status):
+def http(status, go_on=None):
+    """Answers with that status, once `go_on` is set."""
+
     async def talk(listener, reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
@@ -51,6 +53,8 @@ def http(status):
             line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in head.split("\r\n")[1:] if ": " in line
         }
         listener.heard.append((names, await reader.readexactly(int(headers["content-length"]))))
+        if go_on is not None:
+            await go_on.wait()
         writer.write(f"HTTP/1.1 {status()} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
         await writer.drain()
 
@@ -181,16 +185,7 @@ async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
 async def test_one_that_is_refused(store, many, tmp_path):
     """The others go all the same, each once; that one is tried again less and less often."""
     refused = many[0].nim
-
-    async def talk(listener, reader, writer):
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", head.lower())[1])
-        listener.heard.append(({}, await reader.readexactly(length)))
-        status = 400 if nims(listener)[-1] == refused else 200
-        writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
-        await writer.drain()
-
-    async with Listener(talk) as listener:
+    async with Listener(http(lambda: 400 if nims(listener)[-1] == refused else 200)) as listener:
         teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         watch = Watch(store, UTC, Pace(every=1, tell_after=0), [teller])
         await watch.tell(NOW)
@@ -203,16 +198,7 @@ async def test_one_that_is_refused(store, many, tmp_path):
 async def test_many_that_are_refused(store, many, tmp_path):
     """Nine are refused for what they say, and they are the worst: the tenth goes with the first look."""
     taken = many[-1].nim
-
-    async def talk(listener, reader, writer):
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", head.lower())[1])
-        listener.heard.append(({}, await reader.readexactly(length)))
-        status = 200 if nims(listener)[-1] == taken else 422
-        writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
-        await writer.drain()
-
-    async with Listener(talk) as listener:
+    async with Listener(http(lambda: 200 if nims(listener)[-1] == taken else 422)) as listener:
         teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         await Watch(store, UTC, Pace(every=1, tell_after=0), [teller]).tell(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
@@ -248,17 +234,8 @@ async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
 async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     """Each finding is told once. One that is worse than those that wait, and was found after them, is the next that goes."""
     go_on = asyncio.Event()
-
-    async def talk(listener, reader, writer):
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", head.lower())[1])
-        listener.heard.append(({}, await reader.readexactly(length)))
-        await go_on.wait()
-        writer.write(b"HTTP/1.1 200 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-        await writer.drain()
-
     other = Store(store.url)
-    async with Listener(talk) as listener:
+    async with Listener(http(lambda: 200, go_on)) as listener:
         teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         watches = [Watch(each, UTC, Pace(every=1, tell_after=0), [teller]) for each in (store, other)]
         telling = [asyncio.ensure_future(watch.tell(NOW)) for watch in watches]
