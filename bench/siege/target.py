@@ -43,7 +43,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 @asynccontextmanager
 async def connected(target: Target, source: str = "127.0.0.2", *, shake: bool = True) -> AsyncIterator[Streams]:
     """A connection that is gone at the end; with `shake` false TCP alone, also where TLS is spoken."""
-    context = _trusting() if target.tls and shake else None
+    context = trusting() if target.tls and shake else None
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port, local_addr=(source, 0), ssl=context)
     try:
         yield reader, writer
@@ -51,11 +51,17 @@ async def connected(target: Target, source: str = "127.0.0.2", *, shake: bool = 
         writer.transport.abort()
 
 
-def _trusting() -> ssl.SSLContext:
+def trusting() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def sale(number: str, items: int, price: int) -> dict[str, object]:
+    lines = [{"name": f"Article {at}", "taxGroup": "B", "unitPrice": price, "quantity": 1} for at in range(items)]
+    payments = [{"method": "E", "amount": price * items}]
+    return {"invoiceNumber": number, "invoiceType": "FV", "items": lines, "payments": payments}
 
 
 def source(number: int, addresses: int) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import ssl
 import time
 from dataclasses import dataclass, field
 
 from bench.figures import quantile
-from bench.siege.target import Target
+from bench.siege.target import Target, sale, trusting
 
 EVERY = 1.0
 PATIENCE = 20.0
@@ -35,9 +34,7 @@ class Till:
         self._target = target
         self._key = key
         self._numbers = itertools.count(1)
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._tls.check_hostname = False
-        self._tls.verify_mode = ssl.CERT_NONE
+        self._tls = trusting()
 
     def work(self, seconds: float) -> Seen:
         """Certifies each second; an invoice that takes longer delays the next one."""
@@ -49,7 +46,7 @@ class Till:
         return seen
 
     def certify(self, seen: Seen) -> float:
-        body = json.dumps(_sale(f"T-{next(self._numbers)}"))
+        body = json.dumps(sale(f"T-{next(self._numbers)}", ITEMS, 1500))
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         began = time.perf_counter()
         try:
@@ -74,9 +71,3 @@ class Till:
         if self._target.tls:
             return http.client.HTTPSConnection("127.0.0.1", self._target.port, timeout=PATIENCE, context=self._tls)
         return http.client.HTTPConnection("127.0.0.1", self._target.port, timeout=PATIENCE)
-
-
-def _sale(number: str) -> dict[str, object]:
-    lines = [{"name": f"Article {at}", "taxGroup": "B", "unitPrice": 1500, "quantity": 1} for at in range(ITEMS)]
-    payments = [{"method": "E", "amount": 1500 * ITEMS}]
-    return {"invoiceNumber": number, "invoiceType": "FV", "items": lines, "payments": payments}

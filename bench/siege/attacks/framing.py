@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from itertools import chain, cycle, repeat
 
 from support.key_updates import shaken
@@ -55,25 +56,14 @@ async def drops(target: Target) -> None:
 
 async def header_bombs(target: Target) -> None:
     """Heads just below and far above what a head may have, 10 Mbit/s."""
-    pace = Pace(10 * MEGABIT)
     fits = b"".join(b"x-%d: y\r\n" % number for number in range(1_400))
     heads = [target.head("GET", "/health/live", lines) + b"\r\n" for lines in (fits, fits * 20)]
-
-    async def one(number: int) -> None:
-        async with connected(target, source(number, 8)) as (reader, writer):
-            reading = asyncio.ensure_future(_drain(reader))
-            try:
-                for head in cycle(heads[:1] if number % 2 else heads):
-                    await pace.send(writer, head)
-            finally:
-                reading.cancel()
-
-    await swarm(16, one)
+    await _heads(target, lambda number: heads[:1] if number % 2 else heads, connections=16, addresses=8)
 
 
 async def costly_heads(target: Target) -> None:
     """Heads that are read quickly and looked at slowly: cookies, languages, paths and keys of 15 kB, without a key."""
-    pace, size = Pace(10 * MEGABIT), 15_000
+    size = 15_000
     lines = (
         b'Cookie: mcfd_session="' + b"\\" * size + b'"\r\n',
         b"Cookie: " + b";".join(b"a%d=b" % number for number in range(1_700)) + b"\r\n",
@@ -85,17 +75,25 @@ async def costly_heads(target: Target) -> None:
         target.head(*asked, line) + b"\r\n" for line in lines for asked in (("GET", "/ui/login"), ("GET", "/v1/x"))
     ]
     heads += [target.head("GET", path) + b"\r\n" for path in ("/a" * (size // 2), "/v1?" + "a=b&" * (size // 4))]
+    await _heads(target, lambda number: heads[number % len(heads) :] + heads, connections=40, addresses=20)
+
+
+async def _heads(
+    target: Target, heads_of: Callable[[int], Sequence[bytes]], *, connections: int, addresses: int
+) -> None:
+    """10 Mbit/s of heads; the answers are read."""
+    pace = Pace(10 * MEGABIT)
 
     async def one(number: int) -> None:
-        async with connected(target, source(number, 20)) as (reader, writer):
+        async with connected(target, source(number, addresses)) as (reader, writer):
             reading = asyncio.ensure_future(_drain(reader))
             try:
-                for head in cycle(heads[number % len(heads) :] + heads):
+                for head in cycle(heads_of(number)):
                     await pace.send(writer, head)
             finally:
                 reading.cancel()
 
-    await swarm(40, one)
+    await swarm(connections, one)
 
 
 async def key_updates(target: Target) -> None:

@@ -46,10 +46,8 @@ async def slow_bodies(target: Target) -> None:
 
 async def large_logins(target: Target) -> None:
     """A megabyte each to where people log in, who have no key yet, 100 Mbit/s together, and never the last byte of it."""
-    pace, form = (
-        Pace(100 * MEGABIT),
-        b"Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n",
-    )
+    pace = Pace(100 * MEGABIT)
+    form = b"Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
     head = target.head("POST", "/ui/login", form, b"Content-Length: 1040000\r\n") + b"\r\nname=a&password="
 
     async def one(number: int) -> None:

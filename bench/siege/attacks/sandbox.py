@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from bench.siege.target import Streams, Target, connected, source, swarm
+from bench.siege.target import Streams, Target, connected, sale, source, swarm
 
 MEGABYTE = 1024 * 1024
 
@@ -82,12 +82,5 @@ def _filled(start: bytes, unit: bytes, end: bytes) -> bytes:
 
 
 def _invoices(items: int) -> Iterator[bytes]:
-    lines = [{"name": f"Article {at}", "taxGroup": "B", "unitPrice": 100, "quantity": 1} for at in range(items)]
     for number in itertools.count():
-        sale = {
-            "invoiceNumber": f"S{os.getpid()}-{number}",
-            "invoiceType": "FV",
-            "items": lines,
-            "payments": [{"method": "E", "amount": 100 * items}],
-        }
-        yield json.dumps(sale).encode()
+        yield json.dumps(sale(f"S{os.getpid()}-{number}", items, 100)).encode()
