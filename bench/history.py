@@ -10,7 +10,6 @@ import os
 import platform
 import re
 import sqlite3
-import statistics
 import subprocess
 import tempfile
 import time
@@ -126,7 +125,7 @@ def _fsync_seconds() -> float:
             began = time.perf_counter()
             os.fdatasync(file.fileno())
             times.append(time.perf_counter() - began)
-    return statistics.median(times)
+    return median(times)
 
 
 def _cpu() -> str:

@@ -163,7 +163,7 @@ def _selling(*, gone: bool) -> Iterator[Iterator[float]]:
         }
         try:
             with running(1, *PACED, config={"upstream": section}) as bench:
-                closing = Till(bench.closing())
+                closing = Till(bench.till(path="reports/z"))
                 for _ in range(3):
                     closing.post(b"{}")
                 yield Sales(bench, bodies(1, series="U"))

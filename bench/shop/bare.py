@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import serial
+from support.shop import IFU
 
 from bench.shop.invoices import bodies
-from bench.shop.wire import tapped
 from bridge.frame import Decoder, Reply
+from bridge.link import Link
+from bridge.machine import Machine
+from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.invoice.invoice import Invoice, Payment
+from daemon.core.machine.agreement import agree
+from daemon.core.machine.state import FiscalCounters, Subtotal
+from daemon.machines.adapter import ConnectedMachine
+from simulator.line.memory_port import MemoryPort
+from simulator.line.session import Session
+from simulator.machine.machine import Machine as FiscalMachine
+from simulator.machine.options import Options
+from simulator.machine.taxes import DEFAULT_RATES
 
 
 class BareScript(Iterator[float]):
@@ -38,6 +53,35 @@ class BareScript(Iterator[float]):
                 return
 
 
+class _Tap(MemoryPort):
+    """A port that notes what was `written`, frame by frame."""
+
+    written: list[bytes]
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+        super().write(data)
+
+
 async def _frames(items: int, count: int) -> list[list[bytes]]:
-    requests = islice(bodies(items, series="BARE", walk_in=True), count)
-    return [list(tap.written) async for tap in tapped(requests)]
+    """Of each invoice, as the driver itself writes them when it certifies one after the other."""
+    tap = _Tap(Session(FiscalMachine(Options())))
+    tap.written = []
+    link = Link(tap)
+    machine = ConnectedMachine(Machine(link))
+    await machine.state()
+    frames = []
+    for at, body in enumerate(islice(bodies(items, series="BARE", walk_in=True), count)):
+        sale = read_invoice(
+            json.loads(body, parse_float=Decimal), defaults=Defaults("1", "Caisse 1", "1"), rates=DEFAULT_RATES
+        )
+        tap.written = []
+        await machine.enter(sale, IFU, partial(_payments, sale))
+        await machine.certify(sale, sale.total_ttc, FiscalCounters(at, at, 0))
+        frames.append(tap.written)
+    link.close()
+    return frames
+
+
+def _payments(sale: Invoice, subtotal: Subtotal) -> Sequence[Payment]:
+    return agree(sale, subtotal).payments

@@ -12,14 +12,13 @@ import json
 import os
 import random
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
+from support.shop import IFU
 
 from bench.shop.invoices import invoice
 from daemon.core.events import CLOSURE
@@ -36,10 +35,7 @@ from daemon.store.tables.book.codec import invoice_bytes, pack, read_tally, tall
 from daemon.store.tables.events import DEFAULT_LANES, EventWriter
 from simulator.machine.taxes import DEFAULT_RATES
 
-T = TypeVar("T")
-
 NIM = "EL02000001-1"
-IFU = "00084440Y"
 PER_DAY = 1000
 DAY = 86_400_000
 OPENING = 7 * 3_600_000
@@ -58,39 +54,33 @@ COLUMNS = (
 )
 INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608  our own names
 
-Stored = tuple[bytes, bytes]
-"""An invoice as it is hashed, and as its row has it."""
-
 
 class Maker:
     """Adds to one book of a ledger, in the order of time. `start` in ms, a midnight in UTC."""
 
-    def __init__(self, path: Path, *, start: int, name: str = NIM) -> None:
+    def __init__(self, path: Path, *, start: int) -> None:
         self._path = path
-        self._connect()
+        self.connection = open_file(path, "rwc")
+        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -400000", "temp_store = MEMORY"):
+            self.connection.execute(f"PRAGMA {pragma}").fetchall()
         migrate(self.connection, migrations())
-        self.book = books.open_book(self.connection, name, "live")
+        self.book = books.open_book(self.connection, NIM, "live")
         self.connection.execute("BEGIN")
         self.count = 0
         self._midnight = start
         self._of_day = 0
-        self._dice = random.Random(f"ledger {name}")
+        self._dice = random.Random(f"ledger {NIM}")
         self._sales = _templates(self._dice)
         self._teller = EventWriter(DEFAULT_LANES)
 
     def add(self, count: int, *, closing: bool = True) -> None:
         """So many certifications more; with `closing`, a Z at the end of each day."""
-        stored = _written_out([sale for sale, _ in self._sales], range(self.count + 1, self.count + count + 1))
         while count:
             today = min(count, PER_DAY - self._of_day) if closing else count
-            self._certify(islice(stored, today))
+            self._certify(today)
             count -= today
             if closing and self._of_day == PER_DAY:
                 self._close_day()
-
-    def resume(self) -> None:
-        self._connect()
-        self.connection.execute("BEGIN")
 
     def pause(self) -> None:
         """Lets go of the ledger, which is whole and durable then. One transaction until here: a code is random, so that each would make
@@ -101,21 +91,17 @@ class Maker:
         os.fsync(descriptor)
         os.close(descriptor)
 
-    def _connect(self) -> None:
-        self.connection = open_file(self._path, "rwc")
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -400000", "temp_store = MEMORY"):
-            self.connection.execute(f"PRAGMA {pragma}").fetchall()
-
-    def _certify(self, invoices: Iterable[Stored]) -> None:
+    def _certify(self, count: int) -> None:
         connection, book = self.connection, self.book
         head = books.read_head(connection, book.id)
         record = None
         rows = []
-        for content, packed in invoices:
+        for _ in range(count):
             record, tally = self._next_record()
+            content = invoice_bytes(record.invoice)
             hashed = chain.record_hash(head.hash, record, content)
             head = books.Head(record.seq, record.ended_at, hashed)
-            rows.append((*row_of(book, record, tally, hashed), packed))
+            rows.append((*row_of(book, record, tally, hashed), pack(content)))
         connection.executemany(INSERT, rows)
         if record is not None and record.counters is not None:
             seen = LastInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)
@@ -125,12 +111,13 @@ class Maker:
     def _next_record(self) -> tuple[Record, bytes]:
         """And its tally as it is stored."""
         number = self.count + 1
-        template, tally = _chosen(self._sales, number)
+        template, tally = self._sales[number * SCATTER % 2**32 % len(self._sales)]
+        sale = msgspec.structs.replace(template, number=f"FV-{number:08d}")
         begun = self._midnight + OPENING + self._of_day * GAP
         code = self._dice.randbytes(24).translate(CODE_LETTERS).decode()
         self.count = number
         self._of_day += 1
-        return record_of(number, _numbered(template, number), begun, code), tally
+        return record_of(number, sale, begun, code), tally
 
     def _close_day(self) -> None:
         connection, book = self.connection, self.book
@@ -172,22 +159,6 @@ def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
     )
 
 
-def _chosen(templates: Sequence[T], number: int) -> T:
-    """The same for everybody who asks for that number; neighbours have nothing in common."""
-    return templates[number * SCATTER % 2**32 % len(templates)]
-
-
-def _numbered(template: Invoice, number: int) -> Invoice:
-    return msgspec.structs.replace(template, number=f"FV-{number:08d}")
-
-
-def _written_out(templates: Sequence[Invoice], numbers: range) -> Iterator[Stored]:
-    """The invoices of these numbers."""
-    for number in numbers:
-        content = invoice_bytes(_numbered(_chosen(templates, number), number))
-        yield content, pack(content)
-
-
 def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any, ...]:
     """As `COLUMNS` has it, but for the payload at its end."""
     counters = record.counters or record.base
@@ -225,15 +196,12 @@ def _templates(dice: random.Random) -> list[tuple[Invoice, bytes]]:
     return [(sale, tally_bytes(attempts.tally_of(record_of(1, sale, 0, "")))) for sale in sales]
 
 
-def make(
-    path: Path, count: int, *, start: int, closing: bool = True, progress: Callable[[int], None] = lambda _: None
-) -> None:
+def make(path: Path, count: int, *, start: int, closing: bool = True) -> None:
     """A new ledger with so many certifications."""
     maker = Maker(path, start=start)
     step = max(1, count // 20)
     while maker.count < count:
         maker.add(min(step, count - maker.count), closing=closing)
-        progress(maker.count)
     maker.pause()
 
 

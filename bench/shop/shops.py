@@ -56,13 +56,9 @@ class Bench:
     def machines(self) -> tuple[Machine, ...]:
         return self.shop.machines
 
-    def till(self, number: int = 0, mode: Mode = "live") -> Endpoint:
+    def till(self, number: int = 0, mode: Mode = "live", path: str = "certify") -> Endpoint:
         name = self.machines[number].nim
-        return Endpoint(self.shop.port, f"/v1/mcf/{name}/certify", self.shop.key(mode, name))
-
-    def closing(self, number: int = 0, mode: Mode = "live") -> Endpoint:
-        name = self.machines[number].nim
-        return Endpoint(self.shop.port, f"/v1/mcf/{name}/reports/z", self.shop.key(mode, name))
+        return Endpoint(self.shop.port, f"/v1/mcf/{name}/{path}", self.shop.key(mode, name))
 
     def moved(self, number: int = 0) -> int:
         """Bytes that have gone over that machine's line, both directions together."""
@@ -116,7 +112,7 @@ def running(
 
 
 def _verify(shop: Shop) -> None:
-    """Figures of a ledger that is wrong are worth nothing."""
+    """Figures of a ledger that is wrong are worth nothing. Without the time limit of `Shop.verify`: a million sales take minutes."""
     command = [str(BIN / "mcfd"), "verify", "--config", str(shop.config_file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,6 +1,6 @@
 """Tills at an HTTP endpoint, as light as they can be: the load shares its cores with what is measured.
 
-A request is one `send` of bytes made beforehand, an answer is found by its content-length. `overhead` says what that costs.
+A request is one `send` of bytes made beforehand, an answer is found by its content-length.
 """
 
 from __future__ import annotations

@@ -100,13 +100,11 @@ def test_verify_finds_nothing_wrong(tmp_path):
     assert (found.records, found.closures) == (COUNT, COUNT // PER_DAY)
 
 
-def test_a_paused_maker_goes_on_where_it_was(tmp_path):
-    """The growing ledger of the bench is one ledger."""
+def test_a_ledger_made_in_parts_is_one_ledger(tmp_path):
+    """Each part goes on where the one before it ended."""
     maker = Maker(tmp_path / "parts.sqlite3", start=START)
     for count in (30, 100, 100):
         maker.add(count)
-        maker.pause()
-        maker.resume()
     maker.pause()
     whole = made(tmp_path / "whole.sqlite3")
     for table in ("total", "checkpoint"):
