@@ -7,6 +7,7 @@ import contextlib
 import ssl
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -75,6 +76,7 @@ class HttpsReceiver:
             headers={"user-agent": "mcfd", "accept-encoding": "identity", "content-type": content_type},
         )
         self._client = self._open()
+        self._requests: Counter[httpx.AsyncClient] = Counter()
 
     async def deliver(
         self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
@@ -123,16 +125,22 @@ class HttpsReceiver:
     async def _post(
         self, url: httpx.URL | str, content: bytes, headers: Mapping[str, str]
     ) -> AsyncIterator[httpx.Response]:
-        """A request that is given up takes its client with it: a pool of httpcore can keep its connection for ever (httpcore issue 1093)."""
+        """A request that is given up takes its client with it: a pool of httpcore can keep its connection for ever (httpcore issue 1093).
+        Whoever uses that client last closes it: a pool that is closed before keeps the connection of a request that still connects."""
         client = self._client
+        self._requests[client] += 1
         try:
             async with client.stream("POST", url, content=content, headers=headers) as answer:
                 yield answer
         except BaseException:
             if self._client is client:
                 self._client = self._open()
-            await client.aclose()
             raise
+        finally:
+            self._requests[client] -= 1
+            if self._client is not client and not self._requests[client]:
+                del self._requests[client]
+                await client.aclose()
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
         return await self.deliver(event, report_id=event_id, subject="", nim=nim)

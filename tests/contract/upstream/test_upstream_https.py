@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
+import ssl
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -331,6 +333,45 @@ class TestCertificates:
             await receiver.aclose()
             headquarters.kill()
         assert headquarters.attempts() == []
+
+
+async def test_a_failure_leaves_no_connection_of_another_request_open(headquarters, tmp_path):
+    """One request is cut off while another one still shakes hands: the other one is answered, and its connection is closed in the end."""
+    authority = Authority(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority.issue())
+    loop, closed = asyncio.get_running_loop(), asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        while await reader.read(1024):
+            pass
+        writer.close()
+        closed.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        options = msgspec.structs.replace(
+            headquarters.options,
+            url=f"https://127.0.0.1:{server.getsockname()[1]}/",
+            tls_ca=authority.path,
+            timeout=30.0,
+        )
+        receiver = open_https(options)
+        first = asyncio.create_task(send(receiver, make_outgoing()))
+        one, _ = await loop.sock_accept(server)
+        second = asyncio.create_task(send(receiver, make_outgoing()))
+        other, _ = await loop.sock_accept(server)
+        one.close()
+        assert isinstance(await first, Again)
+        await loop.connect_accepted_socket(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), answer), sock=other, ssl=tls
+        )
+        assert await second == Delivered()
+        await receiver.aclose()
+        async with asyncio.timeout(30):
+            await closed.wait()
 
 
 async def test_proxies_of_the_environment_are_not_obeyed(headquarters, monkeypatch):
