@@ -32,7 +32,7 @@ LIB = "usr/lib/mcfd"
 DOC = "usr/share/doc/mcfd"
 UNITS = "usr/lib/systemd/system"
 # Ours, as far as a shop's box runs them; headquarters is a package of its own.
-OWN = ("bridge", "common", "daemon", "edge", "exchange", "pagekit", "simulator")
+OWN = ("bridge", "common", "daemon", "edge", "simulator")
 LEVEL = 6
 SCRIPTS = ["preinst", "postinst", "prerm", "postrm"]
 # Page → (locale, place): what `manual.py` prints.

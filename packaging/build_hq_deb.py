@@ -13,7 +13,7 @@ from libraries import ARCHITECTURES, TREE, Library
 
 LIB = "usr/lib/mcfd-hq"
 DOC = "usr/share/doc/mcfd-hq"
-OWN = ("common", "edge", "exchange", "headquarters", "pagekit")
+OWN = ("common", "edge", "headquarters")
 FILES = {
     "packaging/headquarters/mcfd-hq": "usr/bin/mcfd-hq",
     "packaging/box/compile_modules.py": "usr/share/mcfd-hq/compile_modules.py",

@@ -52,7 +52,7 @@ def copyright_file(libraries: list[Library], epoch: int) -> str:
     year = datetime.fromtimestamp(epoch, UTC).year
     head = (
         f"mcfd\n\nCopyright: {year} mcfd maintainers\n\n"
-        "The daemon's own files in /usr/lib/mcfd (bridge, daemon, exchange, simulator) and in this package's other\n"
+        "The daemon's own files in /usr/lib/mcfd (bridge, common, daemon, simulator) and in this package's other\n"
         "directories are theirs.\nLicense: Apache-2.0\nFull text: /usr/share/common-licenses/Apache-2.0\n\n"
         "The libraries beside them come from the Python Package Index, compiled there, and\n"
         "have these licences:"

@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 
 import click
 
-from pagekit.terminal import visible
+from common.web.terminal import visible
 
 _SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 
+from common.web.terminal import visible
 from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
 from daemon.cli.ledger import counts, now, whoever_types
 from daemon.cli.output import say, warn
@@ -20,7 +21,6 @@ from daemon.language import ambient, tell, tr
 from daemon.language.system import reason
 from daemon.owner import as_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
-from pagekit.terminal import visible
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.backup import Restored

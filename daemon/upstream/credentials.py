@@ -1,6 +1,6 @@
 """A NATS credentials file (`.creds`): the user's JWT, if any, and the nkey seed that proves it.
 
-nats-py reads these files only with the `nkeys` package; an nkey is a plain Ed25519 key in base32 (`exchange.nkey`), and
+nats-py reads these files only with the `nkeys` package; an nkey is a plain Ed25519 key in base32 (`common.wire.nkey`), and
 `cryptography` is here already.
 """
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from common.wire.keys import PrivateKey
+from common.wire.nkey import USER, decode_seed, encode_nkey
 from daemon.upstream.options import BadOptions, read_file
-from exchange.keys import PrivateKey
-from exchange.nkey import USER, decode_seed, encode_nkey
 
 _BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
 

@@ -1,4 +1,4 @@
-"""A closure as it is sent: `exchange.closure` is its shape, and `docs/closure-event.schema.json` for whoever has another language."""
+"""A closure as it is sent: `common.wire.closure` is its shape, and `docs/closure-event.schema.json` for whoever has another language."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from common.wire.closure import TYPES
 from daemon.core.delivery import Outgoing, Proof
-from exchange.closure import TYPES
 
 
 def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:

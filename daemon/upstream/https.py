@@ -15,17 +15,17 @@ from functools import partial
 
 import httpx
 
+from common.wire.closure import CONTENT_TYPE
+from common.wire.keys import SigningKey
+from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
+from common.wire.presence import Answer, read_answer
+from common.wire.receipt import is_receipt
+from common.wire.signing import sign
 from daemon.core.delivery import Again, Delivery
 from daemon.language import Text
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 from daemon.upstream.verdict import verdict
-from exchange.closure import CONTENT_TYPE
-from exchange.keys import SigningKey
-from exchange.presence import CONTENT_TYPE as PRESENCE_TYPE
-from exchange.presence import Answer, read_answer
-from exchange.receipt import is_receipt
-from exchange.signing import sign
 
 JSON = {"content-type": PRESENCE_TYPE}
 ANSWER_LIMIT = 16 * 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol
 
+from common.wire.presence import Answer
 from daemon.core.delivery import Delivery
 from daemon.upstream.options import BadOptions, Options
-from exchange.presence import Answer
 
 KINDS = {
     "https": "daemon.upstream.https",
@@ -31,7 +31,7 @@ class Receiver(Protocol):
         ...
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
-        """A message that says nothing (`exchange.trial`), on the way of all others as far as it can go without being kept."""
+        """A message that says nothing (`common.wire.trial`), on the way of all others as far as it can go without being kept."""
         ...
 
     async def aclose(self) -> None: ...

@@ -15,7 +15,7 @@ class BadOptions(ValueError):
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
-    proves that the event was read (`exchange.receipt`)."""
+    proves that the event was read (`common.wire.receipt`)."""
 
     url: str
     key_files: tuple[Path, ...] = ()

@@ -1,4 +1,4 @@
-"""The files that keys stand in; what they sign, and how, is `exchange.signing`'s, the same for every way out."""
+"""The files that keys stand in; what they sign, and how, is `common.wire.signing`'s, the same for every way out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
 from daemon.upstream.options import BadOptions, read_file
-from exchange.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
 
 WRITTEN = 1_764_547_200
 """2025-12-01."""

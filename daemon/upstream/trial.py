@@ -1,8 +1,8 @@
-"""The message of `mcfd upstream test`: signed like a closure, and says nothing (`exchange.trial`)."""
+"""The message of `mcfd upstream test`: signed like a closure, and says nothing (`common.wire.trial`)."""
 
 from __future__ import annotations
 
-from exchange.trial import Trial, TrialData, encode_trial
+from common.wire.trial import Trial, TrialData, encode_trial
 
 
 def compose(event_id: str, nim: str, *, at: str, box: str, key_id: str) -> bytes:

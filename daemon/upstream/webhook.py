@@ -9,10 +9,10 @@ import hmac
 from collections.abc import Mapping
 from pathlib import Path
 
+from common.wire.keys import SHARED, SharedKey, SigningKey
 from daemon.upstream.https import HttpsReceiver, check_url
 from daemon.upstream.options import BadOptions, Options, tls_context
 from daemon.upstream.signing import parse_key
-from exchange.keys import SHARED, SharedKey, SigningKey
 
 CONTENT_TYPE = "application/json"
 SIGNATURE = "x-avepay-signature"

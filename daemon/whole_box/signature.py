@@ -15,9 +15,9 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from common.wire.keys import PRIVATE, PUBLIC, BadKey, decode, encode, private_line
 from daemon.files import write_whole
 from daemon.owner import as_owner
-from exchange.keys import PRIVATE, PUBLIC, BadKey, decode, encode, private_line
 
 KEY_FILE: Final = "backup.key"
 CONTEXT: Final = b"mcfd backup of a whole box 1\n"

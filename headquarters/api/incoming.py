@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from litestar import Request, Response, post
 
-from exchange.closure import MOST_BYTES
-from exchange.receipt import receipt_of
-from exchange.signing import ID
-from exchange.trial import read_trial
+from common.wire.closure import MOST_BYTES
+from common.wire.receipt import receipt_of
+from common.wire.signing import ID
+from common.wire.trial import read_trial
 from headquarters.api.access import known
 from headquarters.api.problems import STATUS, problem
 from headquarters.core.reception import Message, Refused

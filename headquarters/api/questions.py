@@ -10,7 +10,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.exceptions import ClientException, NotFoundException
 
-from exchange.instants import instant_text
+from common.wire.instants import instant_text
 from headquarters.api.access import asked
 from headquarters.core.finding import Facts, Kind
 from headquarters.core.held import machine_of

@@ -15,7 +15,7 @@ import uvloop
 
 from common.login_limits import LoginLimits
 from common.turns import Turns
-from exchange.cancellation import ended
+from common.wire.cancellation import ended
 from headquarters.app import notify
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.server import HttpServer

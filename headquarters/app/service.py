@@ -13,6 +13,7 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.response import Redirect
 
+from common.web.asked import asked_by, set_cookie
 from headquarters.api import incoming, questions
 from headquarters.api.problems import problem
 from headquarters.intake.reception import Reception
@@ -22,7 +23,6 @@ from headquarters.page.shared import ASKED_COOKIE, NotLoggedIn, Screens
 from headquarters.page.words import word
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import Store
-from pagekit.asked import asked_by, set_cookie
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from exchange.keys import PRIVATE, SHARED, BadKey
+from common.wire.keys import PRIVATE, SHARED, BadKey
 from headquarters.app.settings import Settings
 from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.core.held import machine_of

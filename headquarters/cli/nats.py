@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 import msgspec
 
-from exchange.nkey import decode_public
+from common.wire.nkey import decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
 from headquarters.core.nats_accounts import Keys

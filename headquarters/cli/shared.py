@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
+from common.web.terminal import visible
 from headquarters.app.settings import DEFAULT, BadSettings, Settings, load
 from headquarters.store.database import BadUrl, StoreError
 from headquarters.store.store import Store
-from pagekit.terminal import visible
 
 EXIT_USAGE = 2
 

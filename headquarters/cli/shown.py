@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from exchange.instants import instant_text
+from common.wire.instants import instant_text
 from headquarters.app.settings import Settings
 from headquarters.cli.shared import configured, opened, print_row
 from headquarters.core.wording import KIND, sentence

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
-from exchange.closure import Closure, proves_itself
+from common.wire.closure import Closure, proves_itself
 
 Triple = tuple[int, int, int]
 """Counters of the machine: tc, fvc, frc."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from exchange.keys import PUBLIC, PrivateKey, decode
-from exchange.nkey import ACCOUNT, OPERATOR, USER, decode_seed, encode_nkey, encode_seed
+from common.wire.keys import PUBLIC, PrivateKey, decode
+from common.wire.nkey import ACCOUNT, OPERATOR, USER, decode_seed, encode_nkey, encode_seed
 
 READER_PUBLISHES = (
     "$JS.API.STREAM.INFO.CLOSURES",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from exchange.presence import Presence
+from common.wire.presence import Presence
 from headquarters.core.finding import Fact, Facts
 from headquarters.core.held import Held
 

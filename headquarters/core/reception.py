@@ -8,11 +8,11 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from exchange.closure import MOST_BYTES, Closure, ClosureEvent, Mode, read_closure
-from exchange.errors import BadEvent
-from exchange.instants import instant_millis
-from exchange.keys import VerifyingKey
-from exchange.signing import ID, NotSigned, WrongTime, verify
+from common.wire.closure import MOST_BYTES, Closure, ClosureEvent, Mode, read_closure
+from common.wire.errors import BadEvent
+from common.wire.instants import instant_millis
+from common.wire.keys import VerifyingKey
+from common.wire.signing import ID, NotSigned, WrongTime, verify
 from headquarters.core.held import Held, held_of, machine_of
 
 Via = Literal["https", "nats"]

@@ -16,9 +16,9 @@ from typing import Protocol
 import httpx
 import msgspec
 
-from exchange.instants import instant_text
-from exchange.keys import BadKey, signing_key
-from exchange.signing import sign
+from common.wire.instants import instant_text
+from common.wire.keys import BadKey, signing_key
+from common.wire.signing import sign
 from headquarters.core.wording import KIND, Language, sentence
 from headquarters.store.findings import Finding
 

@@ -11,7 +11,7 @@ from datetime import tzinfo
 
 import structlog
 
-from exchange.instants import instant_text
+from common.wire.instants import instant_text
 from headquarters.core.finding import Fact
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.findings.tell import NotTold, Teller

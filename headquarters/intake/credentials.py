@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from exchange.keys import PUBLIC, PrivateKey, decode
-from exchange.nkey import USER, decode_seed, encode_nkey
+from common.wire.keys import PUBLIC, PrivateKey, decode
+from common.wire.nkey import USER, decode_seed, encode_nkey
 
 _BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import structlog
 
-from exchange.cancellation import ended
-from exchange.subjects import CLOSURES_STREAM
+from common.wire.cancellation import ended
+from common.wire.subjects import CLOSURES_STREAM
 from headquarters.intake.connection import NatsOptions, connected
 from headquarters.intake.credentials import BadCredentials
 from headquarters.intake.gather import AT_ONCE

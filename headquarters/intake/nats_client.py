@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import structlog
 
-from exchange.cancellation import ended
+from common.wire.cancellation import ended
 from headquarters.intake.nats_headers import Headers, parse_headers
 
 log = structlog.get_logger(__name__)

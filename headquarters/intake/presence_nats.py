@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from exchange.subjects import PRESENCE, PRESENCE_STREAM
+from common.wire.subjects import PRESENCE, PRESENCE_STREAM
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.nats_client import Client, NatsError

@@ -14,9 +14,9 @@ import msgspec
 import structlog
 from msgspec import UNSET
 
-from exchange.cancellation import ended
-from exchange.presence import MOST_BYTES, Answer, read_presence
-from exchange.subjects import ASK, CLOSURE, CLOSURES_STREAM
+from common.wire.cancellation import ended
+from common.wire.presence import MOST_BYTES, Answer, read_presence
+from common.wire.subjects import ASK, CLOSURE, CLOSURES_STREAM
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import structlog
 from msgspec import UNSET
 
-from exchange.cancellation import ended
-from exchange.errors import BadEvent
-from exchange.presence import MOST_BYTES, Answer, Wanted, read_presence
-from exchange.trial import Trial
+from common.wire.cancellation import ended
+from common.wire.errors import BadEvent
+from common.wire.presence import MOST_BYTES, Answer, Wanted, read_presence
+from common.wire.trial import Trial
 from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, Received, Refused, receive, signer
 from headquarters.intake.gather import Gatherer

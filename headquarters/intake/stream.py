@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from exchange.subjects import CLOSURE, CLOSURES_STREAM
+from common.wire.subjects import CLOSURE, CLOSURES_STREAM
 from headquarters.core.reception import Message
 from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
 from headquarters.intake.nats_headers import Headers

@@ -11,10 +11,10 @@ from datetime import tzinfo
 from typing import IO, Any
 
 from common.spreadsheet import plain_cell
+from common.web.formats import day, moment
 from headquarters.store.figures import Line
 from headquarters.store.register import Box
 from headquarters.store.store import Store
-from pagekit.formats import day, moment
 
 HEAD = (
     *("Jour", "NIM", "Magasin", "Région", "Z", "Début", "Fin", "Factures", "Total HT", "TVA", "Total TTC"),

@@ -10,11 +10,11 @@ from typing import Any
 from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
+from common.web.asked import RIGHT
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
 from headquarters.store.store import Store
-from pagekit.asked import RIGHT
 
 SHOPS = 50
 """On one page; a month of them."""

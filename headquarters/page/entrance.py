@@ -15,13 +15,13 @@ from common.cookies import cookie_of, name_of
 from common.login_limits import DEVICE_SECONDS, Place, known_device, new_device
 from common.passwords import NOBODY, fits, hash_password, is_of_today
 from common.turns import Busy
+from common.web.asked import screen_asked_for, set_cookie
+from common.web.formats import LANGUAGES
+from common.web.security import HEADERS, is_own_origin
 from headquarters.api.access import COOKIE, person_of_token
 from headquarters.page.place import network_of_request
 from headquarters.page.shared import ASKED_COOKIE, LANGUAGE_COOKIE, AnyRequest, Screens
 from headquarters.page.words import word
-from pagekit.asked import screen_asked_for, set_cookie
-from pagekit.formats import LANGUAGES
-from pagekit.security import HEADERS, is_own_origin
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("kit.css", "icon.svg")
@@ -107,7 +107,7 @@ def choose_language(request: AnyRequest, screens: Screens, code: str) -> Redirec
 def static(name: str) -> Response[bytes]:
     if name not in FILES:
         raise NotFoundException
-    content = files("pagekit").joinpath("static", name).read_bytes()
+    content = files("common.web").joinpath("static", name).read_bytes()
     headers = HEADERS | {"cache-control": "max-age=3600"}
     return Response(content, media_type=TYPES[name.rpartition(".")[2]], headers=headers)
 

@@ -11,10 +11,10 @@ from litestar.response import Redirect
 
 from common.passwords import LONGEST, SHORTEST, fault_of, hash_password
 from common.turns import Busy
+from common.web.asked import RIGHT
 from headquarters.page.shared import AnyRequest, Screens, page_of, text_of
 from headquarters.page.words import word
 from headquarters.store.people import ROLES
-from pagekit.asked import RIGHT
 
 MOST = 500
 SHOPS = 100

@@ -9,11 +9,11 @@ from litestar import Response, get, post
 from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
+from common.web.asked import RIGHT
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens
 from headquarters.page.words import word
 from headquarters.store.store import Store
-from pagekit.asked import RIGHT
 
 
 @get("/ui/shops/{nim:str}/ledger", opt={RIGHT: "admin"})

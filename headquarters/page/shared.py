@@ -18,6 +18,9 @@ from litestar.exceptions import HTTPException, NotFoundException
 from common.cookies import cookie_of
 from common.login_limits import Budget, LoginLimits, Rules
 from common.turns import Turns
+from common.web import charts, days, formats
+from common.web.formats import Language
+from common.web.security import HEADERS, is_own_form
 from headquarters.api.access import Caller, person_of
 from headquarters.core.finding import Facts, Kind
 from headquarters.core.reception import day_of
@@ -25,9 +28,6 @@ from headquarters.core.wording import KIND, sentence
 from headquarters.intake.threads import Threads
 from headquarters.page.words import word
 from headquarters.store.store import Store
-from pagekit import charts, days, formats
-from pagekit.formats import Language
-from pagekit.security import HEADERS, is_own_form
 
 AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
@@ -117,7 +117,7 @@ def _said(language: Language, kind: Kind, facts: Facts) -> str:
 
 @functools.cache
 def environment() -> Environment:
-    loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("pagekit")])
+    loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("common.web")])
     made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
     made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
     made.globals |= {"bars": charts.bars, "site": "mcfd – siège"}

@@ -11,11 +11,11 @@ from typing import IO, Any
 from litestar import Response, get
 from litestar.response import Stream
 
+from common.web.asked import RIGHT
+from common.web.security import HEADERS
 from headquarters.page.accountants import write_month
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
 from headquarters.store.store import Store
-from pagekit.asked import RIGHT
-from pagekit.security import HEADERS
 
 MONTHS = 13
 PIECE = 65_536

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, exists, func, or_, select, update
 
-from exchange.closure import Id, Nim
-from exchange.keys import VerifyingKey, verifying_key
+from common.wire.closure import Id, Nim
+from common.wire.keys import VerifyingKey, verifying_key
 from headquarters.core.finding import Kind
 from headquarters.core.held import machine_of
 from headquarters.core.register_merge import MERGED, Row

@@ -15,7 +15,7 @@ import pytest
 from rooms import PAGE, page_with, picture
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("bridge", "common", "daemon", "exchange", "simulator", "tests", "config", "docs", "pyproject.toml")
+PARTS = ("bridge", "common", "daemon", "simulator", "tests", "config", "docs", "pyproject.toml")
 ROW = re.compile(r"^\| (?P<what>[^|]+) \| `(?P<place>[^`]+)` \| `(?P<tests>[^`]+)` \|$", re.MULTILINE)
 ROWS = {row["what"]: row for row in ROW.finditer((ROOT / "docs/architecture.md").read_text())}
 

@@ -17,8 +17,8 @@ from support.hq.in_process import log_in, pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import received
 
-from exchange.closure import GroupTotal, PaymentTotal
-from exchange.keys import PrivateKey
+from common.wire.closure import GroupTotal, PaymentTotal
+from common.wire.keys import PrivateKey
 
 MOST = 2**53 - 1
 LABELS = ("Espèces", "Carte", "=1+1", "'=1+1", "Total TTC", "HT B", "Z", "", "a;b", "a\r\nb", "\u202f", "Carte (2)")

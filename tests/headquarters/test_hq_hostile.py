@@ -12,7 +12,7 @@ from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER
 from support.receivers.raw_nats import BLOCKS, REPLIES
 
-from exchange.signing import sign
+from common.wire.signing import sign
 from headquarters.intake.nats_client import NatsError
 
 ACCOUNTS = {"as shipped": Site, "one account": OpenSite}

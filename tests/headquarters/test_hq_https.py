@@ -20,10 +20,10 @@ from support.hq.running import RunningHq
 from support.receivers.vectors import event_of
 from support.shop import PLAIN
 
-from exchange.keys import PrivateKey, signing_key
-from exchange.receipt import is_receipt
-from exchange.signing import sign
-from exchange.trial import Trial, TrialData, encode_trial
+from common.wire.keys import PrivateKey, signing_key
+from common.wire.receipt import is_receipt
+from common.wire.signing import sign
+from common.wire.trial import Trial, TrialData, encode_trial
 from headquarters.store.store import Store
 
 

@@ -15,7 +15,7 @@ from support.hq.running import RunningHq
 from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER
 
-from exchange.keys import PrivateKey
+from common.wire.keys import PrivateKey
 from headquarters.intake import pull
 from headquarters.intake.connection import NatsOptions, connected
 

@@ -9,7 +9,7 @@ import pytest
 from support.hq.paper_box import DAY, PaperBox
 from support.hq.store import said, take
 
-from exchange.instants import instant_millis
+from common.wire.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
 from headquarters.findings.watch import Pace, Watch
 

@@ -1,12 +1,12 @@
-"""The screen that a login leads to (`pagekit.asked`); its cookie."""
+"""The screen that a login leads to (`common.web.asked`); its cookie."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from common.web import asked
 from daemon.core.roles import may
-from pagekit import asked
 
 if TYPE_CHECKING:
     from litestar import Request

@@ -6,7 +6,7 @@ from datetime import date
 
 import msgspec
 
-from pagekit.days import is_month
+from common.web.days import is_month
 
 DEPTHS = 4
 

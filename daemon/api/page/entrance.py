@@ -33,8 +33,8 @@ from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.language import LANGUAGES, Speaker
 
 STATIC: Final = {
-    "kit.css": ("pagekit", b"text/css; charset=utf-8"),
-    "icon.svg": ("pagekit", b"image/svg+xml"),
+    "kit.css": ("common.web", b"text/css; charset=utf-8"),
+    "icon.svg": ("common.web", b"image/svg+xml"),
     "page.css": ("daemon.api.page", b"text/css; charset=utf-8"),
     "page.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),
     "htmx.min.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),

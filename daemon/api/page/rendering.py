@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from common.web import charts, formats
 from daemon.core.audit_words import value_word
 from daemon.language import Counted
-from pagekit import charts, formats
 
 if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
     from jinja2 import Environment
@@ -77,7 +77,7 @@ def environment() -> Environment:
         select_autoescape,
     )
 
-    loader = ChoiceLoader([PackageLoader("daemon.api.page"), PackageLoader("pagekit")])
+    loader = ChoiceLoader([PackageLoader("daemon.api.page"), PackageLoader("common.web")])
     made = Environment(
         loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True, auto_reload=False
     )

@@ -13,6 +13,9 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.cookies import cookie_of
+from common.web import formats
+from common.web.asked import RIGHT
+from common.web.security import is_own_form
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
@@ -28,9 +31,6 @@ from daemon.core.roles import Right, may
 from daemon.language import Language, Speaker
 from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
-from pagekit import formats
-from pagekit.asked import RIGHT
-from pagekit.security import is_own_form
 
 AnyRequest = Request[Any, Any, Any]
 LANGUAGE_COOKIE: Final = "mcfd_language"

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from common.wire.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_presence
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.clock import millis_text
@@ -15,7 +16,6 @@ from daemon.core.delivery import Backlog, Standing
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.delivery.presence import Word
 from daemon.usecases.worker.machine_worker import MachineWorker
-from exchange.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_presence
 
 BYTES_PER_MB = 1_000_000
 DIGEST_DIGITS = 8

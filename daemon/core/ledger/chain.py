@@ -7,10 +7,10 @@ must still find today's hashes right.
 
 from __future__ import annotations
 
+from common.wire.chain import GENESIS, Link, chained, closure_head
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import Placed
-from exchange.chain import GENESIS, Link, chained, closure_head
 
 __all__ = ["GENESIS", "closure_hash", "entry_hash", "record_hash"]
 

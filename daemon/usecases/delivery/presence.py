@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 import structlog
 from msgspec import UNSET
 
+from common.wire.cancellation import heed_cancellation
+from common.wire.presence import EVERY_SECONDS, Answer, Wanted
 from daemon.core.ledger.attempt import Mode
-from exchange.cancellation import heed_cancellation
-from exchange.presence import EVERY_SECONDS, Answer, Wanted
 
 FIRST_WITHIN = 60.0
 """Seconds: when the power comes back to a whole region, its boxes do not all speak at once."""
@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Word(NamedTuple):
-    """What there is to say of one machine: the JSON of `exchange.presence.Presence`."""
+    """What there is to say of one machine: the JSON of `common.wire.presence.Presence`."""
 
     nim: str
     content: bytes

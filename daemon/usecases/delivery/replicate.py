@@ -20,6 +20,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from common.wire.cancellation import heed_cancellation
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Refused
 from daemon.core.ledger.attempt import Mode
 from daemon.language import Text
@@ -27,7 +28,6 @@ from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.delivery.lane import HOUR_MS, Lane
 from daemon.usecases.ports import Clock
-from exchange.cancellation import heed_cancellation
 
 SUBJECT = "closure"
 BATCH = 50

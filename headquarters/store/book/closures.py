@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from sqlalchemy import Connection, and_, func, select
 
-from exchange.instants import instant_millis
+from common.wire.instants import instant_millis
 from headquarters.core import checks
 from headquarters.core.finding import Fact, Facts
 from headquarters.core.held import Held

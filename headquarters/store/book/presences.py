@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, func, or_, select, update
 
-from exchange.instants import instant_millis
-from exchange.presence import Presence, Wanted
+from common.wire.instants import instant_millis
+from common.wire.presence import Presence, Wanted
 from headquarters.core import asking
 from headquarters.core.asking import Asked
 from headquarters.core.finding import Fact, Kind

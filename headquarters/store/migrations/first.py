@@ -56,7 +56,7 @@ Table(
     Index("box_region", "region", "machine"),
 )
 
-# line: whpk_… or whsec_…, as `exchange.keys.verifying_key` reads it
+# line: whpk_… or whsec_…, as `common.wire.keys.verifying_key` reads it
 Table(
     "box_key",
     metadata,

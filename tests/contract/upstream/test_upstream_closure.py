@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.ledgers.ledger import START, Till, invoice, opened, tamper
 
+from common.wire.chain import GENESIS
+from common.wire.closure import Closure, proves_itself, read_closure
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
 from daemon.upstream.event import compose
-from exchange.chain import GENESIS
-from exchange.closure import Closure, proves_itself, read_closure
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "closure-event.schema.json").read_text())

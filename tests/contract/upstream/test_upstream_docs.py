@@ -25,14 +25,14 @@ from support.receivers.raw_nats import raw_client
 from support.receivers.vectors import closure, event_of, proven
 from support.shop import PLAIN
 
+from common.wire.closure import Counters
+from common.wire.instants import instant_text
+from common.wire.keys import PrivateKey, private_line
+from common.wire.receipt import is_receipt
+from common.wire.signing import sign
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.upstream.kinds import open_receiver
 from daemon.upstream.options import Options
-from exchange.closure import Counters
-from exchange.instants import instant_text
-from exchange.keys import PrivateKey, private_line
-from exchange.receipt import is_receipt
-from exchange.signing import sign
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"

@@ -29,12 +29,12 @@ from support.receivers.nats_server import (
     read_events,
 )
 
+from common.wire.closure import MOST_BYTES
 from daemon.core.delivery import Again, Delivered, Refused
 from daemon.upstream.kinds import open_receiver
 from daemon.upstream.options import Options
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
-from exchange.closure import MOST_BYTES
 
 
 async def test_subject_and_message_id(nats):

@@ -15,9 +15,9 @@ from support.receivers.authority import Authority
 from support.receivers.headquarters import until
 from support.receivers.nats_server import CONFIG, binary
 
+from common.wire.nkey import encode_nkey, encode_seed
 from daemon.core.delivery import Again
 from daemon.upstream.options import Options
-from exchange.nkey import encode_nkey, encode_seed
 
 
 @pytest.fixture

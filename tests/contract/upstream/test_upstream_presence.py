@@ -15,6 +15,9 @@ from support.receivers.headquarters import HttpHeadquarters, started, until
 from support.receivers.nats_server import NIM, SECOND
 from support.shop import PLAIN
 
+from common.wire.keys import verifying_key
+from common.wire.presence import MOST_BYTES, Answer, Wanted, read_presence
+from common.wire.signing import verify
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.replication import Replication
 from daemon.app.runtime import build
@@ -24,9 +27,6 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify as verify_ledger
 from daemon.upstream.kinds import open_receiver
 from daemon.usecases.delivery import presence as timing
-from exchange.keys import verifying_key
-from exchange.presence import MOST_BYTES, Answer, Wanted, read_presence
-from exchange.signing import verify
 
 WORD = b'{"type":"bf.mcfd.presence.v1"}'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.hq.store import NOW, open_findings, said, take
 
-from exchange.presence import Wanted
+from common.wire.presence import Wanted
 from headquarters.core.asking import MOST_RANGES, MOST_TIMES
 from headquarters.core.finding import Fact
 from headquarters.core.held import machine_of

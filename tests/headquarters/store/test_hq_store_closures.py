@@ -13,7 +13,7 @@ from sqlalchemy import event, select, text
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, open_findings, received, said, take
 
-from exchange.closure import Counters
+from common.wire.closure import Counters
 from headquarters.core.reception import Message, receive
 from headquarters.store import tables
 from headquarters.store.book.closures import Outcome

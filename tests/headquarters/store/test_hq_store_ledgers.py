@@ -9,8 +9,8 @@ from sqlalchemy import MetaData, select, text
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, copy_of, open_findings, said, take
 
-from exchange.closure import Gap, read_closure
-from exchange.presence import Wanted
+from common.wire.closure import Gap, read_closure
+from common.wire.presence import Wanted
 from headquarters.store import tables
 from headquarters.store.book.closures import Outcome
 from headquarters.store.database import HEAD, MIGRATIONS, Database

@@ -13,7 +13,7 @@ from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import NOW, copy_of, received
 
-from exchange.keys import PrivateKey
+from common.wire.keys import PrivateKey
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.core.register_merge import MERGED
 from headquarters.store import tables

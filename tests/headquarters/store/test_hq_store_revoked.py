@@ -9,8 +9,8 @@ import pytest
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, copy_of, open_findings, said, take
 
-from exchange.keys import PrivateKey
-from exchange.presence import Wanted
+from common.wire.keys import PrivateKey
+from common.wire.presence import Wanted
 from headquarters.store.revision import StaleRing
 
 MACHINE = "EL02000015"

@@ -7,8 +7,8 @@ import pytest
 from support.hq.paper_box import DAY, PaperBox
 from support.hq.store import NOW, copy_of, open_findings, said, take
 
-from exchange.keys import PrivateKey
-from exchange.presence import Wanted
+from common.wire.keys import PrivateKey
+from common.wire.presence import Wanted
 from headquarters.store.book.closures import Outcome
 
 MACHINE = "EL02000015"

@@ -25,9 +25,9 @@ ARCHITECTURES = ("amd64", "arm64")
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcfd"
 KEPT_BUILDS = 24
 # What goes into a package, or decides what does.
-SOURCES = ("bridge", "common", "config", "daemon", "docs", "edge", "exchange", "packaging", "pagekit", "requirements/run.txt", "simulator", "systemd",
+SOURCES = ("bridge", "common", "config", "daemon", "docs", "edge", "packaging", "requirements/run.txt", "simulator", "systemd",
            "pyproject.toml", "CHANGELOG.md")  # fmt: skip
-HEADQUARTERS = ("common", "config", "docs", "edge", "exchange", "headquarters", "packaging", "pagekit", "requirements/hq.txt", "systemd", "pyproject.toml",
+HEADQUARTERS = ("common", "config", "docs", "edge", "headquarters", "packaging", "requirements/hq.txt", "systemd", "pyproject.toml",
                 "CHANGELOG.md")  # fmt: skip
 LEVEL = "1"
 """Of the compression: `make deb` has 6, which is a fifth smaller and takes five times as long."""

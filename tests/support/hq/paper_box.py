@@ -1,4 +1,4 @@
-"""A box without a machine: closures as the exchange wants them, chained and signed, and presences."""
+"""A box without a machine: closures as `common.wire` wants them, chained and signed, and presences."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import msgspec
 from support.receivers.vectors import event_of, proven
 
-from exchange.chain import GENESIS
-from exchange.closure import (
+from common.wire.chain import GENESIS
+from common.wire.closure import (
     Closure,
     Counters,
     GroupTotal,
     PaymentTotal,
     TypeTotal,
 )
-from exchange.instants import instant_text
-from exchange.keys import PrivateKey
-from exchange.presence import TYPE, Presence, encode_presence
-from exchange.signing import sign
+from common.wire.instants import instant_text
+from common.wire.keys import PrivateKey
+from common.wire.presence import TYPE, Presence, encode_presence
+from common.wire.signing import sign
 
 EVENING = 1_765_044_000_000  # 2025-12-06T18:00:00Z
 DAY = 86_400_000

@@ -19,9 +19,9 @@ from nats.js.errors import ServiceUnavailableError
 from support.ports import free_port
 from support.receivers.authority import Authority
 
+from common.wire.nkey import USER, encode_nkey, encode_seed
 from daemon.upstream.credentials import read_credentials
 from daemon.upstream.options import tls_context
-from exchange.nkey import USER, encode_nkey, encode_seed
 
 CONFIG = Path(__file__).parents[3] / "config" / "nats"
 NIM, SECOND, OTHER = "EL02000015-1", "EL02000016-1", "EL02000017-1"

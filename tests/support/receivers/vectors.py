@@ -1,6 +1,6 @@
 """The published test vectors, made anew: `PYTHONPATH=tests python -m support.receivers.vectors` writes them into docs/vectors.
 
-Every value is fixed (keys, ids, times), so that the file changes only when the exchange does, which a test does not let pass
+Every value is fixed (keys, ids, times), so that the file changes only when `common.wire` does, which a test does not let pass
 unseen."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from exchange.chain import GENESIS, closure_head
-from exchange.closure import (
+from common.wire.chain import GENESIS, closure_head
+from common.wire.closure import (
     TYPES,
     Closure,
     ClosureEvent,
@@ -28,11 +28,11 @@ from exchange.closure import (
     encode_closure,
     link_of,
 )
-from exchange.instants import instant_text
-from exchange.keys import PUBLIC, PrivateKey, SharedKey, decode, encode, private_line, signing_key
-from exchange.nkey import USER, encode_nkey, encode_seed
-from exchange.presence import Presence, encode_presence
-from exchange.signing import sign
+from common.wire.instants import instant_text
+from common.wire.keys import PUBLIC, PrivateKey, SharedKey, decode, encode, private_line, signing_key
+from common.wire.nkey import USER, encode_nkey, encode_seed
+from common.wire.presence import Presence, encode_presence
+from common.wire.signing import sign
 
 FILE = Path(__file__).parents[3] / "docs" / "vectors" / "closures.json"
 NIM = "EL02000015-1"

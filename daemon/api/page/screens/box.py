@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from common.passwords import hash_password
+from common.web import formats
 from daemon.api.http.answers import Reply
 from daemon.api.page.certificate import address_here, authority_shown
 from daemon.api.page.days import day_of
@@ -24,7 +25,6 @@ from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.core.roles import ROLES
-from pagekit import formats
 
 ENTRIES: Final = 30
 LONGEST_LABEL: Final = 60

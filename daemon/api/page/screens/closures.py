@@ -7,14 +7,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from common.web import formats
+from common.web.days import beside, days_of
 from daemon.api.http.answers import Reply
 from daemon.api.page.days import Day, day_of, month_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.visit import Visit, screen, shown
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.usecases.reports import report
-from pagekit import formats
-from pagekit.days import beside, days_of
 
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120

@@ -16,7 +16,7 @@ NAMED_HOURS: Final = 3
 """Between two names under the bars."""
 
 Bar = tuple[str, int, str]
-"""As `pagekit.charts.bars` takes it."""
+"""As `common.web.charts.bars` takes it."""
 
 
 async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list[Bar]]]:

@@ -7,9 +7,9 @@ import base64
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from common.wire.nkey import encode_seed
 from daemon.upstream.credentials import read_credentials
 from daemon.upstream.options import BadOptions
-from exchange.nkey import encode_seed
 
 # The example pair of the server's documentation.
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"

@@ -9,8 +9,8 @@ import pytest
 from msgspec import UNSET
 from structlog.testing import capture_logs
 
+from common.wire.presence import EVERY_SECONDS, Answer, Wanted
 from daemon.usecases.delivery.presence import FIRST_WITHIN, JITTER, LAST_Z, REPEATED_AFTER, Announcer, Word
-from exchange.presence import EVERY_SECONDS, Answer, Wanted
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 SEED = 18

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from exchange.errors import BadEvent
+from common.wire.errors import BadEvent
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from exchange.closure import Count, Id, Mode, Nim, Shape, Text, Whole
-from exchange.errors import BadEvent, decoded
-from exchange.instants import instant_millis
+from common.wire.closure import Count, Id, Mode, Nim, Shape, Text, Whole
+from common.wire.errors import BadEvent, decoded
+from common.wire.instants import instant_millis
 
 TYPE = "bf.mcfd.presence.v1"
 CONTENT_TYPE = "application/json"

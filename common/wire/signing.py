@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from exchange.keys import SigningKey, VerifyingKey
+from common.wire.keys import SigningKey, VerifyingKey
 
 ID = "webhook-id"
 TIMESTAMP = "webhook-timestamp"

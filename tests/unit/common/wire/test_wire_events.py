@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.receivers.vectors import closure, event_of, vectors
 
-from exchange.closure import MOST_BYTES, proves_itself, read_closure
-from exchange.errors import BadEvent
-from exchange.presence import Answer, Wanted, read_answer, read_presence
-from exchange.receipt import is_receipt, receipt_of
+from common.wire.closure import MOST_BYTES, proves_itself, read_closure
+from common.wire.errors import BadEvent
+from common.wire.presence import Answer, Wanted, read_answer, read_presence
+from common.wire.receipt import is_receipt, receipt_of
 
 GOOD = event_of(closure("Z 1", entry="record 2"))
 PRESENCE = vectors()["presence"]["content"].encode()

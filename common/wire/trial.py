@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from exchange.closure import Nim, Shape, Text
-from exchange.errors import BadEvent, decoded
+from common.wire.closure import Nim, Shape, Text
+from common.wire.errors import BadEvent, decoded
 
 TYPE = "bf.mcfd.test.v1"
 MOST_BYTES = 2048

@@ -16,11 +16,11 @@ from jsonschema import Draft202012Validator
 from standardwebhooks import Webhook
 from support.receivers.vectors import FILE, text
 
-from exchange.closure import proves_itself, read_closure
-from exchange.errors import BadEvent
-from exchange.keys import verifying_key
-from exchange.presence import MOST_BYTES, read_presence
-from exchange.signing import NotSigned, verify
+from common.wire.closure import proves_itself, read_closure
+from common.wire.errors import BadEvent
+from common.wire.keys import verifying_key
+from common.wire.presence import MOST_BYTES, read_presence
+from common.wire.signing import NotSigned, verify
 
 PUBLISHED = json.loads(FILE.read_text())
 KEYS = {key["name"]: key for key in PUBLISHED["keys"]}
@@ -102,7 +102,7 @@ def head_by_hand(data: dict) -> str:
 
 
 def test_what_is_published_is_what_is_sent():
-    """The file is what the exchange makes today; `python -m support.receivers.vectors` writes it anew after a change that is meant."""
+    """The file is what `common.wire` makes today; `python -m support.receivers.vectors` writes it anew after a change that is meant."""
     assert FILE.read_text() == text()
 
 

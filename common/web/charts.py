@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from pagekit.formats import NARROW, number
+from common.web.formats import NARROW, number
 
 WIDTH, HEIGHT, FOOT = 720, 160, 18
 

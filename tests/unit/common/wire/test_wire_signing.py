@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from exchange.keys import BadKey, PrivateKey, SharedKey, signing_key, verifying_key
-from exchange.signing import MOST_SIGNATURES, NotSigned, WrongTime, sign, verify
+from common.wire.keys import BadKey, PrivateKey, SharedKey, signing_key, verifying_key
+from common.wire.signing import MOST_SIGNATURES, NotSigned, WrongTime, sign, verify
 
 NOW = 1_765_000_000
 BODY = b'{"z":1}'

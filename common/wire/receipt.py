@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from exchange.errors import BadEvent, decoded
+from common.wire.errors import BadEvent, decoded
 
 
 class Receipt(msgspec.Struct, frozen=True):

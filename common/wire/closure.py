@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from exchange.chain import GENESIS, Link, closure_head
-from exchange.errors import BadEvent, decoded
-from exchange.instants import instant_millis
+from common.wire.chain import GENESIS, Link, closure_head
+from common.wire.errors import BadEvent, decoded
+from common.wire.instants import instant_millis
 
 Mode = Literal["live", "test"]
 Whole = Annotated[int, msgspec.Meta(ge=1 - 2**53, le=2**53 - 1)]

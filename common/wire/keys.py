@@ -8,7 +8,7 @@ import hashlib
 import hmac
 from typing import Protocol
 
-from exchange.nkey import decode_public
+from common.wire.nkey import decode_public
 
 SHARED = "whsec_"
 PRIVATE = "whsk_"
