@@ -5,7 +5,7 @@ PYTHON ?= $(firstword $(shell for python in /usr/bin/python3 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-CATALOGUES := daemon/language/locales/fr/LC_MESSAGES/mcfd.mo
+CATALOGUES := common/language/locales/fr/LC_MESSAGES/mcfd.mo
 RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from common.language import Language
 from daemon.core.ledger.book import Book
-from daemon.language import Language
 from daemon.paper.png import LARGEST
 from daemon.paper.shop import Shop
 from daemon.settings import Settings

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from daemon.language import Language, Text
+from common.language import Language, Text
 
 EVENTS: Final = {
     "started": Text("mcfd started"),

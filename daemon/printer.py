@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from common.language import Text
+from common.language.system import reason
 from daemon.core.errors import PrinterFailed
-from daemon.language import Text
-from daemon.language.system import reason
 
 ASK_OFFLINE: Final = b"\x10\x04\x02"
 ASK_PAPER: Final = b"\x10\x04\x04"

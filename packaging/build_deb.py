@@ -208,7 +208,7 @@ def main() -> None:
     if shutil.which("dpkg-deb") is None:
         sys.exit("mcfd: dpkg-deb is missing; a package for Debian is built on Debian")
     arguments = read_arguments(__doc__)
-    compile_catalogues(TREE / "daemon/language/locales")
+    compile_catalogues(TREE / "common/language/locales")
     wanted = [ARCHITECTURES[name] for name in arguments.arch or ARCHITECTURES]
     with ThreadPoolExecutor() as pool:
         packages = pool.map(

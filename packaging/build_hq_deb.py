@@ -9,6 +9,7 @@ from pathlib import Path
 import build_deb
 import libraries
 import records
+from catalogue import compile_catalogues
 from libraries import ARCHITECTURES, TREE, Library
 
 LIB = "usr/lib/mcfd-hq"
@@ -45,6 +46,7 @@ def settle_on_headquarters() -> None:
 def main() -> None:
     arguments = build_deb.read_arguments(__doc__)
     settle_on_headquarters()
+    compile_catalogues(TREE / "common/language/locales")
     for name in arguments.arch or ARCHITECTURES:
         arch = ARCHITECTURES[name]
         package = build_deb.build(arguments.version, arguments.output, arch, arguments.wheels, arguments.level)

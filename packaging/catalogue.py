@@ -11,7 +11,7 @@ import struct
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent.parent / "daemon/language/locales"
+FOLDER = Path(__file__).resolve().parent.parent / "common/language/locales"
 MAGIC = 0x950412DE
 HEADER_SIZE = 28
 

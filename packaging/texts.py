@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 -- a script, run by make; a package of this name would hide PyPI's `packaging`
 """The catalogue of texts against the code: `check` tells what is missing, `update` writes it into the `.po` files.
 
-Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)` (daemon/language)."""
+Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)` (common/language)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 TREE = Path(__file__).resolve().parent.parent
-FOLDER = TREE / "daemon/language/locales"
-PACKAGES = ("bridge", "daemon")
+FOLDER = TREE / "common/language/locales"
+PACKAGES = ("bridge", "common", "daemon")
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
 KEYWORDS = {"tr": None, "say": None, "Text": None, "Counted": (1, 2)}
 SPACED = (":", ";", "?", "!")

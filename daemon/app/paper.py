@@ -8,13 +8,13 @@ from functools import partial
 import msgspec
 import structlog
 
+from common.language import Language
 from daemon.api.paper import Paper
 from daemon.app.runtime import Runtime
 from daemon.company import shop_of
 from daemon.core.errors import McfdError
 from daemon.core.events import CLOSURE, PRINTER
 from daemon.core.report.fiscal_reports import ZReport
-from daemon.language import Language
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter

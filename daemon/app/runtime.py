@@ -15,6 +15,7 @@ from bridge.commands import Habits
 from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
+from common.language import Text
 from daemon.app.outward.event_bus import EventBus
 from daemon.app.sandbox import sandbox_port
 from daemon.app.tills_first import TillsFirst
@@ -23,7 +24,6 @@ from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import short_nim
-from daemon.language import Text
 from daemon.machines.line import LineSettings, keep_line
 from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings

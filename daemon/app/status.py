@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from common.language import ambient, tell, tr
 from daemon import notify
 from daemon.app.runtime import Runtime
 from daemon.core.machine.nim import short_nim
-from daemon.language import ambient, tell, tr
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 STATUS_SECONDS = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from daemon.language import Speaker, Text
+from common.language import Speaker, Text
 
 DEEDS: Final[Mapping[str, Text]] = {
     "key.created": Text("key made"),

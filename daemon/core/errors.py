@@ -31,8 +31,8 @@ import re
 
 import msgspec
 
-from daemon.language import Language, Text
-from daemon.language.stored import stored
+from common.language import Language, Text
+from common.language.stored import stored
 
 
 class FieldError(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
 
-from daemon.language import Text
+from common.language import Text
 
 MAX_AMOUNT = 10**12
 """The largest amount, price or total, in francs."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from common.language import Text
 from common.passwords import LONGEST, SHORTEST, fault_of
-from daemon.language import Text
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
 

@@ -6,9 +6,9 @@ import os
 import shutil
 from datetime import UTC, datetime
 
+from common.language import tr
+from common.language.system import reason
 from daemon.doctor.finding import Finding, fail, ok, warn
-from daemon.language import tr
-from daemon.language.system import reason
 from daemon.settings import Settings
 from daemon.tls.authority import YOUNGEST_CLOCK
 

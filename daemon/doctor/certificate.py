@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from common.language import Counted, tr
 from daemon.doctor.finding import Finding, fail, ok, warn
-from daemon.language import Counted, tr
 from daemon.settings import Settings
 from daemon.settings.check import is_loopback
 from daemon.tls.authority import RENEWED_BEFORE, Shown, read, shown

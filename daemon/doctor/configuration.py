@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from common.language import tr
 from daemon.doctor.finding import Finding, fail, ok, warn
-from daemon.language import tr
 from daemon.settings import Settings, secret_path
 from daemon.settings.check import secret_files
 from daemon.upstream.options import BadOptions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+from common.language import tr
 from daemon.doctor.finding import Finding, fail, ok
-from daemon.language import tr
 from daemon.settings import SettingsError, check_files, load
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from common.language import Counted, Text, tr
+from common.language.stored import stored
 from daemon.core.clock import DAY, HOUR
 from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError
@@ -14,8 +16,6 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.line import User, daemon_user
-from daemon.language import Counted, Text, tr
-from daemon.language.stored import stored
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store import Store

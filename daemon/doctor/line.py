@@ -13,14 +13,14 @@ from pathlib import Path
 from bridge.holders import find_holders
 from bridge.link import Timers
 from bridge.ports import find_ports
+from common.language import tr
+from common.language.stored import stored
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.nim import same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.doctor.service import MachineHealth, Service
-from daemon.language import tr
-from daemon.language.stored import stored
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from common.language import ambient, sentence, tell, tr
+from common.language.system import reason
 from daemon.core.errors import PrinterFailed
 from daemon.doctor.finding import Finding, fail, ok, warn
-from daemon.language import ambient, sentence, tell, tr
-from daemon.language.system import reason
 from daemon.owner import as_owner
 from daemon.paper.png import NotAPicture, read_png
 from daemon.printer import ReceiptPrinter

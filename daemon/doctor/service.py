@@ -9,10 +9,10 @@ from ipaddress import ip_address
 
 import msgspec
 
+from common.language import tr
+from common.language.system import reason
 from daemon.core.machine.nim import same_machine
 from daemon.doctor.finding import Finding, fail, ok, warn
-from daemon.language import tr
-from daemon.language.system import reason
 from daemon.settings import Server
 
 PATIENCE_SECONDS = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from daemon.language import Text
+from common.language import Text
 
 NAMES: Mapping[str, Text] = {
     "configuration": Text("configuration"),

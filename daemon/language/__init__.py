@@ -1,139 +1,16 @@
-"""The texts people read, in their language: written in English where they are used, translated by a gettext catalogue.
+"""Moved to `common.language`; this name goes when its last import has gone."""
 
-The English text is its own id; `locales/fr/LC_MESSAGES/mcfd.po` has the French. `make venv` compiles it, `make check` fails
-on an entry that is missing, fuzzy or no longer used (CONTRIBUTING: how a text is added)."""
-
-from __future__ import annotations
-
-import gettext
-import os
-from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal, Self, get_args
-
-Language = Literal["fr", "en"]
-LANGUAGES: tuple[Language, ...] = get_args(Language)
-
-FOLDER = Path(__file__).parent / "locales"
-DOMAIN = "mcfd"
-
-
-def ambient(environ: Mapping[str, str] = os.environ) -> Language:
-    """Of the terminal: French unless the locale says English (the first that is set of `LC_ALL`, `LC_MESSAGES`, `LANG`)."""
-    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
-        if value := environ.get(name):
-            return "en" if value.lower().startswith("en") else "fr"
-    return "fr"
-
-
-@cache
-def catalogue(language: Language) -> gettext.NullTranslations:
-    """English is what stands in the code. A catalogue that is not there must not stop a till: then the French is English."""
-    if language == "en":
-        return gettext.NullTranslations()
-    return gettext.translation(DOMAIN, FOLDER, [language], fallback=True)
-
-
-def translated(message: str, language: Language) -> str:
-    return catalogue(language).gettext(message) if message else ""
-
-
-class Text(str):
-    """A sentence for people that is told later, in a language known only then.
-
-    As a string it is the English sentence with its values in it, for logs and for what is stored; `told` gives it in any
-    language. Values that are texts themselves are told in that language too."""
-
-    __slots__ = ("message", "values")
-
-    message: str
-    values: dict[str, Any]
-
-    def __new__(cls, message: str, /, **values: object) -> Self:
-        text = super().__new__(cls, message.format(**values) if values else message)
-        text.message = message
-        text.values = values
-        return text
-
-    def __call__(self, **values: object) -> Text:
-        """The same sentence with these values."""
-        return Text(self.message, **values)
-
-    def told(self, language: Language) -> str:
-        sentence = translated(self.message, language)
-        if not self.values:
-            return sentence
-        return sentence.format(**{name: tell(value, language) for name, value in self.values.items()})
-
-
-class Counted(Text):
-    """So many of something, in the words for one of them or for several; `number` decides, and is `{count}` unless that is given otherwise.
-
-    The catalogue has each of the two as a text of its own."""
-
-    __slots__ = ("number", "one", "several")
-
-    number: int
-    one: str
-    several: str
-
-    def __new__(cls, one: str, several: str, number: int, /, **values: object) -> Self:
-        text = super().__new__(cls, one if number == 1 else several, **{"count": number, **values})
-        text.number, text.one, text.several = number, one, several
-        return text
-
-    def told(self, language: Language) -> str:
-        """French says none of something as one of it, English as several."""
-        is_one = self.number == 1 or (self.number == 0 and language == "fr")
-        return Text(self.one if is_one else self.several, **self.values).told(language)
-
-
-def tell(value: object, language: Language) -> object:
-    """A text in that language, or an error whose sentence is one; anything else as it is."""
-    if isinstance(value, Exception):
-        value = sentence(value)
-    return value.told(language) if isinstance(value, Text) else value
-
-
-def sentence(error: Exception) -> str:
-    """What an error says: its text where it was raised with one, so that it can still be told in another language."""
-    return next((part for part in error.args if isinstance(part, Text)), None) or str(error)
-
-
-LONGEST_WISH = 256
-"""Characters of an Accept-Language header."""
-
-
-def preferred(accept_language: str) -> Language:
-    """Of an Accept-Language header: the first of ours in it by weight; English, which programs read, where it names none. What no browser
-    would send is not looked at: a stranger's header must not cost more than his bytes."""
-    best, weight = LANGUAGES[1], 0.0
-    for part in accept_language[:LONGEST_WISH].split(","):
-        name, _, options = part.strip().partition(";")
-        asked = options.strip().removeprefix("q=")
-        try:
-            value = float(asked) if asked else 1.0
-        except ValueError:
-            continue
-        primary = name.strip().lower().partition("-")[0]
-        known = next((language for language in LANGUAGES if language == primary), None)
-        if known and value > weight:
-            best, weight = known, value
-    return best
-
-
-def tr(message: str, /, **values: object) -> str:
-    """A sentence in the language of the terminal; of a text that has been kept for later, too."""
-    return Speaker(ambient())(message, **values)
-
-
-class Speaker:
-    """Tells sentences in one language; called `say` where it is used, which is what the extraction looks for."""
-
-    def __init__(self, language: Language) -> None:
-        self.language = language
-
-    def __call__(self, message: str, /, **values: object) -> str:
-        text = message if isinstance(message, Text) and not values else Text(message, **values)
-        return text.told(self.language)
+from common.language import DOMAIN as DOMAIN
+from common.language import FOLDER as FOLDER
+from common.language import LANGUAGES as LANGUAGES
+from common.language import Counted as Counted
+from common.language import Language as Language
+from common.language import Speaker as Speaker
+from common.language import Text as Text
+from common.language import ambient as ambient
+from common.language import catalogue as catalogue
+from common.language import preferred as preferred
+from common.language import sentence as sentence
+from common.language import tell as tell
+from common.language import tr as tr
+from common.language import translated as translated

@@ -15,6 +15,7 @@ from bridge.replies.answers import Closed, Opened
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
 from bridge.replies.subtotal import Subtotal as SubtotalReply
+from common.language import Text
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
@@ -28,7 +29,6 @@ from daemon.core.machine.state import (
     Subtotal,
     taxpayer_of,
 )
-from daemon.language import Text
 
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 

@@ -14,9 +14,9 @@ from bridge.errors import BridgeError
 from bridge.link import LineStatistics, Link, Port, Timers
 from bridge.machine import Machine, handshake
 from bridge.recording.recorder import Recorder
+from common.language import Text
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.machine.state import MachineState
-from daemon.language import Text
 from daemon.machines.adapter import ConnectedMachine
 
 log = structlog.get_logger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from daemon.language import Text
+from common.language import Text
 
 SAID: Final = (
     Text("there is no such device (unplugged?)"),

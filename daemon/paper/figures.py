@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, tzinfo
 
+from common.language import Language
 from daemon.core.clock import machine_millis, millis_text
-from daemon.language import Language
 
 _GROUPS = {"fr": "\N{NO-BREAK SPACE}", "en": ","}
 _POINTS = {"fr": ",", "en": "."}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from common.language import Speaker, Text
 from daemon.core.invoice.invoice import Customer, Invoice, Item
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.report.receipt import counters_text, receipt
-from daemon.language import Speaker, Text
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
 from daemon.paper.figures import amount, machine_moment, percentage, scaled

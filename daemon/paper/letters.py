@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daemon.language import Language
+from common.language import Language
 
 LARGEST = 10**15 - 1
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import png
 
-from daemon.language import Text
+from common.language import Text
 
 LARGEST: Final = 512 * 1024
 """Bytes of the file."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import UnsetType
 
+from common.language import Speaker
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
-from daemon.language import Speaker
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Line, Pair, Rule, Table, Title
 from daemon.paper.figures import amount, moment, percentage, scaled

@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
-from daemon.language import Language, Speaker
+from common.language import Language, Speaker
 from daemon.paper.elements import Element, Line, Logo, Pair, Rule
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
 from typing import Literal, TypeVar
 
+from common.language import Text
 from daemon.core.audit import Actor
 from daemon.core.call import NOBODY, Call
 from daemon.core.errors import LedgerUnusable, StorageError, ZNumberUnknown
@@ -21,7 +22,6 @@ from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.last_invoice import Standing
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
-from daemon.language import Text
 from daemon.store.access import OpenLedger
 from daemon.store.cash_drawer import CashDrawer
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from common.language import Text
+from common.language.system import reason
 from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.core.invoice.invoice import PAYMENT_LABELS
-from daemon.language import Text
-from daemon.language.system import reason
 from daemon.store.access import OpenLedger
 from daemon.store.api_keys import ApiKeys
 from daemon.store.audit_log import AuditLog

@@ -15,6 +15,7 @@ from functools import partial
 
 import httpx
 
+from common.language import Text
 from common.wire.closure import CONTENT_TYPE
 from common.wire.keys import SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
@@ -22,7 +23,6 @@ from common.wire.presence import Answer, read_answer
 from common.wire.receipt import is_receipt
 from common.wire.signing import sign
 from daemon.core.delivery import Again, Delivery
-from daemon.language import Text
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 from daemon.upstream.verdict import verdict

@@ -28,13 +28,13 @@ from nats.aio.client import Client
 from nats.js.api import Header, PubAck
 from nats.protocol.parser import Parser
 
+from common.language import Text
 from common.wire.cancellation import ended
 from common.wire.keys import SigningKey
 from common.wire.presence import Answer, read_answer
 from common.wire.signing import sign
 from common.wire.subjects import ASK, PRESENCE
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
-from daemon.language import Text
 from daemon.upstream.credentials import Credentials, read_credentials
 from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
 from daemon.upstream.signing import read_keys, signing_time

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from common.language import Text
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
-from daemon.language import Text
 
 TAKEN: Final = frozenset({*range(200, 300), 409})
 """409: it has that event already."""

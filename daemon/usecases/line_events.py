@@ -7,13 +7,13 @@ import contextlib
 
 import structlog
 
+from common.language import Text
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import MachineBusy, MachineError, MachineNonsense, MachineRefused, StorageError
 from daemon.core.events import TAX_SERVER
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import MachineState
 from daemon.core.report.machine_info import tax_server
-from daemon.language import Text
 from daemon.usecases.certification.recover import ACTIVATED, is_activated, recover
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from daemon.language import Text
+from common.language import Text
 from daemon.owner import as_owner
 from daemon.settings import Settings, secret_path
 from daemon.settings.section import Section

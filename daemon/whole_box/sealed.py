@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 import pyrage
 
-from daemon.language import Text
+from common.language import Text
 
 VERSION: Final = b"age-encryption.org/v1\n"
 SCRYPT: Final = re.compile(rb"-> scrypt [A-Za-z0-9+/]{22} ([1-9][0-9]?)\n")

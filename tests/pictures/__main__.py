@@ -19,7 +19,7 @@ from support.browser import Person, View, chromium, create_user
 from support.ledgers.year import SHOPPING, sell_until, write_year
 from support.shop import NIM, Shop, invoice, wait_for
 
-from daemon.language import Language
+from common.language import Language
 
 ROOT = Path(__file__).parents[2]
 SCREENS = {

@@ -19,9 +19,9 @@ from support.shop import PLAIN, Shop
 from support.tools import need
 
 from common import passwords
+from common.language import Language, Speaker
 from common.passwords import hash_password
 from daemon.core.roles import Role
-from daemon.language import Language, Speaker
 
 CHROMIUM = next(
     filter(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")), "chromium"

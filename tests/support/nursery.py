@@ -302,8 +302,8 @@ def import_all(package: str) -> None:
 
 def prepare_daemon() -> None:
     """What each start would make anew, and is the same for all: the routes, and what msgspec knows of the configuration."""
+    from common.language import ambient  # noqa: PLC0415
     from daemon.api.service import drawn_routes  # noqa: PLC0415
-    from daemon.language import ambient  # noqa: PLC0415
     from daemon.settings import Settings  # noqa: PLC0415
 
     for with_page in (False, True):
@@ -324,7 +324,7 @@ def _taken_out() -> dict[str, ModuleType]:
 def speak() -> None:
     """The command line in the language of the environment."""
     if SPOKEN:
-        from daemon.language import ambient  # noqa: PLC0415
+        from common.language import ambient  # noqa: PLC0415
 
         sys.modules.update(SPOKEN[ambient()])
         importlib.import_module("daemon.cli.click_texts").install()  # click's words follow the environment

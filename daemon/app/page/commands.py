@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from common.language import Language
 from daemon.api.page.deps import Finding, Verified
 from daemon.api.page.faults import BoxFailed
 from daemon.core.audit import Actor
-from daemon.language import Language
 from daemon.settings import Settings
 
 log = structlog.get_logger(__name__)

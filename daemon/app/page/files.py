@@ -10,11 +10,11 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
+from common.language import Language
 from daemon.api.page.deps import Copy
 from daemon.app.journal_file import EXCEL_FR, journal_pieces
 from daemon.core.clock import zone
 from daemon.core.report.journal import Page
-from daemon.language import Language
 from daemon.rotation import SUFFIX
 from daemon.settings import Settings
 from daemon.usecases.reports import report

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from common.language import Language, Text, tell
 from daemon.api.page.faults import BoxRefused
 from daemon.api.page.first_start import Probed
 from daemon.app.runtime import Runtime
-from daemon.language import Language, Text, tell
 
 IN_USE = Text(
     "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"

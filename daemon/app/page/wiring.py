@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from common.language import Language
 from daemon import log_words, logs
 from daemon.api.page.deps import LogLine, PageDeps
 from daemon.app.outward.replication import Replication
@@ -16,7 +17,6 @@ from daemon.app.runtime import Runtime
 from daemon.app.upkeep.certificate import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
-from daemon.language import Language
 from daemon.settings import Settings
 
 

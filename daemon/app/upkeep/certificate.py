@@ -8,10 +8,10 @@ from pathlib import Path
 
 import structlog
 
+from common.language import Text
+from common.language.system import reason
 from daemon.api.http.server import BadCertificate, HttpServer
 from daemon.app.reload import BringIntoForce
-from daemon.language import Text
-from daemon.language.system import reason
 from daemon.settings import Settings, secret_path
 from daemon.tls.home import SERVER, AuthorityError
 from daemon.tls.names import box_names

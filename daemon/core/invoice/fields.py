@@ -10,10 +10,10 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from fractions import Fraction
 
+from common.language import Text, sentence
 from daemon.core import money
 from daemon.core.errors import FieldError
 from daemon.core.invoice.number import normalised
-from daemon.language import Text, sentence
 
 # C0, DEL and C1, line and paragraph separator, and halves of surrogate pairs, which no UTF-8 can carry
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, cast
 
 import msgspec
 
+from common.language import Text, sentence
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import CREDITS, REBATE, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode, Warn
@@ -21,7 +22,6 @@ from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
 from daemon.core.invoice.taxes import PSVB_RATES, psvb, tax_lines
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of
 from daemon.core.money import MAX_AMOUNT, scaled
-from daemon.language import Text, sentence
 
 MAX_ITEMS = 1000
 MAX_COMMENTS = 8

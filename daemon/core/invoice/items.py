@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from common.language import Text, sentence
 from daemon.core import money
 from daemon.core.invoice import specific_tax
 from daemon.core.invoice.fields import Fields
@@ -23,7 +24,6 @@ from daemon.core.invoice.invoice import GROUPS, Item, PriceMode, Warn
 from daemon.core.invoice.specific_tax import PRODUCT, Fold, SpecificTax
 from daemon.core.invoice.taxes import WHOLE, percent, without_vat
 from daemon.core.money import MAX_AMOUNT, divide_half_up, round_half_up
-from daemon.language import Text, sentence
 
 LETTERS = tuple(GROUPS)
 ITEM_TYPES = ("LOCBIE", "LOCSER", "IMPBIE", "IMPSER")

@@ -11,11 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from common.language import Text
 from daemon.core.errors import FieldError
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import PAYMENT_METHODS, Payment, Warn
 from daemon.core.money import round_half_up
-from daemon.language import Text
 
 METHODS = tuple(PAYMENT_METHODS)
 MAX_PAYMENTS = 100

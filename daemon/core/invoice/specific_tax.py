@@ -13,9 +13,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
+from common.language import Text, sentence
 from daemon.core import money
 from daemon.core.invoice.taxes import WHOLE
-from daemon.language import Text, sentence
 
 PRODUCT = 100_000
 """One franc in units of price × quantity: hundredths times thousandths."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
+from common.language import Text
 from daemon.core.errors import FieldError
 from daemon.core.invoice.invoice import NO_ITEM, Warn
-from daemon.language import Text
 
 Known = frozenset[str]
 

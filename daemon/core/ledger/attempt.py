@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
+from common.language import Text
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.machine.state import Certified, FiscalCounters
-from daemon.language import Text
 
 Mode = Literal["live", "test"]
 

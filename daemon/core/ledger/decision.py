@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from common.language import Text
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.ledger.book import BookState, Seen
 from daemon.core.ledger.last_invoice import Standing, is_last
@@ -14,7 +15,6 @@ from daemon.core.ledger.paper import Paper, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Verdict, strangers, verdicts, went_down
 from daemon.core.machine.nim import new_name
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
-from daemon.language import Text
 
 Decision = Literal["certified", "not-certified", "adopt"]
 DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt")

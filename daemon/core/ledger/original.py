@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from common.language import Text
 from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest, MachineBusy
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.invoice.reference import Reference
 from daemon.core.machine.nim import activation_of
-from daemon.language import Text
 
 ORIGINALS: Final[Mapping[str, tuple[str, ...]]] = {"FA": ("FV", "FT"), "EA": ("EV", "ET")}
 FIELD: Final = "creditNoteRef"

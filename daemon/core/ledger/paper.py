@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from common.language import Text
 from daemon.core.clock import DAY, machine_millis
 from daemon.core.errors import FieldError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.verdict import MAY_NOT_COUNT, Evidence, went_down
 from daemon.core.machine.state import FiscalCounters
-from daemon.language import Text
 
 _CODE = re.compile("[A-Z0-9]{24}")
 _TIMES = ("%Y%m%d%H%M%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H:%M:%S")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from common.language import Text
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Mode
-from daemon.language import Text
 
 TEST_CODE = "TESTFACT"
 WARNING = "TEST_MODE"

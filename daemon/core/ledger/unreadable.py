@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from common.language import Text
 from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CashMove, Placed
 from daemon.core.machine.state import FiscalCounters
-from daemon.language import Text
 
 
 def unreadable(record_id: int, seq: int, number: str, nim: str, reason: str = "") -> Record:

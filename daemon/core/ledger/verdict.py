@@ -15,12 +15,12 @@ from itertools import product
 
 import msgspec
 
+from common.language import Counted, Text
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.last_invoice import Standing, is_last, resembles
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
-from daemon.language import Counted, Text
 
 
 class NotCertified(msgspec.Struct, frozen=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from common.language import Text
 from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice, Payment, Warn
 from daemon.core.invoice.taxes import WHOLE, psvb, without_vat
 from daemon.core.machine.state import Subtotal
-from daemon.language import Text
 
 _FRANC = 1
 

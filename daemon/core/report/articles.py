@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 import msgspec
 
+from common.language import Text
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import REBATE, Invoice, Item
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
-from daemon.language import Text
 
 
 class ArticleTotal(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any, Final, cast, get_args
 
 import msgspec
 
+from common.language import Text
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
@@ -15,7 +16,6 @@ from daemon.core.invoice.intake import NAME_LENGTH, Defaults, read_operator_id
 from daemon.core.invoice.unknown import refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.entries import CashKind, CashMove, CashTotal, Placed
 from daemon.core.report.receipt import Adjustment, adjustments
-from daemon.language import Text
 
 MOST_AN_HOUR: Final = 60
 """Movements that one key, or one person, may note: whoever has a seller's key must not fill the disk (decision 34)."""

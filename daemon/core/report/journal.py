@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
+from common.language import Language
+from common.language.stored import retold
 from daemon.core.clock import millis_text
 from daemon.core.errors import without_paths
 from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import AttemptState, Record, RecordState
 from daemon.core.report.receipt import Receipt, receipt
-from daemon.language import Language
-from daemon.language.stored import retold
 
 Exact = Decimal
 """Goes out as a number of JSON."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from typing import Final
 
+from common.language.stored import retold
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.report.journal_csv import COLUMNS, Cell
-from daemon.language.stored import retold
 
 MARK: Final = "\ufeff"
 """By which a spreadsheet knows UTF-8."""

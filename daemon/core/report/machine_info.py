@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from common.language import Counted, Text
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
-from daemon.language import Counted, Text
 
 DAY_MS = 86_400_000
 ALERT_DAYS = 7

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
+from common.language import Text
 from daemon.core.clock import DAY, millis, zone
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.language import Text
 
 DEFAULT_RANGE = 31 * DAY
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 import msgspec
 
+from common.language import Language
+from common.language.stored import retold
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import field_of
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.machine.nim import short_nim
-from daemon.language import Language
-from daemon.language.stored import retold
 
 
 class TaxDetail(msgspec.Struct, frozen=True):

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+from common.language import Text
+from common.language.system import reason
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable
-from daemon.language import Text
-from daemon.language.system import reason
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people

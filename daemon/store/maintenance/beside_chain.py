@@ -6,9 +6,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from common.language import Counted, Text
 from daemon.core.events import CERTIFIED, CLOSURE
 from daemon.core.ledger.book import Book
-from daemon.language import Counted, Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of
 from daemon.store.tables.events import UPSTREAM

@@ -10,10 +10,10 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 
+from common.language import Text
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
-from daemon.language import Text
 from daemon.store.sqlite.faults import DAMAGED, is_rubbish
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.book_start import read_start

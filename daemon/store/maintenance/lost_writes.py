@@ -8,9 +8,9 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+from common.language import Counted, Text
+from common.language.system import reason
 from daemon.core.errors import StorageFull
-from daemon.language import Counted, Text
-from daemon.language.system import reason
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
 from daemon.store.sqlite.commit_mark import Mark
 from daemon.store.sqlite.durable import sync_path

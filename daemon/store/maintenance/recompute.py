@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from common.language import Counted, Text
 from daemon.core.errors import StorageFull
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
@@ -18,7 +19,6 @@ from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
-from daemon.language import Counted, Text
 from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load

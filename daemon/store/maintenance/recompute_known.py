@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
+from common.language import Text
 from daemon.core.invoice.invoice import CREDITS, Invoice
 from daemon.core.invoice.reference import read_reference
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Epoch
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
-from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.totals import Totals
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from daemon.language import Text
+from common.language import Text
 from daemon.store.sqlite.queries import load
 
 _SQL = load(__name__)

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 import msgspec
 
+from common.language import Text
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.core.ledger.book import Book
-from daemon.language import Text
 from daemon.store.maintenance.beside_chain import check_beside_chain
 from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import look_for_lost, read_lost

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import aiosqlite
 
+from common.language import Text
 from daemon.core.errors import StorageFull
-from daemon.language import Text
 from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from common.language import Text
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
-from daemon.language import Text
 
 _PRIMARY = 0xFF
 """The low byte of an extended result code is the primary one (sqlite.org/rescode.html)."""

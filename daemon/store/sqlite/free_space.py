@@ -12,9 +12,9 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from common.language import Text
+from common.language.system import reason
 from daemon.core.errors import StorageError, StorageFull
-from daemon.language import Text
-from daemon.language.system import reason
 
 RESERVE_BYTES = 16 * 1024 * 1024
 SANDBOX_RESERVES = 4

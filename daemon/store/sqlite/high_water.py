@@ -18,9 +18,9 @@ from pathlib import Path
 
 import msgspec
 
+from common.language import Text
+from common.language.system import reason
 from daemon.core.errors import LedgerUnusable, StorageFull
-from daemon.language import Text
-from daemon.language.system import reason
 from daemon.store.sqlite.durable import real_path, sync_path
 
 SUFFIX = ".high-water"

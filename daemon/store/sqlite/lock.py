@@ -9,9 +9,9 @@ import fcntl
 import os
 from pathlib import Path
 
+from common.language import Text
+from common.language.system import reason
 from daemon.core.errors import LedgerUnusable
-from daemon.language import Text
-from daemon.language.system import reason
 from daemon.store.sqlite.durable import real_path
 
 _PID_DIGITS = 20

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from common.language import Text
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.number import number_key
-from daemon.language import Text
 
 _SCHEMA = Path(__file__).parents[1] / "schema"
 APPLICATION_ID = int.from_bytes(b"mcfd", "big")

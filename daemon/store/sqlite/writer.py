@@ -19,8 +19,8 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from common.language import Text
 from daemon.core.errors import StorageError, StorageFull
-from daemon.language import Text
 from daemon.store.sqlite.connection import Connection, Job
 from daemon.store.sqlite.faults import storage_error
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from common.language import Text
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.language import Text
 from daemon.store.tables.meta import read_meta, write_meta
 
 DAMAGE = "damage"

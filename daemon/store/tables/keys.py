@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from common.language import Text
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey, hash_key, may_be_one
-from daemon.language import Text
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
+from common.language import Text
 from daemon.core.audit import Actor
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.people import Person, Session
 from daemon.core.roles import Role
-from daemon.language import Text
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables import audit
 

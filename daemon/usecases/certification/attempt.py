@@ -16,6 +16,7 @@ from functools import partial
 
 import structlog
 
+from common.language import Text
 from daemon.core.call import Call
 from daemon.core.errors import (
     CertifiedElsewhere,
@@ -35,7 +36,6 @@ from daemon.core.ledger.last_invoice import is_last
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.ledger.verdict import strangers
 from daemon.core.machine.state import Certified, FiscalCounters
-from daemon.language import Text
 from daemon.usecases.certification import credit, enter_invoice, recover, slow_close
 from daemon.usecases.certification.announce import announce
 from daemon.usecases.certification.idempotency import outcome_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from common.language import Text
 from daemon.core.call import Call
 from daemon.core.errors import MachineAttention, MachineBusy
 from daemon.core.invoice.intake import read_invoice
@@ -11,7 +12,6 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.phases import Phase, Step
-from daemon.language import Text
 from daemon.usecases.certification import credit as credit_note
 from daemon.usecases.certification.attempt import Job, attempt
 from daemon.usecases.certification.idempotency import Answered, once

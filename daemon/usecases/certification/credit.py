@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from common.language import Text
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.invoice.reference import read_reference
 from daemon.core.machine.nim import activation_of
-from daemon.language import Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from common.language import Text
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
 from daemon.core.machine.state import Certified, FiscalCounters, Subtotal
-from daemon.language import Text
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.attempts import Live
 from daemon.usecases.worker.machine_worker import MachineWorker

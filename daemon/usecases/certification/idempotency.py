@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from common.language import Text
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.closure import KeyUse
-from daemon.language import Text
 from daemon.usecases.worker.machine_worker import InFlight, MachineWorker
 
 T = TypeVar("T")

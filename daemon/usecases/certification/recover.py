@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 import structlog
 
+from common.language import Text
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record
@@ -28,7 +29,6 @@ from daemon.core.ledger.verdict import (
 )
 from daemon.core.machine.nim import new_name, present_nim
 from daemon.core.machine.state import Certified, MachineState
-from daemon.language import Text
 from daemon.usecases.certification.announce import announce
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.aggregate import tick

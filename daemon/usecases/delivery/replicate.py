@@ -20,10 +20,10 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from common.language import Text
 from common.wire.cancellation import heed_cancellation
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Refused
 from daemon.core.ledger.attempt import Mode
-from daemon.language import Text
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.delivery.lane import HOUR_MS, Lane

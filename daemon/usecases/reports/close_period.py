@@ -6,12 +6,12 @@ import asyncio
 
 import structlog
 
+from common.language import Text
 from daemon.core.call import Call
 from daemon.core.errors import LineLost, MachineAttention, NothingDone
 from daemon.core.ledger.book import Seen
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import went_down
-from daemon.language import Text
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import ACTIVATED, is_activated
 from daemon.usecases.ports import FiscalMachine

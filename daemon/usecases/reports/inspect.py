@@ -7,13 +7,13 @@ import contextlib
 
 import msgspec
 
+from common.language import Text
 from daemon.core.call import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
-from daemon.language import Text
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from common.language import Language, Text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Book
@@ -22,7 +23,6 @@ from daemon.core.report.journal import (
     journal_entry,
     journal_record,
 )
-from daemon.language import Language, Text
 from daemon.usecases.ports import CashDrawer, Journal
 from daemon.usecases.worker.machine_worker import MachineWorker
 

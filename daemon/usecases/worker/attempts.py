@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from common.language import Text
 from daemon.core.errors import StorageFull
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.phases import TABLE, Phase, Step, after
 from daemon.core.machine.state import FiscalCounters
-from daemon.language import Text
 
 NO_COUNTERS = FiscalCounters(0, 0, 0)
 

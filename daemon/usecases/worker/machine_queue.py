@@ -7,8 +7,8 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
+from common.language import Text
 from daemon.core.errors import MachineBusy
-from daemon.language import Text
 
 
 class QueueEntry:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import structlog
 
+from common.language import Text
+from common.language.stored import stored
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
@@ -23,8 +25,6 @@ from daemon.core.ledger.test_mode import REFUSED, is_test_code
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
-from daemon.language import Text
-from daemon.language.stored import stored
 from daemon.usecases.ports import EventLog, FiscalMachine, Journal, Ledger
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.book_clock import BookClock, BoxClock

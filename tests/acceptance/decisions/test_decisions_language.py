@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.shop import NIM, Shop, invoice
 
-from daemon.language import preferred
+from common.language import preferred
 
 URL = f"/v1/mcf/{NIM}"
 WRONG = {

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from common.language import Text
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import number_key
@@ -24,7 +25,6 @@ from daemon.core.ledger.test_mode import marked
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
-from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import counters
 from daemon.store.tables.book.books import Head, advance, advance_certified, book_state, read_head

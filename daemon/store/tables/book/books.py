@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from common.language import Text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book, BookState, Seen
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
-from daemon.language import Text
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.codec import counters_of, rates_text, read_rates, read_seen, seen_text, tally_bytes
 

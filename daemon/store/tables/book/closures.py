@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from common.language import Text
 from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
@@ -20,7 +21,6 @@ from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
-from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import Head, read_head
 from daemon.store.tables.book.cash import cash_of_period

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sqlite3
 
+from common.language import Text
 from daemon.core.clock import HOUR
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Placed, TimeRepair
-from daemon.language import Text
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import book_state

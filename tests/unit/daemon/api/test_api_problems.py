@@ -8,12 +8,12 @@ from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFou
 from structlog.testing import capture_logs
 from support.api import NIM, record
 
+from common.language import Text, tell
 from daemon.api import refusals
 from daemon.api.problems import KINDS, problem_answer
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.language import Text, tell
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:

@@ -12,11 +12,11 @@ import pytest
 from jinja2 import DictLoader, Environment
 from jinja2.exceptions import UndefinedError
 
+from common.language import Speaker
 from common.web.formats import money
 from daemon.api.page import rendering
 from daemon.api.page.days import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment
-from daemon.language import Speaker
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
 ROWS = 40

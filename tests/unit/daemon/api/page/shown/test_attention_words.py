@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from support.core_samples import record
 
+from common.language import LANGUAGES
 from daemon.api.page.shown.attention_words import PLAIN, in_plain_words
 from daemon.core.errors import CertifiedElsewhere
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
-from daemon.language import LANGUAGES
 
 KNOWN = FiscalCounters(10, 8, 1)
 

@@ -4,11 +4,11 @@ import pytest
 from support.ledgers.ledger import invoice
 
 from bridge import port, port_network
+from common.language.stored import retold, stored
 from daemon.core.errors import without_paths
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
-from daemon.language.stored import retold, stored
 from daemon.machines.line_words import SAID
 
 KNOWN = FiscalCounters(10, 8, 1)

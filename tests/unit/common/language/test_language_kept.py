@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from daemon.language.stored import retold
+from common.language.stored import retold
 
 ROOT = Path(__file__).parents[4]
 ROOMS = (

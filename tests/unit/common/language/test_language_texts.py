@@ -11,10 +11,10 @@ import pytest
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
-from daemon.language import Counted, Speaker, Text, ambient, catalogue, tr, translated
+from common.language import Counted, Speaker, Text, ambient, catalogue, tr, translated
 
 ROOT = Path(__file__).parents[4]
-PO = ROOT / "daemon/language/locales/fr/LC_MESSAGES/mcfd.po"
+PO = ROOT / "common/language/locales/fr/LC_MESSAGES/mcfd.po"
 SCRIPT = ROOT / "packaging/texts.py"
 
 

@@ -1,0 +1,39 @@
+"""Why the operating system refused, in words."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+from common.language import Text
+
+WORDS: Final = {
+    errno.ENOENT: Text("there is no such file"),
+    errno.EACCES: Text("permission denied"),
+    errno.EPERM: Text("permission denied"),
+    errno.EISDIR: Text("it is a directory"),
+    errno.ENOTDIR: Text("what should be a directory is none"),
+    errno.EEXIST: Text("it exists already"),
+    errno.ENOSPC: Text("no space left"),
+    errno.EDQUOT: Text("no space left"),
+    errno.EROFS: Text("it can only be read"),
+    errno.EIO: Text("the disk does not take or give it"),
+    errno.ENAMETOOLONG: Text("the name is too long"),
+    errno.ELOOP: Text("a link that must not be followed"),
+    errno.ENODEV: Text("there is no such device"),
+    errno.ENXIO: Text("there is no such device"),
+    errno.EBUSY: Text("it is in use"),
+    errno.ECONNREFUSED: Text("nobody listens there"),
+    errno.ECONNRESET: Text("the connection was cut"),
+    errno.EPIPE: Text("the connection was cut"),
+    errno.ETIMEDOUT: Text("no answer in time"),
+    errno.EHOSTUNREACH: Text("there is no way to it in the network"),
+    errno.ENETUNREACH: Text("there is no way to it in the network"),
+    errno.EADDRINUSE: Text("another program has that port"),
+    errno.EADDRNOTAVAIL: Text("this box does not have that address"),
+}
+
+
+def reason(error: OSError) -> str:
+    """Why, without the path; told in its language where it becomes part of a text."""
+    return WORDS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
