@@ -15,8 +15,6 @@ FIRST_SEQ = 0x20
 TRIES = 3
 USUAL = 1.2
 """Seconds for an answer; one in two halves, or of a machine that was asleep, is waited for longer."""
-CERTIFYING = 12.0
-CREDIT = 95.0
 _ALIVE = 0.6
 
 
@@ -97,11 +95,11 @@ class ProbeLine:
         self._recorder.note("link ends")
         self._port.close()
 
-    async def exchange(self, cmd: int, data: bytes = b"", *, patience: float = USUAL) -> Answer:
+    async def exchange(self, cmd: int, data: bytes = b"") -> Answer:
         """As the driver does: the same frame again on NAK, silence and garbage. Unanswered after three tries."""
         frame = encode(Request(self.next_seq(), cmd, data))
         for _ in range(TRIES):
-            answer = await self.send(frame, patience)
+            answer = await self.send(frame)
             if answer.reply is not None:
                 return answer
         raise Unanswered
@@ -123,13 +121,6 @@ class ProbeLine:
         answer = Answer(frame, tuple(self._heard), taken, self._first_byte, self._longest_pause)
         self.answers.append(answer)
         return answer
-
-    async def pause(self, seconds: float) -> None:
-        """What comes meanwhile is recorded, and dropped."""
-        await asyncio.sleep(seconds)
-
-    def note(self, text: str) -> None:
-        self._recorder.note(text)
 
     async def _wait(self, ends: Callable[[Event], bool], patience: float) -> None:
         until = self._sent_at + patience

@@ -10,8 +10,7 @@ from bridge.errors import Nonsense, Refused
 from bridge.replies.state import StateReply
 from daemon.probe.line import Answer, ProbeLine
 
-STATE, SERVER, TAXPAYER, CUSTOMER, OPEN = 0xC1, 0xC2, 0x2B, 0xC3, 0xC0
-ITEM, SUBTOTAL, PAYMENT, COMMENT, CLOSE = 0x31, 0x33, 0x35, 0x36, 0x38
+STATE, SERVER, TAXPAYER = 0xC1, 0xC2, 0x2B
 GROUPS = "ABCDEFGHIJKLMNOP"
 STATE_FIELDS, STATE_WITHOUT_LAST = 27, 22
 TEST_CODE = "TESTFACT"
@@ -56,12 +55,6 @@ class State:
     def facts(self) -> tuple[object, ...]:
         """What a look at the machine must not change."""
         return (*self.counters, self.number, self.code)
-
-    def rate(self, group: str) -> int:
-        """In hundredths of a percent."""
-        rates = self.read.rates if self.read else ()
-        at = GROUPS.index(group)
-        return rates[at] if at < len(rates) else 0
 
 
 async def read_state(line: ProbeLine) -> State:

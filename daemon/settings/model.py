@@ -218,7 +218,7 @@ class Machine(Section, frozen=True):
     habits: Annotated[
         Habits,
         key(
-            "What the machine above wants otherwise than others, as `mcfd machine probe` finds it; all of it may be left out. It "
+            "What the machine above wants otherwise than others (docs/first-contact.md); all of it may be left out. It "
             "stands behind the keys of its `[[machine]]`."
         ),
     ] = Habits()

@@ -14,7 +14,7 @@ IN_USE = Text(
 
 async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
     """What is assumed of a machine, asked of it; only reading. BoxRefused when there is none."""
-    from daemon.probe.meeting import NoMachine  # noqa: PLC0415  rarely needed
+    from daemon.probe.connect import NoMachine  # noqa: PLC0415  rarely needed
     from daemon.probe.run import probe  # noqa: PLC0415
 
     try:

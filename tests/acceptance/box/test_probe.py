@@ -14,11 +14,11 @@ from contextlib import contextmanager
 import pytest
 from support.cli.command import NIM, Command
 from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
-from support.shop import IFU, Machine, Shop, invoice, wait_for
+from support.shop import IFU, Machine, Shop, invoice
 
 from bridge.recording.recorder import Recorder
 from bridge.recording.recording import read
-from daemon.probe import line, meeting
+from daemon.probe import connect, line
 from daemon.settings import load
 
 TIMED = {"reply_time", "reply_gap"}
@@ -89,52 +89,21 @@ def test_a_machine_is_read_and_nothing_changes(tmp_path, machine):
             assert secret not in text
 
 
-def test_invoices_are_made_on_a_machine_in_test_mode_only(tmp_path, machine):
-    """One that has certified a real invoice is refused; so is one of which nothing is known; in test mode it goes ahead."""
-    machine.start()
-    command = Command(tmp_path)
-    certify = ("machine", "probe", str(machine.link), "--folder", str(tmp_path), "--certify")
-    unknown = command.run(*certify)
-    assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert "nothing tells" in unknown.stderr
-    machine.order("foreign-invoice")
-    real = command.run(*certify)
-    assert (real.returncode, real.stdout) == (1, "")
-    assert "not in test mode" in real.stderr
-    assert len(machine.certified()) == 1
-    machine.order("options", test_mode=True)
-    machine.order("foreign-invoice")
-    assert command.run(*certify).returncode == 0
-    assert len(machine.certified()) == 2 + 7
-
-
 def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
-    """Probe, write, start: a machine that refuses what mcfd usually says certifies every kind of sale afterwards, once its test mode
-    is allowed: it is in no settings that a probe writes."""
-    machine.start(
-        *("--baud", "57600", "--strict-baud", "--full-customer", "--whole-close", "--name-most", "30"),
-        *("--untaxed-specific", "--test-mode"),
-    )
+    """Probe, write, start: a machine at another speed and with another code page certifies afterwards."""
+    machine.start("--baud", "57600", "--strict-baud", "--code-page", "cp1252")
     with Shop(tmp_path, machines=(machine,)) as shop:
         shop._write_config()
         done = shop.mcfd(
-            *("machine", "probe", str(machine.link), "--folder", str(tmp_path)),
-            *("--certify", "--i-know-these-are-real", "--write", "--speed", "57600"),
+            *("machine", "probe", str(machine.link), "--folder", str(tmp_path), "--write", "--speed", "57600")
         )
         assert done.returncode == 0, done.stdout + done.stderr
         found = load(shop.config_file).machine[0]
-        assert found.baudrate == 57_600
-        assert (found.habits.walk_in, found.habits.close_total) == ("fields", "whole")
-        assert (found.habits.name_bytes, found.habits.specific_tax_ht) == (30, "folded")
+        assert (found.baudrate, found.habits.code_page) == (57_600, "cp1252")
         shop._write_config = lambda: None
-        shop.start_daemon(ready=False)
-        wait_for(lambda: "TESTFACT" in shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
-        shop.stop_daemon()
-        written = shop.config_file.read_text()
-        shop.config_file.write_text(written.replace("[[machine]]", "[[machine]]\ntest_mode = true"))
         shop.start_daemon()
         sale = invoice("F-1")
-        sale["items"][0]["name"] = "Riz parfumé long grain du Mékong, sac de 25 kg"
+        sale["items"][0]["name"] = "Riz parfumé"
         answer = shop.certify(sale)
         assert answer.status_code == 200, answer.text
 
@@ -152,12 +121,12 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
 )
 async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, place, told):
     """One clear line each."""
-    monkeypatch.setattr(meeting, "SPEEDS", (115_200, 9_600))
-    for module, name in ((meeting, "WAKING"), (meeting, "_STRANGER"), (line, "_ALIVE")):
+    monkeypatch.setattr(connect, "SPEEDS", (115_200, 9_600))
+    for module, name in ((connect, "WAKING"), (connect, "_STRANGER"), (line, "_ALIVE")):
         monkeypatch.setattr(module, name, getattr(module, name) / 4)
     port = tmp_path / "port"
-    with place(port), pytest.raises(meeting.NoMachine) as none:
-        async with meeting.met(str(port), Recorder(lambda _: None), 115_200):
+    with place(port), pytest.raises(connect.NoMachine) as none:
+        async with connect.connect(str(port), Recorder(lambda _: None), 115_200):
             pass
     assert told in str(none.value)
 

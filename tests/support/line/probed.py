@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from daemon.probe import meeting
+from daemon.probe import connect
 from daemon.probe.run import Result, probe
 from simulator.line.memory_port import MemoryPort
 from simulator.line.session import Session
@@ -19,22 +19,22 @@ class Probed:
 
     def __init__(self, monkeypatch) -> None:
         self.sessions: dict[str, Session] = {}
-        monkeypatch.setattr(meeting, "open_line", self._open)
+        monkeypatch.setattr(connect, "open_line", self._open)
 
     def add(self, options: Mapping[str, Any]) -> str:
         place = f"tcp://machine-{len(self.sessions)}:1"
         self.sessions[place] = Session(Machine(Options(**options), MachineClock()))
         return place
 
-    async def probe(self, options: Mapping[str, Any], **how: Any) -> Result:
-        return await probe(self.add(options), **how)
+    async def probe_each(self, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
+        """Each has certified an invoice, so that there is a last one to read."""
+        places = [self.add(each) for each in options.values()]
+        for place in places:
+            self.sessions[place].machine.certify_foreign(total=15_000)
+        return dict(zip(options, await self.probe_places(places), strict=True))
 
-    async def probe_each(self, options: Mapping[str, Mapping[str, Any]], **how: Any) -> dict[str, Result]:
-        results = await asyncio.gather(*(self.probe(each, **how) for each in options.values()))
-        return dict(zip(options, results, strict=True))
-
-    async def probe_places(self, places: Sequence[str], **how: Any) -> list[Result]:
-        return await asyncio.gather(*(probe(place, **how) for place in places))
+    async def probe_places(self, places: Sequence[str]) -> list[Result]:
+        return await asyncio.gather(*(probe(place) for place in places))
 
     async def _open(self, place: str, _: int) -> MemoryPort:
         return MemoryPort(self.sessions[place])

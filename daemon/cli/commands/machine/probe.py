@@ -18,13 +18,13 @@ from daemon.language.system import reason
 from daemon.owner import as_owner
 from daemon.probe.bundle import row, write_bundle
 from daemon.probe.configuration import NotThere, lines_of, write
+from daemon.probe.connect import SPEEDS, NoMachine
 from daemon.probe.finding import Finding
-from daemon.probe.meeting import SPEEDS, NoMachine
-from daemon.probe.run import NotInTestMode, Result
+from daemon.probe.run import Result
 from daemon.probe.run import probe as probe_port
 from daemon.settings import SettingsError, load
 
-FATAL = ("state", "seq", "repeat", "close_again", "item")
+FATAL = ("state", "seq", "repeat")
 """What, when it is contradicted, keeps this machine from being used."""
 
 
@@ -33,18 +33,10 @@ FATAL = ("state", "seq", "repeat", "close_again", "item")
     epilog=examples(
         "mcfd machine probe /dev/mcf-EL02000015",
         "mcfd machine probe tcp://192.168.1.50:4001",
-        "mcfd machine probe /dev/ttyUSB0 --certify",
     ),
 )
 @config_option
 @click.argument("port")
-@click.option("--certify", is_flag=True, help=tr("Make invoices too, on a machine in test mode."))
-@click.option(
-    "--i-know-these-are-real",
-    "real",
-    is_flag=True,
-    help=tr("With --certify, also on a machine whose invoices are real and cannot be taken back."),
-)
 @click.option(
     "--speed", type=click.IntRange(300, 4_000_000), default=SPEEDS[0], help=tr("The speed to ask at first, bit/s.")
 )
@@ -56,17 +48,11 @@ FATAL = ("state", "seq", "repeat", "close_again", "item")
 )
 @click.option("--write", "writing", is_flag=True, help=tr("Write the settings that were found without asking."))
 @json_option
-def command(
-    *, config: Path | None, port: str, certify: bool, real: bool, speed: int, folder: Path, writing: bool, as_json: bool
-) -> None:
+def command(*, config: Path | None, port: str, speed: int, folder: Path, writing: bool, as_json: bool) -> None:
     try:
-        result = asyncio.run(
-            probe_port(port, speed, on_finding=_silent if as_json else _show, certifying=certify, real=real)
-        )
+        result = asyncio.run(probe_port(port, speed, on_finding=_silent if as_json else _show))
     except NoMachine as error:
         raise Unavailable(tr(error.text)) from error
-    except NotInTestMode as error:
-        raise Failure(_not_in_test_mode(is_known=error.is_known)) from error
     path = _bundle(result, port, folder)
     if as_json:
         findings = [finding.in_english for finding in result.findings]
@@ -80,7 +66,7 @@ def command(
 
 
 def is_fatal(finding: Finding) -> bool:
-    return finding.verdict == "contradicted" and (finding.check in FATAL or "DO NOT USE" in finding.todo)
+    return finding.verdict == "contradicted" and finding.check in FATAL
 
 
 def _silent(_: Finding) -> None:
@@ -90,16 +76,6 @@ def _silent(_: Finding) -> None:
 def _show(finding: Finding) -> None:
     for line in row(finding):
         say(line)
-
-
-def _not_in_test_mode(*, is_known: bool) -> str:
-    if is_known:
-        return tr(
-            "this machine is not in test mode: its invoices are real, and stay. --i-know-these-are-real certifies all the same"
-        )
-    return tr(
-        "nothing tells whether this machine is in test mode: it has certified no invoice yet. If it is, --i-know-these-are-real"
-    )
 
 
 def _bundle(result: Result, port: str, folder: Path) -> Path:

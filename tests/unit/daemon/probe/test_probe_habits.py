@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import random
 from typing import Any
@@ -16,38 +15,38 @@ HABITS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "none": ({}, set()),
     "short_nim": ({"short_nim": True}, {"state.nim"}),
     "dashed_codes": ({"dashed_codes": True}, {"state.code"}),
-    "close_prefix": ({"close_prefix": True}, {"certification"}),
+    "close_prefix": ({"close_prefix": True}, set()),
     "close_number": ({"close_number": True}, set()),
     "plain_taxpayer": ({"plain_taxpayer": True}, set()),
-    "fc_per_type": ({"fc_per_type": True}, {"fc"}),
-    "fvc_local": ({"fvc_local": True}, {"counters"}),
-    "odd_types": ({"odd_types": True}, {"state.type", "types"}),
+    "fc_per_type": ({"fc_per_type": True}, set()),
+    "fvc_local": ({"fvc_local": True}, set()),
+    "odd_types": ({"odd_types": True}, {"state.type"}),
     "no_codes": ({"no_codes": True}, {"state.code"}),
-    "vat_per_line": ({"vat_per_line": True}, {"vat_per_line"}),
-    "groups_without_vat": ({"groups_without_vat": True}, {"group_totals"}),
-    "untaxed_specific": ({"untaxed_specific": True}, {"specific_tax_ht"}),
-    "untold_specific": ({"untold_specific": True}, {"specific_tax"}),
-    "full_customer": ({"full_customer": True}, {"walk_in"}),
-    "whole_close": ({"whole_close": True}, {"close_total"}),
+    "vat_per_line": ({"vat_per_line": True}, set()),
+    "groups_without_vat": ({"groups_without_vat": True}, set()),
+    "untaxed_specific": ({"untaxed_specific": True}, set()),
+    "untold_specific": ({"untold_specific": True}, set()),
+    "full_customer": ({"full_customer": True}, set()),
+    "whole_close": ({"whole_close": True}, set()),
     "echo": ({"echo": True}, {"echo"}),
-    "up": ({"vat": "up"}, {"vat_rounding"}),
-    "down": ({"vat": "down"}, {"vat_rounding"}),
-    "cents": ({"vat": "cents"}, {"subtotal", "vat_rounding"}),
-    "decimals": ({"numbers": "decimals"}, {"state.amount", "subtotal"}),
-    "comma": ({"numbers": "comma"}, {"groups", "item.reply", "state.fields", "state.rates", "subtotal"}),
-    "spaces": ({"numbers": "spaces"}, {"state.amount", "subtotal"}),
-    "zeros": ({"numbers": "zeros"}, {"state.amount", "subtotal"}),
-    "empty": ({"numbers": "empty"}, {"state.rates", "subtotal"}),
-    "padded": ({"texts": "padded"}, {"last_number", "state.ifu"}),
-    "capitals": ({"texts": "capitals"}, {"last_number", "same_number"}),
+    "up": ({"vat": "up"}, set()),
+    "down": ({"vat": "down"}, set()),
+    "cents": ({"vat": "cents"}, set()),
+    "decimals": ({"numbers": "decimals"}, {"state.amount"}),
+    "comma": ({"numbers": "comma"}, {"state.fields", "state.rates"}),
+    "spaces": ({"numbers": "spaces"}, {"state.amount"}),
+    "zeros": ({"numbers": "zeros"}, {"state.amount"}),
+    "empty": ({"numbers": "empty"}, {"state.rates"}),
+    "padded": ({"texts": "padded"}, {"state.ifu"}),
+    "capitals": ({"texts": "capitals"}, set()),
     "dated": ({"times": "dated"}, {"state.last", "state.time"}),
-    "fewer": ({"fields": "fewer"}, {"item.reply", "open", "state.fields", "subtotal"}),
+    "fewer": ({"fields": "fewer"}, {"state.fields"}),
     "more": (
         {"fields": "more"},
-        {"certification", "item.reply", "open", "server", "state.fields", "state.rates", "subtotal"},
+        {"server", "state.fields", "state.rates"},
     ),
     "cp1252": ({"code_page": "cp1252"}, {"taxpayer"}),
-    "name_most": ({"name_most": 40}, {"name"}),
+    "name_most": ({"name_most": 40}, set()),
     "halves": ({"halves": 0.12}, {"reply_gap"}),
     "wake": ({"wake": 1.2}, {"reply_time"}),
     "clock_offset": ({"clock_offset": 3600.0}, {"clock"}),
@@ -55,34 +54,21 @@ HABITS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "silent": ({"credit_check": 0.3, "credit_style": "silent"}, set()),
     "syn": ({"credit_check": 0.3, "credit_style": "syn"}, set()),
 }
-SETTINGS = {
-    "full_customer": {"habits.walk_in": "fields"},
-    "whole_close": {"habits.close_total": "whole"},
-    "untaxed_specific": {"habits.specific_tax_ht": "folded"},
-    "cp1252": {"habits.code_page": "cp1252"},
-    "name_most": {"habits.name_bytes": 40},
-}
+SETTINGS = {"cp1252": {"habits.code_page": "cp1252"}}
 SHAPES = {"comma", "fewer", "more", "padded", "capitals", "decimals", "zeros", "spaces", "empty", "cents", "cp1252"}
 """Each rewrites what others are seen in: a pair of them shows more than its two parts, or less."""
 SLOW = ("halves", "wake")
-"""Seen by reading alone."""
 PAIRS = 40
 
 
 async def test_each_habit_is_told_and_nothing_else(monkeypatch) -> None:
     """Whatever a machine does otherwise stands in the table as contradicted, and only that; the settings follow from it."""
-    probed = Probed(monkeypatch)
-    slow = {name: HABITS[name][0] for name in SLOW}
-    others = {name: options for name, (options, _) in HABITS.items() if name not in SLOW}
-    by_reading, by_certifying = await asyncio.gather(
-        probed.probe_each(slow), probed.probe_each(others, certifying=True, real=True)
-    )
-    results = by_reading | by_certifying
+    results = await Probed(monkeypatch).probe_each({name: options for name, (options, _) in HABITS.items()})
     assert {name: contradicted(result) for name, result in results.items()} == {
         name: expected for name, (_, expected) in HABITS.items()
     }
     assert [result.broken_off for result in results.values()] == [""] * len(HABITS)
-    asked = {name: result.settings for name, result in by_certifying.items()}
+    asked = {name: result.settings for name, result in results.items() if name not in SLOW}
     assert {name: settings for name, settings in asked.items() if settings} == SETTINGS
     assert results["halves"].settings["habits.reply_gap"] >= 0.5
     assert results["wake"].settings["reply_timeout"] > 1.2
@@ -98,7 +84,7 @@ async def test_pairs_of_habits_are_told_too(monkeypatch) -> None:
     ]
     chosen = random.Random(17).sample(pairs, PAIRS)
     results = await Probed(monkeypatch).probe_each(
-        {f"{one} {other}": {**HABITS[one][0], **HABITS[other][0]} for one, other in chosen}, certifying=True, real=True
+        {f"{one} {other}": {**HABITS[one][0], **HABITS[other][0]} for one, other in chosen}
     )
     assert {name: contradicted(result) for name, result in results.items()} == {
         f"{one} {other}": HABITS[one][1] | HABITS[other][1] for one, other in chosen

@@ -1,4 +1,4 @@
-"""Who is on a port: a machine, at one of the usual speeds, or what else, in a line that says what to do."""
+"""Connects to the machine on a port, at one of the usual speeds; names what is there instead of one, and what to do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NoMachine(Exception):
 
 
 @asynccontextmanager
-async def met(place: str, recorder: Recorder, first: int) -> AsyncIterator[tuple[ProbeLine, Answer]]:
+async def connect(place: str, recorder: Recorder, first: int) -> AsyncIterator[tuple[ProbeLine, Answer]]:
     """The line to the machine on that port and its first answer. NoMachine."""
     _check_free(place)
     strange = b""

@@ -1,4 +1,4 @@
-"""What can be learnt of a machine by only reading: nothing here moves a counter or touches an invoice."""
+"""The checks of a probe. They only read: none moves a counter or touches an invoice."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bridge.link import LAST_SEQ
 from daemon.core.clock import machine_millis
 from daemon.language import Text
 from daemon.language.stored import stored
+from daemon.probe.connect import SPEEDS
 from daemon.probe.finding import Finding, confirmed, contradicted, judged, not_tried
 from daemon.probe.line import Answer, ProbeLine
-from daemon.probe.meeting import SPEEDS
 from daemon.probe.replies import (
     GROUPS,
     SERVER,
@@ -50,7 +50,7 @@ _TOLD = Text("mcfd reads it as it is; send us the file")
 _EMPTY = Text("empty")
 
 
-async def look(line: ProbeLine, first: Answer) -> AsyncGenerator[Finding, None]:
+async def check(line: ProbeLine, first: Answer) -> AsyncGenerator[Finding, None]:
     """Each as soon as it is known. LinkEnded and Unanswered when the machine goes away meanwhile."""
     before = state_of(first)
     yield _speed(line)
@@ -60,7 +60,7 @@ async def look(line: ProbeLine, first: Answer) -> AsyncGenerator[Finding, None]:
     yield await _repeat(line)
     yield await _times(line)
     yield _pauses(line)
-    for finding in (*_state(before), *last_invoice(before)):
+    for finding in (*_state(before), *_last_invoice(before)):
         yield finding
     yield _clock(await read_state(line))
     yield _invoice_open(first)
@@ -229,7 +229,7 @@ def _form(
     return judged(is_so(text), check, expected, came or _EMPTY, _TOLD)
 
 
-def last_invoice(state: State) -> list[Finding]:
+def _last_invoice(state: State) -> list[Finding]:
     fields = state.fields
     expected = Text("the last invoice: time, type, code, number, total")
     if state.read is None or state.read.last is None:
