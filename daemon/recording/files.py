@@ -8,8 +8,7 @@ import msgspec
 
 from bridge.recording.masking import masked
 from bridge.recording.recording import Recording, header, read, written
-from daemon.recording.incidents import listed, path_of
-from daemon.recording.ring import segments
+from daemon.recording.ring import listed, path_of, segments
 
 
 def read_ring(folder: Path) -> Recording:

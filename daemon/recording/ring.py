@@ -1,4 +1,5 @@
-"""The last megabytes of one line, in files of an eighth of that each: the oldest goes when there is no more room."""
+"""The files of one line's recording: a ring of the last megabytes, in files of an eighth of that each, and one for each incident:
+the minute before something odd and the minute after it."""
 
 from __future__ import annotations
 
@@ -10,6 +11,10 @@ SEGMENTS = 8
 MODE = 0o600
 PATTERN = "ring-*.rec"
 _DIGITS = 8
+INCIDENTS_KEPT = 50
+INCIDENTS = "incident-*.rec"
+BEFORE = 60_000_000
+"""Microseconds."""
 
 
 class Ring:
@@ -62,6 +67,39 @@ class Ring:
         self._size += append_all(self._file, b"\n" + self._header if self._size else self._header)
         for old in segments(self._folder)[:-SEGMENTS]:
             old.unlink(missing_ok=True)
+
+
+class Incident:
+    """The one under way. OSError from every method."""
+
+    def __init__(self, folder: Path, name: str, before: bytes, header: str) -> None:
+        self.name = name
+        self._file = open_to_append(path_of(folder, name))
+        append_all(self._file, header.encode() + before)
+        for old in listed(folder)[:-INCIDENTS_KEPT]:
+            path_of(folder, old).unlink(missing_ok=True)
+
+    def append(self, data: bytes) -> None:
+        append_all(self._file, data)
+
+    def end(self) -> None:
+        """Durable from here on: what comes after a doubt is often a power switch."""
+        os.fdatasync(self._file)
+        self.close()
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def path_of(folder: Path, incident: str) -> Path:
+    return folder / f"incident-{incident}.rec"
+
+
+def listed(folder: Path) -> list[str]:
+    """Their names, oldest first: each begins with its time."""
+    return sorted(file.stem.partition("-")[2] for file in folder.glob(INCIDENTS))
 
 
 def segments(folder: Path) -> list[Path]:

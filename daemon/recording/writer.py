@@ -18,8 +18,7 @@ import structlog
 
 from bridge.recording.recorder import Recorder
 from bridge.recording.recording import Event, header, written
-from daemon.recording.incidents import BEFORE, Incident
-from daemon.recording.ring import Ring
+from daemon.recording.ring import BEFORE, Incident, Ring
 
 log = structlog.get_logger(__name__)
 

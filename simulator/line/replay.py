@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from bridge.frame import NAK, Decoder, Reply, Request, encode
 from bridge.recording.recording import NOTE, SENT, Recording
-from simulator.line.recorded_bytes import Piece, mended, resequenced
-from simulator.line.recorded_state import brought_up_to_date
+from simulator.line.recorded import CLOSE, STATE, Piece, mended, resequenced, updated_state
 from simulator.line.session import Output, Sent
 from simulator.machine.refusal import status
 
-READS = (0xC1, 0xC2, 0x2B)
-CLOSE, CANCEL = 0x38, b"C"
+READS = (STATE, 0xC2, 0x2B)
+CANCEL = (CLOSE, b"C")
 _NEVER = float("-inf")
 _IDLE = status(0, 0, False)
+_NOT_OPEN = b"E:No invoice open"
 _SPOILED = ("garbage", "retry")
 """Notes of the driver after a frame that was damaged on the line, and not by hand."""
 
@@ -39,7 +39,7 @@ class Exchange:
 
     @property
     def is_cancel(self) -> bool:
-        return (self.request.cmd, self.request.data) == (CLOSE, CANCEL)
+        return (self.request.cmd, self.request.data) == CANCEL
 
     @property
     def reply(self) -> Reply | None:
@@ -101,11 +101,6 @@ class Replay:
     def plugged_at(self) -> float:
         return _NEVER
 
-    @property
-    def is_over(self) -> bool:
-        """Whether every action has been asked for."""
-        return all(exchange.is_read or exchange.is_cancel for exchange in self._exchanges[self._at :])
-
     # --- what is answered ----------------------------------------------------------------------------------------
 
     def _answer(self, request: Request, now: float) -> None:
@@ -143,8 +138,8 @@ class Replay:
         """Not what was asked then: a cancellation is an answer of its own; the same command with other data gets its answer;
         what was recorded later is played from there."""
         was = self._exchanges[expected].request
-        if (request.cmd, request.data) == (CLOSE, CANCEL):
-            return self._no_invoice(request)
+        if (request.cmd, request.data) == CANCEL:
+            return _answer(request, _NOT_OPEN)
         if was.cmd == request.cmd:
             self._tell(f"{request.cmd:02X}h came with other data: {_shown(request.data)} instead of {_shown(was.data)}")
             return self._play(expected, request)
@@ -176,27 +171,30 @@ class Replay:
         reply = self._exchanges[before].reply
         assert reply is not None  # noqa: S101  as chosen
         played = [self._exchanges[at] for at in self._played if at > before]
-        data = brought_up_to_date(request.cmd, reply.data, [(each.request, each.reply) for each in played])
-        return (Piece(0.0, encode(Reply(request.seq, request.cmd, data, reply.status))),)
+        since = [(each.request, each.reply) for each in played]
+        data = updated_state(reply.data, since) if request.cmd == STATE else reply.data
+        return _answer(request, data, reply.status)
 
     def _renumbered(self, exchange: Exchange, request: Request) -> tuple[Piece, ...]:
         """With the SEQ of this run. What is made up here bears it already, and must not be taken for recorded."""
         self._seqs[exchange.request.seq] = request.seq
         return tuple(resequenced(exchange.pieces, self._seqs))
 
-    def _no_invoice(self, request: Request) -> tuple[Piece, ...]:
-        return (Piece(0.0, encode(Reply(request.seq, request.cmd, b"E:No invoice open", _IDLE))),)
-
     def _made_up(self, request: Request, where: str) -> tuple[Piece, ...]:
-        if (request.cmd, request.data) == (CLOSE, CANCEL):
-            return self._no_invoice(request)
+        if (request.cmd, request.data) == CANCEL:
+            return _answer(request, _NOT_OPEN)
         self._tell(f"{request.cmd:02X}h {_shown(request.data)} was not recorded {where}: refused")
-        return (Piece(0.0, encode(Reply(request.seq, request.cmd, b"E:Not in the recording", _IDLE))),)
+        return _answer(request, b"E:Not in the recording")
 
     def _tell(self, text: str) -> None:
         if text not in self._told:
             self._told.add(text)
             self._tell_on(text)
+
+
+def _answer(request: Request, data: bytes, status_bytes: bytes = _IDLE) -> tuple[Piece, ...]:
+    """One that was not recorded."""
+    return (Piece(0.0, encode(Reply(request.seq, request.cmd, data, status_bytes))),)
 
 
 def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[Exchange]:

@@ -10,8 +10,7 @@ from support.processor import within
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from bridge.recording.recording import NOTE, Recording, read
-from daemon.recording.incidents import listed, path_of
-from daemon.recording.ring import segments
+from daemon.recording.ring import listed, path_of, segments
 
 
 def folder_of(shop: Shop):

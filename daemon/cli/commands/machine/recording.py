@@ -18,7 +18,7 @@ from daemon.language import tr
 from daemon.language.system import reason
 from daemon.owner import as_owner
 from daemon.recording.files import as_file, read_incident, read_ring, since, without_people
-from daemon.recording.incidents import listed
+from daemon.recording.ring import listed
 from daemon.recording.transcript import transcript
 from daemon.settings import Settings, load
 

@@ -13,8 +13,7 @@ import pytest
 from support.shop import wait_for
 
 from bridge.recording.recording import RECEIVED, SENT, Event, read
-from daemon.recording.incidents import KEPT, listed, path_of
-from daemon.recording.ring import segments
+from daemon.recording.ring import INCIDENTS_KEPT, listed, path_of, segments
 from daemon.recording.writer import LineFiles, RecordingPlace, Recordings
 
 ABOUT = {"nim": "EL02000015-1"}
@@ -81,10 +80,10 @@ def test_an_incident_has_the_minute_before_it_and_what_follows(tmp_path) -> None
 def test_the_last_fifty_incidents_are_kept(tmp_path) -> None:
     """The oldest go."""
     files = LineFiles(place(tmp_path))
-    for number in range(KEPT + 3):
+    for number in range(INCIDENTS_KEPT + 3):
         files.write(events(1), f"20261121T{number:06d}Z")
     files.close()
-    assert len(listed(tmp_path)) == KEPT
+    assert len(listed(tmp_path)) == INCIDENTS_KEPT
     assert listed(tmp_path)[0] == "20261121T000003Z"
 
 
