@@ -39,7 +39,7 @@ MEMBERS = {
     ),
     "probe": Member(
         "daemon.cli.commands.machine.probe",
-        Text("Ask a machine, line by line, whether it is as mcfd takes it to be; it only reads, without --certify."),
+        Text("Read from a machine, line by line, whether it is as mcfd takes it to be; nothing is certified."),
     ),
     "recording": Member(
         "daemon.cli.commands.machine.recording",
