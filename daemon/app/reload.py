@@ -13,7 +13,8 @@ from typing import TypeAlias
 import msgspec
 import structlog
 
-from daemon import logs, notify
+from common import logs
+from daemon import notify
 from daemon.api.http.server import BadCertificate
 from daemon.core.errors import StorageError
 from daemon.settings import Settings, SettingsError, changes, check_files, load, secret_path

@@ -68,7 +68,7 @@ def hand_over(wanted: Wanted, folder: Path, address: str) -> int:
 
 
 def _serve(first: SetupInPage, host: str, port: int, *, link_file: Path | None = None) -> None:
-    from daemon import logs
+    from common import logs
 
     logs.configure("warning", "auto")
     base = f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -22,10 +22,10 @@ def cli() -> None:
 @configured
 def run(settings: Settings) -> None:
     """Receive, check, keep, show; until SIGTERM."""
-    from headquarters.app.logs import configure  # noqa: PLC0415  # the other commands need no server
+    from common import logs  # noqa: PLC0415  # the other commands need no server
     from headquarters.app.serve import serve  # noqa: PLC0415  # see above
 
-    configure()
+    logs.configure()
     sys.exit(serve(settings))
 
 

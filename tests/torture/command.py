@@ -18,7 +18,7 @@ from support.nursery import Nursery
 from torture.kill_round import kill_round
 from torture.memory_round import Round
 
-from daemon import logs
+from common import logs
 
 ROUND_SECONDS = 300
 

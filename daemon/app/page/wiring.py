@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from common import logs
 from common.language import Language
-from daemon import log_words, logs
+from daemon import log_words
 from daemon.api.page.deps import LogLine, PageDeps
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks

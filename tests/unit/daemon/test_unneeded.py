@@ -17,7 +17,7 @@ from daemon.cli.commands.box.run import OTHERS, UNUSED
 from daemon.unneeded import later, without
 later(*UNUSED)
 with without(*OTHERS):
-    from daemon import logs
+    from common import logs
     from daemon.app.serve import serve
 from daemon.app.upkeep.certificate import Certificate
 from daemon.api.access.context import ApiDeps

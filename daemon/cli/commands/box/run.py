@@ -33,7 +33,7 @@ def command(config: Path | None) -> int:
 
 def _run(config: Path | None) -> int:
     with without(*OTHERS):
-        from daemon import logs
+        from common import logs
     from daemon.settings import check_files, load
 
     settings = load(config)

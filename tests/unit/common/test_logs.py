@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import structlog
 
+from common import logs
 from common.language import Text
-from daemon import logs
 
 KEY = "ak_live_" + "a1B2" * 9 + "zz"
 SECRET = "whsec_c2VjcmV0+/c2VjcmV0=="  # noqa: S105  made up

@@ -1,4 +1,4 @@
-"""What the daemon writes to stderr: one event a line, named, with keys; JSON unless somebody is looking.
+"""What the daemon and headquarters write to stderr: one event a line, named, with keys; JSON unless somebody is looking.
 
 An event has a fixed name (`certification`, `request`, …) and values beside it; `request_id` and the like are bound with
 `structlog.contextvars`. No line carries an API key, a secret, a customer or a body: those are not given to the log, and a second
@@ -29,7 +29,17 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 Format = Literal["auto", "json", "console"]
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
-TALKATIVE = ("aiosqlite", "httpx", "httpcore", "litestar", "markdown_it", "multipart")
+TALKATIVE = (
+    "aiosqlite",
+    "alembic",
+    "httpx",
+    "httpcore",
+    "litestar",
+    "markdown_it",
+    "multipart",
+    "sqlalchemy",
+    "uvicorn",
+)
 """Loggers of libraries that would write SQL values, addresses or bodies at `info` or `debug`: warnings and worse only."""
 
 FORBIDDEN = frozenset({"authorization", "api_key", "secret", "password", "cookie", "customer", "customer_name", "body"})
