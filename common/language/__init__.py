@@ -105,10 +105,17 @@ LONGEST_WISH = 256
 """Characters of an Accept-Language header."""
 
 
-def preferred(accept_language: str) -> Language:
-    """Of an Accept-Language header: the first of ours in it by weight; English, which programs read, where it names none. What no browser
+def chosen(choice: str, accept_language: str, configured: Language) -> Language:
+    """Of a page: the person's choice, then the browser's, then the configuration's."""
+    return next((language for language in LANGUAGES if language == choice), None) or preferred(
+        accept_language, configured
+    )
+
+
+def preferred(accept_language: str, otherwise: Language = "en") -> Language:
+    """Of an Accept-Language header: the first of ours in it by weight; `otherwise`, English for programs, where it names none. What no browser
     would send is not looked at: a stranger's header must not cost more than his bytes."""
-    best, weight = LANGUAGES[1], 0.0
+    best, weight = otherwise, 0.0
     for part in accept_language[:LONGEST_WISH].split(","):
         name, _, options = part.strip().partition(";")
         asked = options.strip().removeprefix("q=")

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from common.web.formats import NARROW, number
+from common.numbers import SPACE, amount
 
 WIDTH, HEIGHT, FOOT = 720, 160, 18
 
 
-def money_cell(amount: int) -> Markup:
+def money_cell(value: int) -> Markup:
     """Money in a table; where there is little room, the style leaves its unit out."""
-    return Markup(f'{number(amount)}<span class="unit">{NARROW}F{NARROW}CFA</span>')  # noqa: S704  a number
+    return Markup(f'{amount(value)}<span class="unit">{SPACE}F{SPACE}CFA</span>')  # noqa: S704  a number
 
 
 def bars(values: Sequence[tuple[str, int, str]], label: str) -> Markup:

@@ -1,15 +1,11 @@
-"""Numbers and times as people write them."""
+"""Times as people write them."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Literal
 
-Language = Literal["fr", "en"]
-LANGUAGES: tuple[Language, ...] = ("fr", "en")
-NARROW = "\u202f"
-FIRM = "\u00a0"
-"""A space at which no line is broken."""
+from common.language import Language
+
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS: dict[Language, tuple[str, ...]] = {
     "fr": (
@@ -21,15 +17,6 @@ _MONTHS: dict[Language, tuple[str, ...]] = {
         *("November", "December"),
     ),
 }
-
-
-def number(value: int) -> str:
-    return f"{value:,}".replace(",", NARROW)
-
-
-def money(amount: int) -> str:
-    """Whole XOF, as `1 234 567 F CFA`."""
-    return f"{number(amount)}{FIRM}F{NARROW}CFA"
 
 
 def day(text: str, language: Language) -> str:
@@ -50,9 +37,3 @@ def moment(at: int, zone: tzinfo, language: Language) -> str:
     """Milliseconds since 1970 as day and time there."""
     local = (_START + timedelta(milliseconds=at)).astimezone(zone)
     return f"{day(local.date().isoformat(), language)} {local:%H:%M}"
-
-
-def chosen(choice: str | None, accepted: str, configured: Language) -> Language:
-    """The person's choice, then the browser's (Accept-Language), then the configuration's."""
-    wished = [choice or "", *(part.partition(";")[0].strip().lower()[:2] for part in accepted[:256].split(","))]
-    return next((language for wish in wished for language in LANGUAGES if language == wish), configured)

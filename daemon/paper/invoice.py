@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from common.language import Speaker, Text
+from common.numbers import amount, percentage, scaled
 from daemon.core.invoice.invoice import Customer, Invoice, Item
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
-from daemon.paper.figures import amount, machine_moment, percentage, scaled
+from daemon.paper.figures import machine_moment
 from daemon.paper.letters import in_letters
 from daemon.paper.shop import Shop, Style
 

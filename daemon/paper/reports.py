@@ -8,11 +8,12 @@ import msgspec
 from msgspec import UnsetType
 
 from common.language import Speaker
+from common.numbers import amount, percentage, scaled
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Line, Pair, Rule, Table, Title
-from daemon.paper.figures import amount, moment, percentage, scaled
+from daemon.paper.figures import moment
 from daemon.paper.invoice import TITLES
 from daemon.paper.shop import Shop, Style
 

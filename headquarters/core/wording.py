@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from common.language import Language
 from headquarters.core.finding import Facts, Kind
-
-Language = Literal["fr", "en"]
 
 KIND: dict[Language, dict[Kind, str]] = {
     "fr": {

@@ -16,10 +16,11 @@ from typing import Protocol
 import httpx
 import msgspec
 
+from common.language import Language
 from common.wire.instants import instant_text
 from common.wire.keys import BadKey, signing_key
 from common.wire.signing import sign
-from headquarters.core.wording import KIND, Language, sentence
+from headquarters.core.wording import KIND, sentence
 from headquarters.store.findings import Finding
 
 SECONDS = 10.0

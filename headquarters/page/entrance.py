@@ -12,11 +12,11 @@ from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
 from common.cookies import cookie_of, name_of
+from common.language import LANGUAGES
 from common.login_limits import DEVICE_SECONDS, Place, known_device, new_device
 from common.passwords import NOBODY, fits, hash_password, is_of_today
 from common.turns import Busy
 from common.web.asked import screen_asked_for, set_cookie
-from common.web.formats import LANGUAGES
 from common.web.security import HEADERS, is_own_origin
 from headquarters.api.access import COOKIE, person_of_token
 from headquarters.page.place import network_of_request

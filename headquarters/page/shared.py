@@ -15,11 +15,12 @@ from jinja2.loaders import ChoiceLoader
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, NotFoundException
 
+from common import numbers
 from common.cookies import cookie_of
+from common.language import Language, chosen
 from common.login_limits import Budget, LoginLimits, Rules
 from common.turns import Turns
 from common.web import charts, days, formats
-from common.web.formats import Language
 from common.web.security import HEADERS, is_own_form
 from headquarters.api.access import Caller, person_of
 from headquarters.core.finding import Facts, Kind
@@ -84,7 +85,7 @@ class Screens:
 
     def language_of(self, request: AnyRequest) -> Language:
         accepted = request.headers.get("accept-language", "")
-        return formats.chosen(cookie_of(request.scope["headers"], LANGUAGE_COOKIE), accepted, self.language)
+        return chosen(cookie_of(request.scope["headers"], LANGUAGE_COOKIE), accepted, self.language)
 
     def today(self) -> date:
         now = int(datetime.now(self.zone).timestamp() * 1000)
@@ -119,7 +120,7 @@ def _said(language: Language, kind: Kind, facts: Facts) -> str:
 def environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("common.web")])
     made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
-    made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
+    made.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
     made.globals |= {"bars": charts.bars, "site": "mcfd – siège"}
     return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.web.formats import Language
+from common.language import Language
 
 _WORDS: dict[str, tuple[str, str]] = {
     "skip": ("Aller au contenu", "Skip to content"),

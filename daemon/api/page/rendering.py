@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from common.web import charts, formats
+from common import numbers
+from common.web import charts
 from daemon.core.audit_words import value_word
 from daemon.language import Counted
 
@@ -81,6 +82,6 @@ def environment() -> Environment:
     made = Environment(
         loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True, auto_reload=False
     )
-    made.filters |= {"number": formats.number, "money": formats.money, "cell": charts.money_cell}
+    made.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
     made.globals |= {"bars": charts.bars, "Counted": Counted, "value_word": value_word}
     return made

@@ -13,6 +13,7 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.cookies import cookie_of
+from common.language import Language, Speaker, chosen
 from common.web import formats
 from common.web.asked import RIGHT
 from common.web.security import is_own_form
@@ -28,7 +29,6 @@ from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
 from daemon.core.people import Session
 from daemon.core.roles import Right, may
-from daemon.language import Language, Speaker
 from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -154,7 +154,7 @@ def address_of(request: AnyRequest) -> str:
 def language_of(request: AnyRequest, configured: Language) -> Language:
     headers = request.scope["headers"]
     accepted = next((value.decode("latin-1") for name, value in headers if name == b"accept-language"), "")
-    return formats.chosen(cookie_of(headers, LANGUAGE_COOKIE), accepted, configured)
+    return chosen(cookie_of(headers, LANGUAGE_COOKIE), accepted, configured)
 
 
 def fields(text: str) -> dict[str, str]:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from common.numbers import money
 from common.passwords import hash_password
-from common.web import formats
 from daemon.api.http.answers import Reply
 from daemon.api.page.certificate import address_here, authority_shown
 from daemon.api.page.days import day_of
@@ -28,7 +28,7 @@ from daemon.core.roles import ROLES
 
 ENTRIES: Final = 30
 LONGEST_LABEL: Final = 60
-IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": formats.money, "who": who, "whom": whom}
+IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": money, "who": who, "whom": whom}
 """What the screen tells the audit log with."""
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from common.numbers import money
 from common.web import formats
 from common.web.days import beside, days_of
 from daemon.api.http.answers import Reply
@@ -87,7 +88,7 @@ async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tupl
         "month": formats.month(text[:7], visit.language),
         "year": text[:4],
     }
-    return _under(each, at, bars), sold, visit.say("{name}: {value}", name=named[each], value=formats.money(sold))
+    return _under(each, at, bars), sold, visit.say("{name}: {value}", name=named[each], value=money(sold))
 
 
 def _under(each: Each, at: date, bars: int) -> str:

@@ -13,7 +13,7 @@ from jinja2 import DictLoader, Environment
 from jinja2.exceptions import UndefinedError
 
 from common.language import Speaker
-from common.web.formats import money
+from common.numbers import money
 from daemon.api.page import rendering
 from daemon.api.page.days import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment

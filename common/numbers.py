@@ -1,0 +1,35 @@
+"""Amounts, quantities and rates as people write them; exact, from integers alone. The no-break space is in every font and in the code pages of
+receipt printers, which the narrow one is not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from common.language import Language
+
+SPACE: Final = "\N{NO-BREAK SPACE}"
+_GROUPS: Final[dict[Language, str]] = {"fr": SPACE, "en": ","}
+_POINTS: Final[dict[Language, str]] = {"fr": ",", "en": "."}
+
+
+def amount(value: int, language: Language = "fr") -> str:
+    """In threes."""
+    return f"{value:,}".replace(",", _GROUPS[language])
+
+
+def money(value: int) -> str:
+    """Whole XOF, as `1 234 567 F CFA`."""
+    return f"{amount(value)}{SPACE}F{SPACE}CFA"
+
+
+def scaled(value: int, decimals: int, language: Language) -> str:
+    """`value` in units of 10^-decimals; decimals that are nought are left out."""
+    sign = "-" if value < 0 else ""
+    whole, rest = divmod(abs(value), 10**decimals)
+    digits = str(rest).rjust(decimals, "0").rstrip("0")
+    return sign + amount(whole, language) + (_POINTS[language] + digits if digits else "")
+
+
+def percentage(rate: int, language: Language) -> str:
+    """`rate` in hundredths of a percent: 1800 is `18 %`, `18%` in English."""
+    return scaled(rate, 2, language) + (f"{SPACE}%" if language == "fr" else "%")
