@@ -13,8 +13,7 @@ import msgspec
 import structlog
 import uvloop
 
-from common.login_limits import LoginLimits
-from common.turns import Turns
+from common.login_guard import LoginGuard
 from common.wire.cancellation import ended
 from headquarters.app import notify
 from headquarters.app.register_copy import RegisterCopy
@@ -72,9 +71,7 @@ async def _serve(settings: Settings) -> int:
         pace = Pace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
         _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
-        screens = Screens(
-            readers, reading, Turns(), LoginLimits(RULES), settings.zone, settings.reports.language, is_secure
-        )
+        screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
         server = HttpServer(create_service(readers, reading, reception, screens), settings.server)
         await server.start()
         stack.push_async_callback(server.stop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import time
 from importlib.resources import files
 
@@ -13,13 +13,14 @@ from litestar.response import Redirect
 
 from common.cookies import cookie_of, name_of
 from common.language import LANGUAGES
-from common.login_limits import DEVICE_SECONDS, Place, known_device, new_device
-from common.passwords import NOBODY, fits, hash_password, is_of_today
+from common.login_guard import Attempted, TooManyTries
+from common.login_limits import DEVICE_SECONDS, new_device
+from common.passwords import is_of_today
 from common.turns import Busy
 from common.web.asked import screen_asked_for, set_cookie
 from common.web.security import HEADERS, is_own_origin
 from headquarters.api.access import COOKIE, person_of_token
-from headquarters.page.place import network_of_request
+from headquarters.page.place import address_of_request
 from headquarters.page.shared import ASKED_COOKIE, LANGUAGE_COOKIE, AnyRequest, Screens
 from headquarters.page.words import word
 
@@ -62,27 +63,19 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
     """What is wrong, and the seconds until it may be tried again."""
     if not is_own_origin(request.headers):
         return "foreign", 0
-    stored, limits = await screens.run(screens.store.people.password, name), screens.limits
-    device = known_device(cookie_of(request.scope["headers"], DEVICE), name, stored, time.time())
-    place, exists = Place(network_of_request(request, is_direct=screens.is_secure), device), stored is not None
-    if wait := limits.begin(name, place, exists=exists):
-        return "throttled", wait
-    is_known = limits.is_known(name, place)
+    stored = await screens.run(screens.store.people.password, name)
+    address = address_of_request(request, is_direct=screens.is_secure)
+    tried = Attempted(name, password, address, cookie_of(request.scope["headers"], DEVICE))
     try:
-        async with screens.passwords.turn(place.network, is_known=is_known):
-            fitting = await asyncio.to_thread(fits, password, stored or NOBODY)
-            if stored is None or not fitting:
-                return "wrong", 0
-            if not is_of_today(stored):
-                hashed = await asyncio.to_thread(hash_password, password)
-                await screens.run(screens.store.people.rehash, name, stored, hashed)
+        if not await screens.guard.check(tried, stored, time.time()) or stored is None:
+            return "wrong", 0
+    except TooManyTries as error:
+        return "throttled", error.seconds
     except Busy:
-        limits.take_back(name, place, exists=exists)
         return "throttled", 2
-    except BaseException:
-        limits.take_back(name, place, exists=exists)
-        raise
-    limits.right(name, place)
+    if not is_of_today(stored):
+        with contextlib.suppress(Busy):  # the next login does it
+            await screens.run(screens.store.people.rehash, name, stored, await screens.guard.hash(password))
     return None, 0
 
 

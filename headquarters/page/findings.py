@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import timedelta
 
 from litestar import Response, get, post
 from litestar.response import Redirect
 
-from common.passwords import LONGEST, SHORTEST, fault_of, hash_password
+from common.passwords import LONGEST, SHORTEST, fault_of
 from common.turns import Busy
 from common.web.asked import RIGHT
 from headquarters.page.shared import AnyRequest, Screens, page_of, text_of
@@ -85,8 +84,7 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
     problem = _fault(name, role, password)
     if problem is None:
         try:
-            async with screens.passwords.turn(is_known=True):
-                hashed = await asyncio.to_thread(hash_password, password)
+            hashed = await screens.guard.hash(password)
         except Busy:
             problem = "throttled"
         else:

@@ -18,8 +18,8 @@ from litestar.exceptions import HTTPException, NotFoundException
 from common import numbers
 from common.cookies import cookie_of
 from common.language import Language, chosen
-from common.login_limits import Budget, LoginLimits, Rules
-from common.turns import Turns
+from common.login_guard import LoginGuard
+from common.login_limits import Budget, Rules
 from common.web import charts, days, formats
 from common.web.security import HEADERS, is_own_form
 from headquarters.api.access import Caller, person_of
@@ -53,12 +53,11 @@ class NotLoggedIn(Exception):
 
 @dataclass(frozen=True)
 class Screens:
-    """What a screen needs; `passwords` is where they are checked, `limits` how often; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
+    """What a screen needs; `guard` is where passwords are checked; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
 
     store: Store
     threads: Threads
-    passwords: Turns
-    limits: LoginLimits
+    guard: LoginGuard
     zone: tzinfo
     language: Language
     is_secure: bool

@@ -7,27 +7,16 @@ person is disabled or gets another password. Passwords are tried one after the o
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable
-from typing import Final, ParamSpec, Protocol, TypeVar
+from typing import Final, Protocol
 
 import structlog
 
 from common.cookies import cookie_of, set_cookie
-from common.login_limits import (
-    DEVICE_SECONDS,
-    Budget,
-    LoginLimits,
-    Place,
-    Rules,
-    known_device,
-    network_of,
-    new_device,
-)
-from common.passwords import NOBODY, fits, hash_password
-from common.turns import Busy, Turns
+from common.login_guard import Attempted, LoginGuard, TooManyTries
+from common.login_limits import DEVICE_SECONDS, Budget, Rules, new_device
+from common.turns import Busy
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
@@ -36,9 +25,6 @@ from daemon.language import Text
 from daemon.usecases.ports import Clock
 
 log = structlog.get_logger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 COOKIE: Final = "mcfd_session"
 IDLE_MS: Final = 12 * 3_600_000
@@ -65,8 +51,7 @@ class Logins:
         self.uses: dict[bytes, int] = {}
         self._people = people
         self._clock = clock
-        self._limits = LoginLimits(RULES)
-        self._turns = Turns()
+        self._guard = LoginGuard(RULES)
 
     async def log_in(self, name: str, password: str, address: str, device: str = "") -> str:
         """What the cookie is to hold; `device` is what that of the browser holds. WrongPassword, or TooManyRequests when too many were wrong."""
@@ -80,27 +65,26 @@ class Logins:
     async def change_password(self, session: Session, current: str, new: str, address: str) -> str:
         """Of the person whose session it is. All their sessions end; what the cookie is to hold from now on. Errors as above."""
         person = await self._proven(session.name, current, address)
-        hashed = await self._in_turn("", True, hash_password, new)
+        try:
+            hashed = await self._guard.hash(new)
+        except Busy:
+            raise TooManyRequests(Text("too many people are logging in at this moment"), 2) from None
         await self._people.set_password(person.name, hashed, at=self._clock(), by=Actor(f"user:{person.name}", address))
         return await self._open(person, address)
 
     async def _proven(self, name: str, password: str, address: str, device: str = "") -> Person:
         found = self._people.find(name)
-        person, stored = found if found is not None and not found[0].disabled_at else (None, NOBODY)
-        known = known_device(device, name, stored if person else None, self._clock() / 1000)
-        place, exists = Place(network_of(address), known), person is not None
-        if wait := self._limits.begin(name, place, exists=exists):
-            log.warning("login.held_back", address=address)
-            raise TooManyRequests(Text("too many wrong passwords"), wait)
+        person, stored = found if found is not None and not found[0].disabled_at else (None, None)
         try:
-            fitting = await self._in_turn(place.network, self._limits.is_known(name, place), fits, password, stored)
-        except BaseException:
-            self._limits.take_back(name, place, exists=exists)
-            raise
+            fitting = await self._guard.check(Attempted(name, password, address, device), stored, self._clock() / 1000)
+        except TooManyTries as error:
+            log.warning("login.held_back", address=address)
+            raise TooManyRequests(Text("too many wrong passwords"), error.seconds) from None
+        except Busy:
+            raise TooManyRequests(Text("too many people are logging in at this moment"), 2) from None
         if person is None or not fitting:
             log.warning("login.failed", address=address, name=name[:32])
             raise WrongPassword
-        self._limits.right(name, place)
         return person
 
     async def _open(self, person: Person, address: str) -> str:
@@ -133,15 +117,6 @@ class Logins:
     def is_open(self, headers: Headers) -> bool:
         """Whether the session of a stream is still one; a stream does not use it."""
         return self.who_of(headers, is_used=False) is not None
-
-    async def _in_turn(
-        self, network: str, is_known: bool, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
-    ) -> T:
-        try:
-            async with self._turns.turn(network, is_known=is_known):
-                return await asyncio.to_thread(work, *arguments, **named)
-        except Busy:
-            raise TooManyRequests(Text("too many people are logging in at this moment"), 2) from None
 
 
 def token_of(headers: Headers) -> str:

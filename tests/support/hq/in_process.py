@@ -10,8 +10,7 @@ import httpx
 from litestar.exceptions import LitestarDeprecationWarning
 from support.hq.store import UTC
 
-from common.login_limits import LoginLimits
-from common.turns import Turns
+from common.login_guard import LoginGuard
 from headquarters.app.service import create_service
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
@@ -24,7 +23,7 @@ BASE = "http://hq.example"
 async def pages(store, zone=UTC, *, is_secure=False):
     """A client of nobody; `log_in` gives it a session, `key` a key of `/v1`. Budgets of logins stand still."""
     threads = Threads()
-    screens = Screens(store, threads, Turns(), LoginLimits(RULES, lambda: 0.0), zone, "fr", is_secure=is_secure)
+    screens = Screens(store, threads, LoginGuard(RULES, lambda: 0.0), zone, "fr", is_secure=is_secure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LitestarDeprecationWarning)  # of how 2.x names what a handler is given
         service = create_service(store, threads, Reception(store, threads, zone), screens)

@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 from support.ledgers.ledger import START, opened
 
+from common import login_guard
 from common.passwords import hash_password
-from daemon.api.access import login
 from daemon.api.access.login import IDLE_MS, Logins, session_cookie, token_of
 from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
@@ -129,7 +129,7 @@ async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.M
         running -= 1
         return False
 
-    monkeypatch.setattr(login.asyncio, "to_thread", try_slowly)
+    monkeypatch.setattr(login_guard.asyncio, "to_thread", try_slowly)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         logins = Logins(store.people, Clock())
         for _ in range(2):
