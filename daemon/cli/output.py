@@ -7,10 +7,15 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
 
 import click
 
+from common.language import Counted, Text, tr
 from common.web.terminal import visible
+
+if TYPE_CHECKING:
+    from daemon.store.maintenance.verify import Findings
 
 _SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
 
@@ -64,3 +69,17 @@ def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def figures(findings: Findings) -> dict[str, object]:
+    """What a look through a ledger found, for `--json`."""
+    found = {name: [tr(text) for text in getattr(findings, name)] for name in ("problems", "notes")}
+    return found | {name: getattr(findings, name) for name in ("books", "records", "closures")}
+
+
+def counts(findings: Findings) -> dict[str, Text]:
+    """The same for people: `records` and `closures` of a sentence."""
+    return {
+        "records": Counted("{count} record", "{count} records", findings.records),
+        "closures": Counted("{count} Z closure", "{count} Z closures", findings.closures),
+    }

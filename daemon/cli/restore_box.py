@@ -12,13 +12,13 @@ import click
 
 from common.web.terminal import visible
 from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
-from daemon.cli.ledger import counts, now, whoever_types
-from daemon.cli.output import say, warn
+from daemon.cli.output import counts, say, warn
 from daemon.cli.progress import Progress
 from daemon.cli.whole_box import ask_passphrase, read_passphrase
 from daemon.core.clock import millis_text
 from daemon.language import ambient, tell, tr
 from daemon.language.system import reason
+from daemon.ledger_access import now, shell_user
 from daemon.owner import as_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
 
@@ -79,7 +79,7 @@ def restore_box(wanted: Wanted) -> BoxRestored:
         # From here on it is known to be whole.
         signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
         _confirm(wanted, reader, planned, place, signed_by)
-        at, by = now(), whoever_types()
+        at, by = now(), shell_user()
         with as_owner(home), Progress() as progress:
             restored = restore(
                 copy, planned.ledger, at=at, by=by, origin=wanted.file, last_z=wanted.last_z, progress=progress

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import existing, now
 from daemon.cli.output import say, warn
 from daemon.cli.progress import Progress
 from daemon.core.clock import millis_text
 from daemon.language import tr
 from daemon.language.system import reason
+from daemon.ledger_access import existing, now
 from daemon.owner import as_owner, new_file, private_folder
 from daemon.settings import Settings, read_secret
 

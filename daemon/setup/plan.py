@@ -28,7 +28,8 @@ class Plan:
     machines: tuple[tuple[str, str], ...]
     ledger: Path
     network: Network = "local"
-    host: str = "127.0.0.1"
+    host: str = ""
+    """empty: by the network"""
     port: int = 8480
     baudrate: int = DEFAULT_BAUDRATE
     isf: str = "1"
@@ -41,9 +42,10 @@ class Plan:
     def scheme(self) -> str:
         return "https" if self.network == "https" else "http"
 
-
-def default_host(network: Network) -> str:
-    return "127.0.0.1" if network == "local" else "0.0.0.0"  # noqa: S104  asked for
+    @property
+    def address(self) -> str:
+        """To listen on."""
+        return self.host or ("127.0.0.1" if self.network == "local" else "0.0.0.0")  # noqa: S104  asked for
 
 
 def checked(plan: Plan) -> Settings:
@@ -87,7 +89,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _asked(plan: Plan) -> Table:
-    server: Table = {"host": plan.host, "port": plan.port}
+    server: Table = {"host": plan.address, "port": plan.port}
     if plan.network == "https":
         server["tls"] = "internal"
     if plan.network == "plain":

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from daemon.language import Language
+from daemon.setup.request import SetupResult
 
 
 class FoundPort(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ class Probed(msgspec.Struct, frozen=True):
     todo: str = ""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class SetupRequest(msgspec.Struct, frozen=True):
     """What the person decided; `network` is local, https or plain, and `name` with `password` the first technician."""
 
     nims: tuple[str, ...]
@@ -41,19 +42,6 @@ class Wish(msgspec.Struct, frozen=True):
     till: str
     name: str
     password: str
-
-
-class Made(msgspec.Struct, frozen=True):
-    """What was made. `keys` are pairs of NIM and key, `address` is what tills are given, `session` logs the first technician in;
-    `authority` is the certificate that tills have to trust, empty without TLS."""
-
-    keys: tuple[tuple[str, str], ...]
-    scheme: str
-    host: str
-    port: int
-    address: str
-    session: str
-    authority: bytes = b""
 
 
 class FirstStart(Protocol):
@@ -65,8 +53,8 @@ class FirstStart(Protocol):
     @property
     def language(self) -> Language: ...
     @property
-    def made(self) -> Made | None: ...
+    def made(self) -> SetupResult | None: ...
     async def search(self, place: str, language: Language) -> Sequence[FoundPort]: ...
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]: ...
-    async def carry_out(self, wish: Wish) -> Made: ...
+    async def carry_out(self, request: SetupRequest) -> SetupResult: ...
     def leave(self) -> None: ...

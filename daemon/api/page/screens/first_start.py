@@ -4,12 +4,12 @@ Search, decide, write, start: what `mcfd setup` does. The answer to the last ste
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import msgspec
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
@@ -18,7 +18,7 @@ from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.faults import BoxFailed, Foreign, NotLoggedIn, fault_of
-from daemon.api.page.first_start import FirstStart, Made, Wish
+from daemon.api.page.first_start import FirstStart, SetupRequest
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import (
     POLICY,
@@ -36,6 +36,7 @@ from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.language import Speaker, Text
+from daemon.setup.request import SetupResult, for_till
 
 COOKIE: Final = "mcfd_first_start"
 START: Final = "/ui/setup"
@@ -156,7 +157,7 @@ async def probe(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
 @step(START, change=True)
 async def carry_out(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
     try:
-        await first.carry_out(_wish(form))
+        await first.carry_out(_request(form))
     except (InvalidRequest, BoxFailed) as error:
         fault = fault_of(error)
         problem = fault.told(Speaker(_language(request, first)))
@@ -164,10 +165,10 @@ async def carry_out(request: AnyRequest, first: FirstStart, form: dict[str, str]
     return redirect(f"{START}/done")
 
 
-def _wish(form: dict[str, str]) -> Wish:
+def _request(form: dict[str, str]) -> SetupRequest:
     """InvalidRequest names the first field that cannot be taken."""
     name, password, network = form.get("name", ""), form.get("password", ""), form.get("network", "")
-    wish = Wish(
+    request = SetupRequest(
         nims=tuple(field.removeprefix(CHOSEN) for field in form if field.startswith(CHOSEN)),
         network=network,
         isf=form.get("isf", "")[:LONGEST],
@@ -176,16 +177,16 @@ def _wish(form: dict[str, str]) -> Wish:
         password=password,
     )
     faults = (
-        ("machines", "" if wish.nims else Text("choose one at least")),
+        ("machines", "" if request.nims else Text("choose one at least")),
         ("network", "" if network in NETWORKS else Text("has to be one of {choices}", choices=", ".join(NETWORKS))),
-        ("isf", "" if wish.isf else Text("is needed")),
-        ("till", "" if wish.till else Text("is needed")),
+        ("isf", "" if request.isf else Text("is needed")),
+        ("till", "" if request.till else Text("is needed")),
         ("name", fault_of_name(name)),
         ("password", fault_of_password(password, name)),
     )
     if wrong := [FieldError(field, fault) for field, fault in faults if fault]:
         raise InvalidRequest(wrong)
-    return wish
+    return request
 
 
 @step(f"{START}/done")
@@ -194,22 +195,26 @@ async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> 
     made = first.made
     if made is None:
         return redirect(START)
-    shown = [(nim, key, await qr_picture(_for_till(made, nim, key))) for nim, key in made.keys]
+    shown = [(each, await qr_picture(for_till(each))) for each in made.machines]
     cookie = session_cookie(made.session, tls=made.scheme == "https")
-    return await html(request, first, "setup_done.html", headers=(*POLICY, cookie), made=made, keys=shown)
-
-
-def _for_till(made: Made, nim: str, key: str) -> str:
-    """What a till scans instead of typing, as `mcfd setup` shows it."""
-    return msgspec.json.encode({"url": made.address, "nim": nim, "key": key}).decode()
+    return await html(
+        request,
+        first,
+        "setup_done.html",
+        headers=(*POLICY, cookie),
+        machines=shown,
+        has_authority=made.root is not None,
+    )
 
 
 @step(f"{START}/authority.pem")
 async def authority(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
-    if not first.made or not first.made.authority:
+    if not first.made or not first.made.root:
         raise NotFound("this box shows no certificate of its own")
     headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
-    return Answer(first.made.authority, media_type=b"application/x-pem-file", headers=headers)
+    return Answer(
+        await asyncio.to_thread(first.made.root.read_bytes), media_type=b"application/x-pem-file", headers=headers
+    )
 
 
 @step(f"{START}/start", change=True)
@@ -226,7 +231,7 @@ async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
     return answer
 
 
-def _seen_from(request: AnyRequest, made: Made) -> str:
+def _seen_from(request: AnyRequest, made: SetupResult) -> str:
     """The name by which this browser reaches the daemon: that by which it reached this page, where the daemon listens there too."""
     here = _host_of(request)
     same = made.host in (*EVERYWHERE, here) or (made.host in LOOPBACK and here in LOOPBACK)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import FOUND_WRONG
-from daemon.cli.ledger import with_ledger
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import complain, moment, print_json, print_table, stamp
 from daemon.core.audit import AuditEntry
 from daemon.core.audit_words import deed, details, who, whom
 from daemon.language import Speaker, ambient, tr
+from daemon.ledger_access import with_ledger
 from daemon.settings import load
 
 if TYPE_CHECKING:

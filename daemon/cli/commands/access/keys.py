@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, described, json_option, nim_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.keys import KeyTerms
@@ -14,6 +13,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.core.roles import ROLES, USUAL, Role
 from daemon.language import tr
+from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.settings import load
 from daemon.settings.check import quoted
 
@@ -68,7 +68,7 @@ def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role,
     key = with_ledger(
         settings,
         lambda store: store.api_keys.create(
-            nim, mode, label, at=now(), terms=KeyTerms(role, end, strict), by=whoever_types()
+            nim, mode, label, at=now(), terms=KeyTerms(role, end, strict), by=shell_user()
         ),
         make=True,
     )
@@ -113,7 +113,7 @@ def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -
 @config_option
 @click.argument("key_id", metavar="ID", type=click.IntRange(min=1))
 def revoke(config: Path | None, key_id: int) -> None:
-    with_ledger(load(config), lambda store: store.api_keys.revoke(key_id, at=now(), by=whoever_types()))
+    with_ledger(load(config), lambda store: store.api_keys.revoke(key_id, at=now(), by=shell_user()))
     say(tr("key {id} revoked", id=key_id))
 
 

@@ -9,13 +9,13 @@ import click
 
 from common.passwords import hash_password
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, described, json_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
 from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.core.roles import ROLES, Role
 from daemon.language import tr
+from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.settings import load
 
 command = click.Group("users")
@@ -56,7 +56,7 @@ def create(config: Path | None, name: str, role: Role, from_stdin: bool) -> None
     try:
         with_ledger(
             settings,
-            lambda store: store.people.create(name, role, password, at=now(), by=whoever_types()),
+            lambda store: store.people.create(name, role, password, at=now(), by=shell_user()),
             make=True,
         )
     except InvalidRequest:
@@ -105,7 +105,7 @@ def list_users(config: Path | None, as_json: bool) -> None:
 def passwd(config: Path | None, name: str, from_stdin: bool) -> None:
     settings = load(config)
     password = hash_password(_ask(name, from_stdin=from_stdin))
-    with_ledger(settings, lambda store: store.people.set_password(name, password, at=now(), by=whoever_types()))
+    with_ledger(settings, lambda store: store.people.set_password(name, password, at=now(), by=shell_user()))
     say(tr("password of {name} changed", name=name))
 
 
@@ -113,7 +113,7 @@ def passwd(config: Path | None, name: str, from_stdin: bool) -> None:
 @config_option
 @name_argument
 def disable(config: Path | None, name: str) -> None:
-    with_ledger(load(config), lambda store: store.people.disable(name, at=now(), by=whoever_types()))
+    with_ledger(load(config), lambda store: store.people.disable(name, at=now(), by=shell_user()))
     say(tr("{name} may log in no more", name=name))
 
 

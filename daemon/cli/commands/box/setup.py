@@ -6,18 +6,20 @@ Whatever can fail comes before the configuration is put in its place: a setup th
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from daemon.cli.failures import FOUND_WRONG
+from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import check_nim, examples, json_option
 from daemon.cli.output import print_json, warn
-from daemon.cli.setup_shown import Made, show_changes, show_end, show_machines, show_ports, told
-from daemon.cli.setup_work import Wanted, authority, check_place, first_person, set_up
+from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.machine.nim import same_machine
 from daemon.core.passwords import fault_of_name
 from daemon.language import tr
@@ -27,6 +29,48 @@ if TYPE_CHECKING:
     from daemon.setup.search import Asked
 
 FIRST_PERSON = "admin"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line says; None and empty where it says nothing."""
+
+    config: Path
+    ports: tuple[str, ...]
+    baudrate: int
+    nims: tuple[str, ...]
+    network: Network | None
+    host: str | None
+    http_port: int
+    ledger: Path
+    isf: str | None
+    operator_id: str
+    operator_name: str | None
+    key: bool
+    label: str
+    person: str | None
+    yes: bool
+    force: bool
+    as_json: bool
+
+    @property
+    def may_ask(self) -> bool:
+        return not self.yes and not self.as_json and sys.stdin.isatty()
+
+
+def check_place(wanted: Wanted) -> Path:
+    """Where the configuration goes, before a port is touched for nothing."""
+    place = wanted.config.absolute()
+    try:
+        exists = place.exists()
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent)) from None
+    if exists and not wanted.force:
+        raise Failure(tr("{path} exists already; --force replaces it and keeps the old one beside it", path=place))
+    if not os.access(place.parent, os.W_OK):
+        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent))
+    return place
 
 
 def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,17 +147,14 @@ def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 def command(**flags: Any) -> int:
     page, folder = flags.pop("page"), flags.pop("hand_over")
     wanted = Wanted(**flags)
-    if page and folder:
-        from daemon.cli.first_start import hand_over
-
-        return hand_over(wanted, folder, page)
     if page:
-        from daemon.cli.first_start import serve
-
-        return serve(wanted, check_place(wanted), page)
+        return _in_page(wanted, page, folder)
+    from daemon.setup.carry_out import carry_out
     from daemon.setup.kept import previous
-    from daemon.setup.plan import checked, tables, write
+    from daemon.setup.plan import checked, tables
+    from daemon.setup.request import FirstPerson
     from daemon.setup.search import candidates, machines, search
+    from daemon.tls.home import AuthorityError
 
     place = check_place(wanted)
     ports = candidates(wanted.ports)
@@ -128,20 +169,39 @@ def command(**flags: Any) -> int:
     before = previous(place)
     plan = _plan(wanted, chosen, before)
     name = _person_name(wanted)
-    settings = checked(plan)
+    checked(plan)
     if before and not wanted.as_json:
         show_changes(before, tables(plan))
     if wanted.may_ask:
         click.confirm(tr("Write {path}?", path=place), default=True, abort=True)
-    root = authority(settings)
-    done = [set_up(wanted, plan, settings, each) for each in chosen]
-    login = first_person(name, settings)
-    made = Made(place, write(plan, place), root, login)
+    try:
+        done = carry_out(
+            plan, place, label=wanted.label if wanted.key else None, person=FirstPerson(name) if name else None
+        )
+    except AuthorityError as error:
+        raise Failure(error) from None
     if wanted.as_json:
-        print_json(told(made, asked, done))
+        print_json(result_json(done, asked, chosen))
     else:
-        show_end(made, done)
+        show_result(done)
     return 0
+
+
+def _in_page(wanted: Wanted, address: str, folder: Path | None) -> int:
+    from daemon.cli.first_start import hand_over, serve
+    from daemon.setup.plan import Plan
+
+    plan = Plan(
+        machines=(),
+        ledger=wanted.ledger.absolute(),
+        host=wanted.host or "",
+        port=wanted.http_port,
+        baudrate=wanted.baudrate,
+        operator_id=wanted.operator_id,
+    )
+    if folder:
+        return hand_over(plan, wanted.ports, wanted.label, folder, address)
+    return serve(plan, wanted.ports, wanted.label, check_place(wanted), address)
 
 
 # -- what is there, and what is wanted of it ----------------------------------------------------------------------------------
@@ -179,18 +239,17 @@ def _ask_nims(found: Sequence[Asked]) -> tuple[str, ...]:
 def _plan(wanted: Wanted, chosen: Sequence[Asked], before: dict[str, Any]) -> Plan:
     """Where a question has an answer in the configuration before, that is what is offered."""
     from daemon.setup.kept import machine_before
-    from daemon.setup.plan import Plan, default_host
+    from daemon.setup.plan import Plan
 
     known = machine_before(before, chosen[0].nim)
     ledger = before.get("storage", {}).get("path") if _is_default("ledger") else None
     port = before.get("server", {}).get("port") if _is_default("http_port") else None
     operator_id = known.get("operator_id") if _is_default("operator_id") else None
-    network = wanted.network or _ask_network(wanted)
     return Plan(
         machines=tuple((each.nim, each.port) for each in chosen),
         ledger=Path(ledger or wanted.ledger).absolute(),
-        network=network,
-        host=wanted.host or default_host(network),
+        network=wanted.network or _ask_network(wanted),
+        host=wanted.host or "",
         port=port or wanted.http_port,
         baudrate=wanted.baudrate,
         isf=wanted.isf or _ask(wanted, tr("ISF (identifier of the till software)"), known.get("isf", "1")),
@@ -234,7 +293,7 @@ def _person_name(wanted: Wanted) -> str:
 
 def _nothing(wanted: Wanted, asked: Sequence[Asked]) -> int:
     if wanted.as_json:
-        print_json(told(Made(), asked, ()))
+        print_json(nothing_set_up(asked))
     warn(
         tr("no machine has answered. Is it switched on, its cable in, the daemon stopped (systemctl stop mcfd)?")
         if asked

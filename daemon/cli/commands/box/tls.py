@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ import click
 
 from daemon.cli.commands.machine.machine import print_pairs
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, described, json_option
 from daemon.cli.output import print_json, say, warn
 from daemon.core.errors import StorageError
@@ -39,16 +37,17 @@ command = click.Group("tls")
 )
 @json_option
 def init(config: Path | None, force: bool, as_json: bool) -> None:
-    from daemon.tls.authority import create
+    from daemon.setup.authority import make_authority, note_authority
     from daemon.tls.home import AuthorityError
 
     settings = load(config)
     try:
-        with as_owner(settings.tls_home):
-            made = create(settings.tls_home, _names(settings), datetime.now(UTC), replace=force)
+        made = make_authority(settings, replace=force)
+        note_authority(settings)
     except AuthorityError as error:
         raise Failure(error) from None
-    _note_created(settings)
+    except StorageError as error:  # the authority is made all the same
+        warn(tr("not in the audit log: {why}", why=error))
     if as_json:
         print_json(_told(settings, made))
         return
@@ -116,52 +115,6 @@ def show(config: Path | None, as_json: bool) -> None:
         print_json(_told(settings, found))
     else:
         print_pairs(_pairs(settings, found))
-
-
-def ensure(settings: Settings, at: datetime) -> Path:
-    """The authority's certificate; made, or its server certificate renewed, where that is needed."""
-    from daemon.settings.check import AUTHORITY
-    from daemon.tls.authority import create, renew_if_due
-    from daemon.tls.home import AuthorityError
-
-    root, made = settings.tls_home / AUTHORITY, False
-    try:
-        with as_owner(settings.tls_home):
-            if root.exists():
-                renew_if_due(settings.tls_home, _names(settings), at)
-            else:
-                create(settings.tls_home, _names(settings), at)
-                made = True
-    except AuthorityError as error:
-        raise Failure(error) from None
-    if made:
-        _note_created(settings)
-    return root
-
-
-def _note_created(settings: Settings) -> None:
-    """In the audit log, where there is a ledger already. The authority is made either way: a ledger that cannot be written is told."""
-    from daemon.settings.check import AUTHORITY
-    from daemon.tls.authority import read, shown
-
-    if not settings.storage.path.exists():
-        return
-    with as_owner(settings.tls_home):
-        fingerprint = shown(read(settings.tls_home / AUTHORITY)).fingerprint
-    detail, by = {"fingerprint": fingerprint}, whoever_types()
-    try:
-        with_ledger(
-            settings,
-            lambda store: store.audit.note("authority.created", str(settings.tls_home), at=now(), by=by, detail=detail),
-        )
-    except StorageError as error:
-        warn(tr("not in the audit log: {why}", why=error))
-
-
-def _names(settings: Settings) -> tuple[str, ...]:
-    from daemon.tls.names import box_names
-
-    return box_names(settings.server.host, settings.server.allowed_hosts)
 
 
 def _write(file: Path, content: bytes) -> None:

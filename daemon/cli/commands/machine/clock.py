@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure, Unavailable
-from daemon.cli.ledger import existing, now, with_ledger
 from daemon.cli.options import config_option, described, json_option
 from daemon.cli.output import moment, print_json, print_table, say
 from daemon.core.clock import DAY, HOUR, millis_text
@@ -19,6 +18,7 @@ from daemon.core.errors import LedgerUnusable, NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine
 from daemon.language import Counted, tr
+from daemon.ledger_access import existing, now, with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
 

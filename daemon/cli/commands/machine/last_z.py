@@ -10,10 +10,10 @@ import click
 
 from daemon.cli.commands.records.report import find_book
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, examples
 from daemon.cli.output import say
 from daemon.language import tr
+from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(config: Path | None, nim: str, number: int, *, yes: bool) -> None:
             number=following,
         )
         click.confirm(question, abort=True)
-    by = whoever_types()  # before the ledger is opened as the user whose it is
+    by = shell_user()  # before the ledger is opened as the user whose it is
     with_ledger(settings, lambda store: store.decisions.say_last_z(state.book, number, at=now(), by=by))
     say(tr("the next Z of {nim} is {number}", nim=state.book.nim, number=following))
 

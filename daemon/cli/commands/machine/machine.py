@@ -8,7 +8,6 @@ import click
 
 from daemon.cli.failures import find_machine
 from daemon.cli.groups import LazyGroup, Member
-from daemon.cli.ledger import now, with_ledger
 from daemon.cli.live import read_machine
 from daemon.cli.options import config_option, described, json_option
 from daemon.cli.output import print_json, print_table, say, warn
@@ -20,6 +19,7 @@ from daemon.core.report.machine_info import MachineInfo, last_contact, machine_i
 from daemon.doctor.service import MachineHealth, Service, ask
 from daemon.language import Text, tr
 from daemon.language.stored import stored
+from daemon.ledger_access import now, with_ledger
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings, load
 

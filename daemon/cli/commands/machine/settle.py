@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.live import read_machine
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import moment, print_json, say
@@ -26,6 +25,7 @@ from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
 from daemon.language import Text, tr
 from daemon.language.stored import stored
+from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.machines.port_reading import PortReading
 from daemon.settings import Machine, Settings, load
 
@@ -79,7 +79,7 @@ def command(config: Path | None, nim: str | None, as_json: bool, **typed: str | 
     if paper is None and sys.stdin.isatty() and case.obstacle(chosen) == "not its last":
         paper = _ask_paper()
     why = reason.strip() or _ask_reason()
-    by = whoever_types()  # before the ledger is opened as the user whose it is
+    by = shell_user()  # before the ledger is opened as the user whose it is
     try:
         with_ledger(
             settings,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import counts, existing, figures, now, whoever_types, with_ledger
 from daemon.cli.options import config_option, examples, file_option, json_option, progress_option
-from daemon.cli.output import print_json, say, warn
+from daemon.cli.output import counts, figures, print_json, say, warn
 from daemon.cli.progress import Progress
 from daemon.cli.whole_box import BoxCopy, back_up_box, sealing, tell_left_out, tell_new_key
 from daemon.core.audit import Actor
 from daemon.core.errors import StorageError
 from daemon.language import ambient, tell, tr
 from daemon.language.system import reason
+from daemon.ledger_access import existing, now, shell_user, with_ledger
 from daemon.owner import as_owner, by_owner
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
 from daemon.settings import Settings, load
@@ -119,7 +119,7 @@ def command(
         gone = (
             rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix) if into and keep_daily else []
         )
-    typed = whoever_types()
+    typed = shell_user()
     by, detail = (Actor(person, address), {"through": typed.name}) if person else (typed, {})
     _note(settings, target, whole=whole, by=by, detail=detail)
     if as_json:

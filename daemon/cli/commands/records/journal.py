@@ -10,7 +10,6 @@ import click
 
 from daemon.cli.commands.records.journal_file import FORMATS, write_journal
 from daemon.cli.commands.records.report import find_book
-from daemon.cli.ledger import now, with_ledger
 from daemon.cli.options import config_option, examples, json_option, nim_argument_option
 from daemon.cli.output import moment, print_json, print_table
 from daemon.core.invoice.number import normalised
@@ -21,6 +20,7 @@ from daemon.core.report.cash import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
 from daemon.language import Text, ambient, tr
+from daemon.ledger_access import now, with_ledger
 from daemon.settings import load
 
 if TYPE_CHECKING:

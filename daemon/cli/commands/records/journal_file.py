@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from daemon.cli.commands.records.report import find_book
 from daemon.cli.failures import Failure
-from daemon.cli.ledger import with_ledger
 from daemon.cli.output import say
 from daemon.cli.progress import Progress
 from daemon.language import Counted, tr
 from daemon.language.system import reason
+from daemon.ledger_access import with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
 

@@ -8,13 +8,13 @@ import click
 import msgspec
 
 from daemon.cli.failures import Failure, find_machine
-from daemon.cli.ledger import now, with_ledger
 from daemon.cli.options import config_option, described, json_option, nim_argument_option
 from daemon.core.clock import millis_text
 from daemon.core.machine.nim import same_machine
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport, a_report, x_report
 from daemon.core.report.ranges import read_range
 from daemon.language import ambient, tr
+from daemon.ledger_access import now, with_ledger
 from daemon.settings import Settings, load
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure, not_restored
-from daemon.cli.ledger import counts, figures, now, whoever_types
 from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
-from daemon.cli.output import print_json, say
+from daemon.cli.output import counts, figures, print_json, say
 from daemon.cli.progress import Progress
 from daemon.cli.restore_box import Wanted, restore_box, tell_asked, tell_restored
 from daemon.language import tr
+from daemon.ledger_access import now, shell_user
 from daemon.owner import as_owner, for_owner
 from daemon.settings import Settings, load
 
@@ -94,9 +94,7 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     try:
         with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-            restored = restore(
-                source, path, at=now(), by=whoever_types(), origin=file, last_z=last_z, progress=progress
-            )
+            restored = restore(source, path, at=now(), by=shell_user(), origin=file, last_z=last_z, progress=progress)
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:

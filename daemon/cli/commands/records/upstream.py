@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure, find_machine
-from daemon.cli.ledger import now, whoever_types, with_ledger
 from daemon.cli.options import config_option, described, json_option, nim_argument_option, nim_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
 from daemon.language import Counted, tr
 from daemon.language.stored import stored
 from daemon.language.system import reason
+from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
 
@@ -90,7 +90,7 @@ def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, 
     if lane not in (None, UPSTREAM, *known):
         raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(known) or "–"))
     outbox = lane or UPSTREAM
-    by = whoever_types()  # before the ledger is opened as the user whose it is
+    by = shell_user()  # before the ledger is opened as the user whose it is
     again = with_ledger(
         settings, lambda store: store.outbox_for(outbox).replay(nim=nim or None, from_z=from_z, at=now(), by=by)
     )

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import FOUND_WRONG
-from daemon.cli.ledger import counts, existing, figures, now, with_ledger
 from daemon.cli.options import config_option, examples, json_option, progress_option
-from daemon.cli.output import complain, print_json, say
+from daemon.cli.output import complain, counts, figures, print_json, say
 from daemon.cli.progress import Progress
 from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.language import Counted, sentence, tr
+from daemon.ledger_access import existing, now, with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings, load
 

@@ -4,54 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from daemon.cli.commands.machine.machine import print_pairs, reading_pairs
-from daemon.cli.ledger import now
 from daemon.cli.output import print_table, say, warn
 from daemon.core.clock import drift_seconds
 from daemon.language import tr
 from daemon.language.stored import stored
+from daemon.ledger_access import now
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.setup.kept import differences
+from daemon.setup.request import MachineAccess, SetupResult, for_till
 
 if TYPE_CHECKING:
     from daemon.setup.search import Asked
 
 DRIFT_SECONDS = 120
-
-
-@dataclass(frozen=True)
-class Done:
-    """One machine that is set up, and what its tills need."""
-
-    asked: Asked
-    address: str
-    key: str
-    still_valid: tuple[str, ...] = ()
-    """Keys of before, as id and label."""
-
-
-class Login(NamedTuple):
-    """The first person of the shop's page."""
-
-    name: str
-    password: str
-    """that was made"""
-
-
-@dataclass(frozen=True)
-class Made:
-    """The configuration, the one before it, the authority's certificate, and who may log in; what was not made is None."""
-
-    config: Path | None = None
-    kept: Path | None = None
-    root: Path | None = None
-    login: Login | None = None
 
 
 def show_ports(asked: Sequence[Asked]) -> None:
@@ -94,61 +64,65 @@ def show_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         )
 
 
-def show_end(made: Made, done: Sequence[Done]) -> None:
-    pairs: list[tuple[object, object]] = [(tr("CONFIGURATION"), made.config)]
-    if made.kept:
-        pairs.append((tr("THE OLD ONE"), made.kept))
-    if made.root:
+def show_result(result: SetupResult) -> None:
+    machines = result.machines
+    pairs: list[tuple[object, object]] = [(tr("CONFIGURATION"), result.config)]
+    if result.previous:
+        pairs.append((tr("THE OLD ONE"), result.previous))
+    if result.root:
         pairs.append(
-            (tr("CERTIFICATE"), tr("{path}, to be installed on the tills (mcfd tls export-ca)", path=made.root))
+            (tr("CERTIFICATE"), tr("{path}, to be installed on the tills (mcfd tls export-ca)", path=result.root))
         )
-    for each in done:
-        pairs.append((tr("ADDRESS"), f"{each.address}/v1/mcf/{each.asked.nim}"))
+    for each in machines:
+        pairs.append((tr("ADDRESS"), f"{each.address}/v1/mcf/{each.nim}"))
         if each.key:
             pairs.append((tr("KEY"), each.key))
-    if login := made.login:
-        pairs += [(tr("PAGE"), f"{done[0].address}/ui/"), (tr("PERSON"), login.name), (tr("PASSWORD"), login.password)]
+    if person := result.person:
+        page = f"{machines[0].address}/ui/"
+        pairs += [(tr("PAGE"), page), (tr("PERSON"), person.name), (tr("PASSWORD"), person.password)]
     print_pairs(pairs)
-    _show_codes(done)
-    if old := [key for each in done for key in each.still_valid]:
+    _show_codes(machines)
+    if old := [key for each in machines for key in each.older_keys]:
         say(tr("keys of before that stay valid: {keys} (mcfd keys revoke ID)", keys=", ".join(old)))
-    if any(each.key for each in done):
+    if any(each.key for each in machines):
         say(tr("the key is shown this once only"))
-    if login:
-        say(tr("the password too; another one: mcfd users passwd {name}", name=login.name))
+    if person:
+        say(tr("the password too; another one: mcfd users passwd {name}", name=person.name))
     say(tr("next: sudo systemctl restart mcfd, then mcfd doctor"))
 
 
-def _show_codes(done: Sequence[Done]) -> None:
+def _show_codes(machines: Sequence[MachineAccess]) -> None:
     """One at a time, each with the name of its machine: a camera that sees two takes the wrong one."""
-    scanned = [each for each in done if each.key and sys.stdout.isatty()]
-    for number, each in enumerate(scanned, 1):
-        say(tr("QR code of {nim} ({number} of {count})", nim=each.asked.nim, number=number, count=len(scanned)))
+    with_key = [each for each in machines if each.key and sys.stdout.isatty()]
+    for number, each in enumerate(with_key, 1):
+        say(tr("QR code of {nim} ({number} of {count})", nim=each.nim, number=number, count=len(with_key)))
         _print_qr(each)
-        if number < len(scanned) and sys.stdin.isatty():
+        if number < len(with_key) and sys.stdin.isatty():
             click.pause(tr("the next one: any key"))
 
 
-def _print_qr(done: Done) -> None:
-    """What a till scans instead of typing: address, NIM and key."""
-    import msgspec
+def _print_qr(access: MachineAccess) -> None:
     import segno
 
-    text = msgspec.json.encode({"url": done.address, "nim": done.asked.nim, "key": done.key}).decode()
     compact = (sys.stdout.encoding or "").lower().startswith("utf")  # half blocks, where the terminal knows them
-    segno.make(text, error="l", micro=False).terminal(sys.stdout, compact=compact)
+    segno.make(for_till(access), error="l", micro=False).terminal(sys.stdout, compact=compact)
 
 
-def told(made: Made, asked: Sequence[Asked], done: Sequence[Done]) -> dict[str, object]:
-    login = made.login
+def result_json(result: SetupResult, ports: Sequence[Asked], chosen: Sequence[Asked]) -> dict[str, object]:
+    person = result.person
     return {
-        "config": str(made.config) if made.config else None,
-        "kept": str(made.kept) if made.kept else None,
-        "certificate": str(made.root) if made.root else None,
-        "ports": [_port(each) for each in asked],
-        "machines": [_machine(each) for each in done],
-        "person": {"name": login.name, "password": login.password} if login else None,
+        "config": str(result.config),
+        "kept": str(result.previous) if result.previous else None,
+        "certificate": str(result.root) if result.root else None,
+        "ports": [_port(each) for each in ports],
+        "machines": [_machine(access, each) for access, each in zip(result.machines, chosen, strict=True)],
+        "person": {"name": person.name, "password": person.password} if person else None,
     }
+
+
+def nothing_set_up(ports: Sequence[Asked]) -> dict[str, object]:
+    nothing = {"config": None, "kept": None, "certificate": None}
+    return {**nothing, "ports": [_port(each) for each in ports], "machines": [], "person": None}
 
 
 def _port(asked: Asked) -> dict[str, object]:
@@ -157,14 +131,13 @@ def _port(asked: Asked) -> dict[str, object]:
     return {"port": str(asked.port), "nim": asked.nim, "why": None, "reason": None}
 
 
-def _machine(done: Done) -> dict[str, object]:
-    found = done.asked.found
-    state = found.state if isinstance(found, PortReading) else None
+def _machine(access: MachineAccess, asked: Asked) -> dict[str, object]:
+    found = asked.found
     return {
-        "nim": done.asked.nim,
-        "ifu": state.ifu if state else None,
+        "nim": access.nim,
+        "ifu": found.state.ifu if isinstance(found, PortReading) else None,
         "trade_name": found.taxpayer[0] if isinstance(found, PortReading) else None,
-        "port": str(done.asked.port),
-        "address": done.address,
-        "key": done.key or None,
+        "port": str(asked.port),
+        "address": access.address,
+        "key": access.key or None,
     }

@@ -1,0 +1,47 @@
+"""What a setup is asked for beside the configuration, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+
+@dataclass(frozen=True)
+class FirstPerson:
+    """The technician who logs in first. Without a password one is made, and only where nobody may log in yet."""
+
+    name: str
+    password: str = ""
+
+
+@dataclass(frozen=True)
+class MachineAccess:
+    """What the tills of one machine need; `older_keys`, as id and label, stay valid."""
+
+    nim: str
+    address: str
+    key: str = ""
+    older_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetupResult:
+    """`previous` is the configuration that was replaced, `root` the certificate that tills have to trust; None where there is none.
+    `session` logs in the first person who brought a password; `person` is None where nobody was made."""
+
+    config: Path
+    previous: Path | None
+    root: Path | None
+    machines: tuple[MachineAccess, ...]
+    person: FirstPerson | None
+    session: str
+    scheme: str
+    host: str
+    port: int
+
+
+def for_till(access: MachineAccess) -> str:
+    """What a till scans instead of typing."""
+    return msgspec.json.encode({"url": access.address, "nim": access.nim, "key": access.key}).decode()
