@@ -80,7 +80,7 @@ class DemoError(Exception):
     pass
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     sys.stdout.write(f"demo-hq: {text}\n")
     sys.stdout.flush()
 
@@ -97,18 +97,18 @@ def main() -> int:
         with contextlib.ExitStack() as stack:
             _show(stack)
             if not once:
-                say(f"running until Ctrl-C; messages are in {STATE}/*.log")
+                echo(f"running until Ctrl-C; messages are in {STATE}/*.log")
                 threading.Event().wait()
     except KeyboardInterrupt:
-        say("stopped")
+        echo("stopped")
     except DemoError as error:
-        say(str(error))
+        echo(str(error))
         return 1
     return 0
 
 
 def _show(stack: contextlib.ExitStack) -> None:
-    say("starting nats-server and headquarters …")
+    echo("starting nats-server and headquarters …")
     nats_port = _free_port()
     _start_nats(stack, nats_port)
     asyncio.run(_make_stream(nats_port))
@@ -117,37 +117,37 @@ def _show(stack: contextlib.ExitStack) -> None:
     line = stack.enter_context(CutLine(nats_port))
     shops = []
     for nim, label, region in SHOPS:
-        say(f"starting {label}: a simulated machine and its daemon …")
+        echo(f"starting {label}: a simulated machine and its daemon …")
         shop = Shop(stack, nim, label, line.port if label == "Bobo" else nats_port)
         hq.add(shop, region)
         shops.append(shop)
     for shop in shops:
         shop.open()
-    say("a day of sales …")
+    echo("a day of sales …")
     for number, shop in enumerate(shops, 1):
         shop.sell(number * 2)
-    say("Bobo is cut off: its line to headquarters is dead. The shops close their day.")
+    echo("Bobo is cut off: its line to headquarters is dead. The shops close their day.")
     line.cut()
     for shop in shops:
         shop.close_day()
     hq.closing_was_two_hours_ago()
     _wait("two closures", lambda: len(hq.closures()) == len(shops) - 1)
-    say(
+    echo(
         f"headquarters holds {len(hq.closures())} closures, of {', '.join(sorted(str(row['nim']) for row in hq.closures()))}"
     )
     # On a busy box another's closure may be looked for before it has come, too.
     bobo = next(nim for nim, label, _ in SHOPS if label == "Bobo")
     _wait("the finding", lambda: any((found["kind"], found["nim"]) == ("late", bobo) for found in hq.findings()))
     for found in hq.findings():
-        say(f"finding: {found['kind']} – {found['nim']} – {found['detail']}")
-    say("Bobo's line is there again.")
+        echo(f"finding: {found['kind']} – {found['nim']} – {found['detail']}")
+    echo("Bobo's line is there again.")
     line.mend()
     _wait("Bobo's closure", lambda: len(hq.closures()) == len(shops))
     _wait("the end of the finding", lambda: not hq.findings())
-    say("the closure came by itself, and the finding is solved:")
+    echo("the closure came by itself, and the finding is solved:")
     for row in hq.closures():
-        say(f"  {row['nim']}  Z {row['z_number']}  {row['certs_count']} invoices  {row['total_ttc']} XOF")
-    say(f"the page: {hq.base}/ui/  name: siege  password: {hq.password}")
+        echo(f"  {row['nim']}  Z {row['z_number']}  {row['certs_count']} invoices  {row['total_ttc']} XOF")
+    echo(f"the page: {hq.base}/ui/  name: siege  password: {hq.password}")
 
 
 class Headquarters:
@@ -171,7 +171,7 @@ class Headquarters:
         )
         _started(stack, "hq", "mcfd-hq", "run", *self._at)
         _wait("headquarters", self._is_ready)
-        say(f"the page: {self.base}/ui/  name: siege  password: {self.password}")
+        echo(f"the page: {self.base}/ui/  name: siege  password: {self.password}")
 
     @property
     def _at(self) -> tuple[str, str]:

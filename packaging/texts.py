@@ -17,7 +17,7 @@ from babel.messages.pofile import read_po, write_po
 
 TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "common/language/locales"
-PACKAGES = ("bridge", "common", "daemon")
+PACKAGES = ("bridge", "common", "daemon", "headquarters")
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
 KEYWORDS = {"tr": None, "say": None, "Text": None, "Counted": (1, 2)}
 SPACED = (":", ";", "?", "!")

@@ -13,14 +13,14 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.response import Redirect
 
+from common.language import Text
 from common.web.asked import asked_by, set_cookie
 from headquarters.api import incoming, questions
 from headquarters.api.problems import problem
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page import calendar, entrance, findings, ledgers, totals
-from headquarters.page.shared import ASKED_COOKIE, NotLoggedIn, Screens
-from headquarters.page.words import word
+from headquarters.page.shared import ASKED_COOKIE, FOREIGN, NOT_PERMITTED, NotLoggedIn, Screens
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import Store
 
@@ -34,6 +34,7 @@ PAGE = (
     *(totals.totals, totals.exports, totals.closures_csv),
     *(findings.findings, findings.say, findings.boxes, findings.people, findings.add_person, findings.disable),
 )
+NOT_FOUND = Text("There is nothing at this address.")
 MOST_OF_A_FORM = 16 * 1024
 """Bytes: of a megabyte of fields the parser makes a second of the loop, for anybody who asks. Closures bound themselves."""
 CODES = {
@@ -122,8 +123,8 @@ def _to_login(request: AnyRequest, _: NotLoggedIn) -> Redirect:
 
 def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     if _is_page(request):
-        named = error.detail if error.detail in ("foreign", "not_permitted") else "not_found"
-        return _shown(request, error.status_code, named)
+        said = next((text for text in (FOREIGN, NOT_PERMITTED) if error.detail == text), NOT_FOUND)
+        return _shown(request, error.status_code, said)
     code = CODES.get(error.status_code, "BAD_REQUEST")
     return problem(error.status_code, code, error.detail, dict(error.headers or {}))
 
@@ -131,20 +132,20 @@ def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
 def _not_storable(request: AnyRequest, _: BadContent) -> Response[bytes]:
     """A NUL, which PostgreSQL takes in no text: to try again would not help."""
     if _is_page(request):
-        return _shown(request, 400, "not_found")
+        return _shown(request, 400, NOT_FOUND)
     return problem(400, "BAD_REQUEST", "a text has a character that cannot be kept")
 
 
 def _away(request: AnyRequest, _: StoreError) -> Response[bytes]:
     if _is_page(request):
-        return _shown(request, 503, "unavailable")
+        return _shown(request, 503, Text("The database does not answer; try again."))
     return problem(503, "STORAGE_UNAVAILABLE", "the database cannot be used now", {"Retry-After": "5"})
 
 
 def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
     log.error("request.failed", path=request.url.path, exc_info=error)
     if _is_page(request):
-        return _shown(request, 500, "failed")
+        return _shown(request, 500, Text("A fault of headquarters; it is in the log."))
     return problem(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log")
 
 
@@ -152,7 +153,6 @@ def _is_page(request: AnyRequest) -> bool:
     return request.url.path.startswith("/ui")
 
 
-def _shown(request: AnyRequest, status: int, named: str) -> Response[bytes]:
+def _shown(request: AnyRequest, status: int, problem: Text) -> Response[bytes]:
     screens: Screens = request.app.state["screens"]
-    said = word(named, screens.language_of(request))
-    return screens.shown(request, "error.html", status=status, problem=said)
+    return screens.shown(request, "error.html", status=status, problem=problem)

@@ -16,7 +16,8 @@ from typing import Protocol
 import httpx
 import msgspec
 
-from common.language import Language
+from common.language import Counted, Language, Text
+from common.numbers import SPACE
 from common.wire.instants import instant_text
 from common.wire.keys import BadKey, signing_key
 from common.wire.signing import sign
@@ -112,9 +113,8 @@ class MailTeller:
 
     def _mail(self, findings: Sequence[Finding]) -> EmailMessage:
         mail = EmailMessage()
-        count = len(findings)
-        many = "s" if count > 1 else ""
-        mail["Subject"] = f"mcfd : {count} constat{many}" if self.language == "fr" else f"mcfd: {count} finding{many}"
+        subject = Counted("mcfd: {count} finding", "mcfd: {count} findings", len(findings)).told(self.language)
+        mail["Subject"] = subject.replace(SPACE, " ")
         mail["From"] = self.sender
         mail["To"] = ", ".join(self.to)
         mail.set_content("\n".join(_line(finding, self.language) for finding in findings) + "\n")
@@ -138,8 +138,8 @@ def _trusted() -> ssl.SSLContext:
 
 
 def _line(finding: Finding, language: Language) -> str:
-    solved = {"fr": "résolu", "en": "solved"}[language] if finding.solved_at is not None else "!"
-    words = f"{KIND[language][finding.kind]}: {sentence(finding.kind, finding.facts, language)}"
+    solved = Text("solved").told(language) if finding.solved_at is not None else "!"
+    words = f"{KIND[finding.kind].told(language)}: {sentence(finding.kind, finding.facts, language)}"
     shop = f"{finding.label} ({finding.nim})" if finding.label else finding.nim
     return f"[{solved}] {shop} – {words} ({instant_text(finding.found_at)})"
 

@@ -12,7 +12,7 @@ from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
 from common.cookies import cookie_of, name_of
-from common.language import LANGUAGES
+from common.language import LANGUAGES, Text
 from common.login_guard import Attempted, TooManyTries
 from common.login_limits import DEVICE_SECONDS, new_device
 from common.passwords import is_of_today
@@ -21,8 +21,7 @@ from common.web.asked import screen_asked_for, set_cookie
 from common.web.security import HEADERS, is_own_origin
 from headquarters.api.access import COOKIE, person_of_token
 from headquarters.page.place import address_of_request
-from headquarters.page.shared import ASKED_COOKIE, LANGUAGE_COOKIE, AnyRequest, Screens
-from headquarters.page.words import word
+from headquarters.page.shared import ASKED_COOKIE, FOREIGN, LANGUAGE_COOKIE, THROTTLED, AnyRequest, Screens
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("kit.css", "icon.svg")
@@ -43,9 +42,8 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
     name, password = str(form.get("name", ""))[:64], str(form.get("password", ""))
     problem, wait = await _problem(request, screens, name, password)
     if problem is not None:
-        status = {"throttled": 429, "foreign": 403}.get(problem, 401)
-        said = word(problem, screens.language_of(request))
-        answer = screens.shown(request, "login.html", status=status, name=name, problem=said)
+        status = {THROTTLED: 429, FOREIGN: 403}.get(problem, 401)
+        answer = screens.shown(request, "login.html", status=status, name=name, problem=problem)
         if wait:
             answer.headers["retry-after"] = str(wait)
         return answer
@@ -59,20 +57,20 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
     return Redirect(place, status_code=303, cookies=cookies, headers={"set-cookie": set_cookie(ASKED_COOKIE, "")})
 
 
-async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> tuple[str | None, int]:
+async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> tuple[Text | None, int]:
     """What is wrong, and the seconds until it may be tried again."""
     if not is_own_origin(request.headers):
-        return "foreign", 0
+        return FOREIGN, 0
     stored = await screens.run(screens.store.people.password, name)
     address = address_of_request(request, is_direct=screens.is_secure)
     tried = Attempted(name, password, address, cookie_of(request.scope["headers"], DEVICE))
     try:
         if not await screens.guard.check(tried, stored, time.time()) or stored is None:
-            return "wrong", 0
+            return Text("Wrong name or password."), 0
     except TooManyTries as error:
-        return "throttled", error.seconds
+        return THROTTLED, error.seconds
     except Busy:
-        return "throttled", 2
+        return THROTTLED, 2
     if not is_of_today(stored):
         with contextlib.suppress(Busy):  # the next login does it
             await screens.run(screens.store.people.rehash, name, stored, await screens.guard.hash(password))

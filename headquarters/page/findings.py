@@ -8,16 +8,21 @@ from datetime import timedelta
 from litestar import Response, get, post
 from litestar.response import Redirect
 
-from common.passwords import LONGEST, SHORTEST, fault_of
+from common.language import Text
+from common.passwords import LONGEST, SHORTEST, Fault, fault_of
 from common.turns import Busy
 from common.web.asked import RIGHT
-from headquarters.page.shared import AnyRequest, Screens, page_of, text_of
-from headquarters.page.words import word
+from headquarters.page.shared import THROTTLED, AnyRequest, Screens, page_of, text_of
 from headquarters.store.people import ROLES
 
 MOST = 500
 SHOPS = 100
 MOST_NAME = 64
+PASSWORD_FAULTS: dict[Fault, Text] = {
+    "length": Text("A password has {least} to {most} characters.", least=SHORTEST, most=LONGEST),
+    "characters": Text("The password holds characters that cannot be typed."),
+    "too_easy": Text("The password is too easy to guess."),
+}
 AMBER_DAYS, RED_DAYS = 5, 7
 SILENT_MILLIS = 900_000
 
@@ -86,25 +91,24 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
         try:
             hashed = await screens.guard.hash(password)
         except Busy:
-            problem = "throttled"
+            problem = THROTTLED
         else:
             is_new = await screens.run(screens.store.people.create, name, hashed, role, now)
-            problem = None if is_new else "taken"
+            problem = None if is_new else Text("That name is taken.")
     if problem is None:
         return Redirect("/ui/people", status_code=303)
     listed = await screens.run(screens.store.people.listed)
-    said = word(problem, screens.language_of(request)).format(least=SHORTEST, most=LONGEST)
-    return screens.shown(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=said)
+    return screens.shown(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=problem)
 
 
-def _fault(name: str, role: str, password: str) -> str | None:
-    """The word for what is wrong with a new person."""
+def _fault(name: str, role: str, password: str) -> Text | None:
+    """What is wrong with a new person."""
     if not (name.isprintable() and 0 < len(name) <= MOST_NAME):
-        return "bad_name"
+        return Text("A name has 1 to 64 characters that can be seen.")
     if role not in ROLES:
-        return "bad_role"
+        return Text("There is no such role.")
     fault = fault_of(password, name)
-    return f"password.{fault}" if fault else None
+    return PASSWORD_FAULTS[fault] if fault else None
 
 
 @post("/ui/people/{name:str}/disable", status_code=303)

@@ -9,11 +9,13 @@ from litestar import Response, get, post
 from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
+from common.language import Text
 from common.web.asked import RIGHT
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens
-from headquarters.page.words import word
 from headquarters.store.store import Store
+
+CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 
 @get("/ui/shops/{nim:str}/ledger", opt={RIGHT: "admin"})
@@ -31,8 +33,7 @@ async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[by
     values = await screens.run(_seen, screens.store, machine)
     said = (await request.form()).get("ledger")
     if not values["is_new"] or said != values["word"].presence.ledger:
-        problem = word("ledger_changed", screens.language_of(request))
-        return screens.shown(request, "ledger.html", caller, 409, **values, problem=problem)
+        return screens.shown(request, "ledger.html", caller, 409, **values, problem=CHANGED)
     now = time.time_ns() // 1_000_000
     await screens.run(screens.store.register.accept_ledger, machine, str(said), caller.name, now)
     return Redirect(f"/ui/shops/{values['box'].nim}", status_code=303)

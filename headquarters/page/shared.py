@@ -17,7 +17,7 @@ from litestar.exceptions import HTTPException, NotFoundException
 
 from common import numbers
 from common.cookies import cookie_of
-from common.language import Language, chosen
+from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import LoginGuard
 from common.login_limits import Budget, Rules
 from common.web import charts, days, formats
@@ -27,7 +27,6 @@ from headquarters.core.finding import Facts, Kind
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
 from headquarters.intake.threads import Threads
-from headquarters.page.words import word
 from headquarters.store.store import Store
 
 AnyRequest = Request[Any, Any, Any]
@@ -39,10 +38,19 @@ LONG_AT_ONCE = 2
 RULES = Rules(account=Budget(5, 600), address=Budget(20, 12))
 """From one address, which a whole house may share, twenty at once and five a minute; of one account five at once and six an hour from places that it
 is not known from."""
+ROLE_NAMES = {"reader": Text("Reader"), "accountant": Text("Accountant"), "admin": Text("Administrator")}
+NOT_PERMITTED = Text("Your role does not permit this.")
+THROTTLED = Text("Too many tries for now; try again later.")
+FOREIGN = Text("This request comes from another site.")
 MENU = {
-    "reader": (("/ui/", "calendar"), ("/ui/totals", "totals"), ("/ui/findings", "findings"), ("/ui/boxes", "boxes")),
-    "accountant": (("/ui/exports", "exports"),),
-    "admin": (("/ui/people", "people"),),
+    "reader": (
+        ("/ui/", Text("Closures")),
+        ("/ui/totals", Text("Totals")),
+        ("/ui/findings", Text("Findings")),
+        ("/ui/boxes", Text("Boxes")),
+    ),
+    "accountant": (("/ui/exports", Text("Exports")),),
+    "admin": (("/ui/people", Text("People")),),
 }
 """The screens that a person of that role may see, beside those of the roles before it."""
 
@@ -66,12 +74,12 @@ class Screens:
     async def caller(self, request: AnyRequest, role: str = "reader") -> Caller:
         """Who looks; NotLoggedIn, or 403 when the role does not permit it, or when a change comes from another site."""
         if request.method == "POST" and not is_own_form(request.headers):
-            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail="foreign")
+            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=FOREIGN)
         caller = await person_of(request, self.store, self.threads)
         if caller is None:
             raise NotLoggedIn
         if not caller.may(role):
-            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail="not_permitted")
+            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=NOT_PERMITTED)
         return caller
 
     async def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
@@ -91,21 +99,29 @@ class Screens:
         return date.fromisoformat(day_of(now, self.zone))
 
     def shown(
-        self, request: AnyRequest, template: str, caller: Caller | None = None, status: int = 200, **values: Any
+        self,
+        request: AnyRequest,
+        template: str,
+        caller: Caller | None = None,
+        status: int = 200,
+        *,
+        problem: Text | None = None,
+        **values: Any,
     ) -> Response[bytes]:
         language = self.language_of(request)
+        say = Speaker(language)
         said = {
             "language": language,
-            "t": functools.partial(word, language=language),
+            "say": say,
             "person": caller,
             "here": request.url.path,
             "menu": [screen for role, screens in MENU.items() if caller and caller.may(role) for screen in screens],
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
-            "kind_name": KIND[language].__getitem__,
+            "kind_name": lambda kind: say(KIND[kind]),
             "said": functools.partial(_said, language),
-            "problem": None,
+            "problem": say(problem) if problem is not None else None,
         }
         html = environment().get_template(template).render(**{**said, **values})
         return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=dict(HEADERS))
@@ -120,7 +136,7 @@ def environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("common.web")])
     made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
     made.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
-    made.globals |= {"bars": charts.bars, "site": "mcfd – siège"}
+    made.globals |= {"bars": charts.bars, "Counted": Counted, "role_names": ROLE_NAMES, "site": "mcfd – siège"}
     return made
 
 
