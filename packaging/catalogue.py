@@ -17,22 +17,24 @@ HEADER_SIZE = 28
 
 
 def read_po(text: str) -> dict[str, str]:
-    """Ids and their translations; no plurals and no contexts, which this project does not use."""
+    """Ids and their translations, as an `.mo` has them: the forms of a plural with a zero byte between. Contexts are not used here."""
     entries: dict[str, str] = {}
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if not line.startswith("#~")]
         if any(line.startswith("#,") and "fuzzy" in line for line in lines) and 'msgid ""\nmsgstr' not in block:
             continue
-        parts = {"msgid": "", "msgstr": ""}
+        parts: dict[str, str] = {}
         current = ""
         for line in lines:
             keyword, _, rest = line.partition(" ")
-            if keyword in parts:
+            if keyword.startswith("msg"):
                 current, line = keyword, rest  # noqa: PLW2901  what is left of it
             if line.startswith('"'):
-                parts[current] += ast.literal_eval(line)
-        if parts["msgstr"]:
-            entries[parts["msgid"]] = parts["msgstr"]
+                parts[current] = parts.get(current, "") + ast.literal_eval(line)
+        ids = [text for name, text in parts.items() if name.startswith("msgid")]
+        texts = [text for name, text in parts.items() if name.startswith("msgstr")]
+        if any(texts):
+            entries["\0".join(ids)] = "\0".join(texts)
     return entries
 
 

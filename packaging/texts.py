@@ -1,13 +1,14 @@
 # ruff: noqa: INP001 -- a script, run by make; a package of this name would hide PyPI's `packaging`
 """The catalogue of texts against the code: `check` tells what is missing, `update` writes it into the `.po` files.
 
-Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)` (common/language)."""
+Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)` (common/language);
+click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/click_texts)."""
 
 from __future__ import annotations
 
 import string
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -20,6 +21,7 @@ FOLDER = TREE / "common/language/locales"
 PACKAGES = ("bridge", "common", "daemon", "headquarters")
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
 KEYWORDS = {"tr": None, "say": None, "Text": None, "Counted": (1, 2)}
+CLICK = "daemon/cli"
 SPACED = (":", ";", "?", "!")
 """French has a no-break space before these, so that none of them begins a line."""
 
@@ -33,6 +35,8 @@ def found() -> Catalog:
         ):
             for text in (message,) if isinstance(message, str) else message:
                 catalogue.add(text)
+    for _file, _line, pair, _comments, _context in extract_from_dir(str(TREE / CLICK), keywords={"Plural": (1, 2)}):
+        catalogue.add(pair)
     return catalogue
 
 
@@ -54,7 +58,7 @@ def update(folder: Path) -> None:
         for message in code:
             if message.id:
                 known = old.get(message.id)
-                new.add(message.id, known.string if known else "")
+                new.add(message.id, known.string if known and type(known.id) is type(message.id) else "")
         out = BytesIO()
         write_po(out, new, width=118, sort_output=True, omit_header=True)
         head = path.read_text(encoding="utf-8").partition("\n\n")[0]
@@ -76,12 +80,17 @@ def faults_of(message: Message, code: Catalog) -> Iterator[str]:
         yield f"no longer used: {message.id!r}"
     if message.fuzzy:
         yield f"fuzzy: {message.id!r}"
-    if not message.string:
-        yield f"not translated: {message.id!r}"
-    elif names(message.id) != names(message.string):
-        yield f"other names in braces than the English: {message.id!r}"
-    elif unspaced(message.string):
-        yield f"a plain space before : ; ? or !, where a no-break space belongs: {message.id!r}"
+    for english, translation in zip(forms(message.id), forms(message.string), strict=False):
+        if not translation:
+            yield f"not translated: {english!r}"
+        elif names(english) != names(translation):
+            yield f"other names in braces than the English: {english!r}"
+        elif unspaced(translation):
+            yield f"a plain space before : ; ? or !, where a no-break space belongs: {english!r}"
+
+
+def forms(text: str | Sequence[str]) -> Sequence[str]:
+    return (text,) if isinstance(text, str) else text
 
 
 def names(text: str) -> set[str]:

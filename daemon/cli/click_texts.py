@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gettext
 import os
-from typing import Final
-
-import click
-import click.parser
+from typing import Final, NamedTuple
 
 from daemon.language import DOMAIN, FOLDER, Text, ambient
 
@@ -39,24 +36,26 @@ WORDS: Final = (
     Text("{name} {filename!r} is not writable."),
     Text("{value!r} is not a valid {number_type}."),
     Text("{value} is not in the range {range}."),
-    Text("{value!r} is not {choice}."),
-    Text("{value!r} is not one of {choices}."),
-    Text("Got unexpected extra argument ({args})"),
-    Text("Got unexpected extra arguments ({args})"),
-    Text("Option {name!r} requires an argument."),
-    Text("Did you mean {possibility}?"),
-    Text("(Did you mean one of: {possibilities}?)"),
 )
 """As they stand in click 8, so that the catalogue has them; one that click changes is English until it is changed here."""
+
+
+class Plural(NamedTuple):
+    """One sentence of click in its two forms; gettext chooses."""
+
+    one: str
+    several: str
+
+
+PLURALS: Final = (
+    Plural("{value!r} is not {choice}.", "{value!r} is not one of {choices}."),
+    Plural("Got unexpected extra argument ({args})", "Got unexpected extra arguments ({args})"),
+    Plural("Option {name!r} requires an argument.", "Option {name!r} requires {nargs} arguments."),
+    Plural("Did you mean {possibility}?", "(Did you mean one of: {possibilities}?)"),
+)
 
 
 def install() -> None:
     gettext.bindtextdomain(DOMAIN, FOLDER)
     gettext.textdomain(DOMAIN)
     os.environ["LANGUAGE"] = ambient()
-    for module in (click.core, click.exceptions, click.parser, click.types):
-        vars(module)["ngettext"] = _one_or_many  # gettext's own asks for plural forms, which our catalogue does without
-
-
-def _one_or_many(one: str, many: str, count: int) -> str:
-    return gettext.gettext(one if count == 1 else many)

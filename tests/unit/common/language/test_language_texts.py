@@ -129,7 +129,8 @@ def test_no_text_leaves_the_plural_to_the_reader(texts, code):
         text
         for message in code
         if message.id
-        for text in (message.id, *(each[message.id].string for each in catalogues))
+        for form in (message.id, *(each[message.id].string for each in catalogues))
+        for text in texts.forms(form)
     ]
     assert [text for text in told if re.search(r"\w\((s|es|e|x)\)", text)] == []
 
