@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 import structlog
 from litestar.exceptions import HTTPException
+from msgspec import Meta
 
 from daemon.api import refusals
 from daemon.api.http.answers import PROBLEM, Answer, Header
@@ -19,13 +20,45 @@ from daemon.language import Language, Text, tell
 log = structlog.get_logger(__name__)
 
 
+Code = Literal[
+    "BAD_REQUEST",
+    "BRIDGE_ERROR",
+    "BRIDGE_OFFLINE",
+    "CREDIT_EXCEEDS_ORIGINAL",
+    "DUPLICATE_INVOICE",
+    "HEADERS_TOO_LARGE",
+    "IDEMPOTENCY_KEY_REUSED",
+    "INTERNAL_ERROR",
+    "INVALID_JSON",
+    "INVALID_REQUEST",
+    "LEDGER_DAMAGED",
+    "MACHINE_ATTENTION",
+    "MACHINE_BUSY",
+    "MACHINE_REFUSED",
+    "METHOD_NOT_ALLOWED",
+    "MISDIRECTED_REQUEST",
+    "NIM_NOT_IN_SCOPE",
+    "NOT_FOUND",
+    "PRINTER_UNAVAILABLE",
+    "REQUEST_TIMEOUT",
+    "ROLE_NOT_ALLOWED",
+    "STORAGE_FULL",
+    "TOO_LARGE",
+    "TOO_MANY_REQUESTS",
+    "UNAUTHENTICATED",
+    "UNSUPPORTED_MEDIA_TYPE",
+    "WRONG_PASSWORD",
+    "Z_NUMBER_UNKNOWN",
+]
+
+
 class Kind(msgspec.Struct, frozen=True):
     """`detail`, where given, goes out instead of the error's own text, which is for the log and may name a path.
 
     `retry_after` in seconds; an error that carries its own goes first."""
 
     status: int
-    code: str
+    code: Code
     title: str
     detail: str = ""
     retry_after: int = 0
@@ -106,7 +139,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
 }
 """Every class of both trees; a base class stands for those of its kind that are added one day and forgotten here."""
 
-HTTP_CODES: Final = {
+HTTP_CODES: Final[dict[int, tuple[Code, Text]]] = {
     400: ("BAD_REQUEST", Text("The request cannot be read")),
     404: ("NOT_FOUND", Text("Not found")),
     405: ("METHOD_NOT_ALLOWED", Text("The method is not allowed here")),
@@ -120,21 +153,23 @@ HTTP_CODES: Final = {
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """`error` is `detail` again, for clients of the hosted service."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    error: str
-    request_id: str
-    errors: tuple[FieldError, ...] = ()
-    """422 INVALID_REQUEST: every fault with the path of its field."""
-    certification: Receipt | None = None
-    """409 DUPLICATE_INVOICE: the certification the number had."""
-    original_ttc: int | None = None
-    """409 CREDIT_EXCEEDS_ORIGINAL, in whole XOF: the original's total …"""
-    credited_ttc: int | None = None
-    """… and what its credits would come to with this one."""
+    type: Annotated[str, Meta(description="Names the code")]
+    title: Annotated[str, Meta(description="The kind of problem")]
+    status: Annotated[int, Meta(description="The HTTP status")]
+    detail: Annotated[str, Meta(description="What went wrong this time")]
+    code: Annotated[Code, Meta(description="For programs")]
+    error: Annotated[str, Meta(description="The same as `detail`, for clients of the hosted service")]
+    request_id: Annotated[str, Meta(description="To find it in the log")]
+    errors: Annotated[
+        tuple[FieldError, ...], Meta(description="INVALID_REQUEST: each fault, with the path of its field")
+    ] = ()
+    certification: Annotated[
+        Receipt | None, Meta(description="DUPLICATE_INVOICE: the certification the number had")
+    ] = None
+    original_ttc: Annotated[int | None, Meta(description="CREDIT_EXCEEDS_ORIGINAL: total of the original, XOF")] = None
+    credited_ttc: Annotated[
+        int | None, Meta(description="CREDIT_EXCEEDS_ORIGINAL: what its credits would come to with this one, XOF")
+    ] = None
 
 
 def problem_answer(error: Exception, request_id: str, language: Language = "en") -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import cache, partial
+from functools import cache
 from typing import Any, Self
 
 from litestar import Litestar, Router
@@ -13,7 +13,6 @@ from litestar.types.internal_types import RouteHandlerMapItem
 from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
-from daemon.api.document.collection import collection
 from daemon.api.document.docs import DrawnOnce
 from daemon.api.document.openapi import document
 from daemon.api.http.cross_origin import CrossOrigin
@@ -66,7 +65,7 @@ MACHINE_ROUTES = (
     *machine.HANDLERS,
 )
 KEY_ROUTES = me.HANDLERS
-OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *docs.HANDLERS)
+OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS)
 
 
 PAGE_ROUTES = (
@@ -120,12 +119,19 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
 def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     app = copy(drawn_routes(with_page=page is not None))
     app.state = State({"deps": deps, "page": page, "rendering": Rendering()})
-    app.state["openapi"] = DrawnOnce(partial(document, app, deps.version))
-    app.state["collection"] = DrawnOnce(collection, app.state["openapi"])
+    app.state["openapi"] = DrawnOnce(lambda: document(api_routers(), deps.version))
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
     inner = NowhereOnPage(app.asgi_router) if page else app.asgi_router
     app.asgi_handler = OuterMiddleware(inner, deps.allowed_hosts, deps.cross_origin)
     return app
+
+
+def api_routers() -> list[Router]:
+    return [
+        WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
+        WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
+        WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
+    ]
 
 
 @cache
@@ -135,9 +141,8 @@ def drawn_routes(*, with_page: bool) -> Litestar:
     with without("pydantic", "attr", "attrs"):  # of other programs in the same environment
         return Litestar(
             route_handlers=[
-                WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
-                WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
-                WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
+                *api_routers(),
+                WholeRouter("/", route_handlers=list(docs.HANDLERS)),
                 *([OwnRouter("/", route_handlers=list(PAGE_ROUTES))] if with_page else []),
             ],
             openapi_config=None,

@@ -28,8 +28,10 @@ McfdError
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from common.language import Language, Text
 from common.language.stored import stored
@@ -38,8 +40,8 @@ from common.language.stored import stored
 class FieldError(msgspec.Struct, frozen=True):
     """One fault of a request: `field` is a path as `items[2].taxGroup`."""
 
-    field: str
-    message: str
+    field: Annotated[str, Meta(description="Path, as `items[2].taxGroup`")]
+    message: Annotated[str, Meta(description="What is wrong with it")]
 
 
 class McfdError(Exception):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from daemon.core.ledger.attempt import Mode
 
@@ -46,16 +47,16 @@ class EventSpan(msgspec.Struct, frozen=True):
 class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The `data` of everything that is neither a receipt nor a closure."""
 
-    nim: str
-    mode: Mode
-    at: str
-    """RFC 3339"""
-    reason: str | None = None
-    """mcf.disconnected, mcf.slow, printer.failed: why; reset: restored or expired"""
-    found: str | None = None
-    """mcf.attention: what an operator has to settle"""
-    days_since_contact: int | None = None
-    """taxserver.alert"""
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    mode: Annotated[Mode, Meta(description="live, or test for the sandbox")]
+    at: Annotated[str, Meta(description="When it happened")]
+    reason: Annotated[
+        str | None, Meta(description="mcf.disconnected, mcf.slow, printer.failed: why; reset: restored or expired")
+    ] = None
+    found: Annotated[str | None, Meta(description="mcf.attention: what an operator has to settle")] = None
+    days_since_contact: Annotated[
+        int | None, Meta(description="taxserver.alert: days without contact to the tax server")
+    ] = None
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):

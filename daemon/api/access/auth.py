@@ -39,13 +39,14 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     if nim is not None and not is_named(nim, key.nim):
         raise NimNotInScope
     # None for OPTIONS, which the router itself answers and which tells nothing.
-    doc = request.route_handler.opt.get("doc")
-    if doc is not None and not may(key.role, doc.right):
-        raise RoleNotAllowed(key.role, doc.right)
+    route = request.route_handler.opt
+    right = route.get("right")
+    if right is not None and not may(key.role, right):
+        raise RoleNotAllowed(key.role, right)
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":
         deps.sandbox.note_live()
-    elif doc is not None and not doc.lasting:
+    elif right is not None and not route["lasting"]:
         scope["state"][AFTERWARDS] = await deps.sandbox.enter()
     scope["auth"] = RequestContext(key, deps.workers.get(key.nim, key.mode), address)
 

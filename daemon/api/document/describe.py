@@ -1,68 +1,35 @@
-"""How a handler says what it is, for the OpenAPI document: `@get(..., doc=Doc(...))`."""
+"""What a route says of itself, as the keyword arguments that Litestar's OpenAPI generator reads: `@get(path, **described(...))`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import msgspec
-from litestar import post
-from litestar.handlers import HTTPRouteHandler
+from litestar.openapi import ResponseSpec
+from litestar.openapi.spec import Parameter
 
+from daemon.api import refusals
+from daemon.api.document.operation import operation
+from daemon.api.problems import HTTP_CODES, KINDS, Problem
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.roles import Right
-from daemon.language import Text
 
 Errors = tuple[type[Exception], ...]
+Access = Literal["machine", "key", "open"]
+"""`machine`: below /v1/mcf/{nim}, with a key of that NIM; `open`: without a key."""
 
-
-class Parameter(msgspec.Struct, frozen=True):
-    """One of the query; `schema` is its JSON schema."""
-
-    name: str
-    schema: dict[str, Any]
-    text: str
-
-
-class Media(msgspec.Struct, frozen=True):
-    """Another form of the answer; `schema` is its JSON schema."""
-
-    type: str
-    schema: dict[str, Any]
-
-
-class Doc(msgspec.Struct, frozen=True, kw_only=True):
-    """Texts of the catalogue, which the document has in French, then in English. `answer` is the type that goes out as JSON (None: it never does), `media` are
-    the other forms of it, `also` other statuses with their type and text, `mentions` types that a schema refers to, `problems` what
-    may go wrong beside what every request may meet; `open` needs no key, and `right` is what a key needs (nobody but a technician has
-    what was not given one); a `lasting` answer goes on for as long as its reader wants."""
-
-    tag: str
-    summary: str
-    text: str
-    answer: Any
-    status: int = 200
-    answer_text: str = "OK"
-    also: dict[int, tuple[Any, str]] = {}
-    body: Any = None
-    body_required: bool = True
-    example: Any = None
-    media: tuple[Media, ...] = ()
-    mentions: tuple[Any, ...] = ()
-    path: tuple[Parameter, ...] = ()
-    query: tuple[Parameter, ...] = ()
-    headers: tuple[Parameter, ...] = ()
-    problems: Errors = ()
-    open: bool = False
-    right: Right = "administer"
-    lasting: bool = False
-
-
-def change(path: str, doc: Doc, **options: Any) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """POST; answered with the status that its document says."""
-    return post(path, status_code=doc.status, doc=doc, **options)
-
+HTTP_STATUSES: Final = (400, 408, 431)
+"""Of HTTP itself, for any request (`HTTP_CODES`)."""
+ANY_ROUTE: Final[Errors] = (refusals.Misdirected, refusals.TooManyRequests, errors.McfdError)
+WITH_A_KEY: Final[Errors] = (refusals.Unauthenticated, refusals.RoleNotAllowed, errors.NotFound)
+NEEDED: Final[Mapping[Access, Errors]] = {
+    "machine": (*WITH_A_KEY, refusals.NimNotInScope),
+    "key": WITH_A_KEY,
+    "open": (),
+}
+WITH_A_BODY: Final[Errors] = (refusals.InvalidJson, refusals.TooLarge, refusals.UnsupportedMediaType)
 
 AT_THE_MACHINE: Final[Errors] = (
     errors.MachineOffline,
@@ -73,60 +40,78 @@ AT_THE_MACHINE: Final[Errors] = (
     errors.MachineNonsense,
     errors.MachineRefused,
 )
-"""Whatever needs the machine may meet these."""
-
 REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
-"""Whatever takes an Idempotency-Key: one that stands for another request, one that is malformed."""
-
+"""With an Idempotency-Key: one that stands for another request, one that is malformed."""
 STORED: Final[Errors] = (errors.StorageFull, errors.LedgerUnusable)
-"""Whatever writes to the ledger."""
-
 CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, *STORED)
 
 
-def both(text: str, between: str = " · ") -> str:
-    """French first, then English; what is no text of the catalogue goes out as it is. Plain spaces: it is Markdown, which programs wrap."""
-    if not isinstance(text, Text):
-        return text
-    return text.told("fr").replace("\N{NO-BREAK SPACE}", " ") + between + text
+class EmptyBody(msgspec.Struct):
+    """Nothing is needed: no body at all, or an object whose fields are ignored."""
 
 
-_MOMENT = {
-    "type": "string",
-    "examples": ["2026-01-31", "2026-01-31T08:00:00Z"],
-    "anyOf": [{"format": "date"}, {"format": "date-time"}],
-}
-RANGE: Final = (
-    Parameter(
-        "from",
-        _MOMENT,
-        Text(
-            "Start: a date (that whole day in the configured time zone) or an RFC 3339 timestamp with offset; default 31 days "
-            "before `to`."
-        ),
-    ),
-    Parameter(
-        "to",
-        _MOMENT,
-        Text("End: a date (included) or an instant (excluded); default now."),
-    ),
-)
+def described(
+    operation_id: str,
+    *,
+    tag: str,
+    summary: str,
+    description: str,
+    answer: type | None = None,
+    status: int = 200,
+    answer_text: str = "OK",
+    also: Mapping[int, tuple[type, str]] = {},
+    media: tuple[str, ...] = (),
+    mentions: tuple[type, ...] = (),
+    parameters: tuple[Parameter, ...] = (),
+    body: type | None = None,
+    example: Mapping[str, Any] | None = None,
+    problems: Errors = (),
+    access: Access = "machine",
+    right: Right = "administer",
+    lasting: bool = False,
+) -> dict[str, Any]:
+    """`answer` is the type that goes out as JSON (None: it never does), `media` are the other forms of it, `also` other statuses with their
+    type and text, `mentions` types that the description names; `problems` may come beside those of every request. A body without an
+    example may be left out. `right` is what a key needs; the answer of a `lasting` route has no end."""
+    answers = {status: (answer, answer_text), **also}
+    may = (*ANY_ROUTE, *problems, *NEEDED[access], *(WITH_A_BODY if body else ()))
+    return {
+        "operation_id": operation_id,
+        "status_code": status,
+        "tags": [tag],
+        "summary": summary,
+        "description": description,
+        "responses": _problem_responses(may) | {code: _response(*each) for code, each in answers.items()},
+        "security": _security(access, problems),
+        "operation_class": operation(parameters, body, example, tuple(map(str, answers)), media),
+        "right": right,
+        "lasting": lasting,
+        "types": (*(kind for kind, _ in answers.values() if kind), *((body,) if body else ()), *mentions),
+    }
 
 
-def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, Parameter]:
-    """`limit` and `after` of a list by number, with what is said of each; `most` entries of numbers up to `last`."""
-    return (
-        Parameter("limit", {"type": "integer", "minimum": 1, "maximum": most, "default": most}, limit),
-        Parameter("after", {"type": "integer", "minimum": 0, "maximum": last, "default": 0}, after),
-    )
+def _response(kind: type | None, text: str, media_type: str = "application/json") -> ResponseSpec:
+    return ResponseSpec(kind, description=text, media_type=media_type, generate_examples=False)
 
 
-STRICT: Final = Parameter(
-    "Mcfd-Strict",
-    {"type": "string", "enum": ["true", "false"], "default": "false"},
-    Text(
-        "`true`: a field that is not known is refused (422) instead of being told in `warnings`, as for a strict key."
-    ),
-)
-Z_NUMBER: Final = Parameter("z", {"type": "string"}, Text("Z number or `report_id`"))
-CODE: Final = Parameter("code", {"type": "string"}, Text("with or without dashes"))
+def _problem_responses(may: Errors) -> dict[int, ResponseSpec]:
+    """By status: each code that may come, with its title."""
+    found: dict[int, dict[str, str]] = {status: dict([HTTP_CODES[status]]) for status in HTTP_STATUSES}
+    for kind in (KINDS[error] for error in may):
+        titles = found.setdefault(kind.status, {})
+        titles[kind.code] = f"{titles[kind.code]} / {kind.title}" if kind.code in titles else kind.title
+    return {
+        status: _response(
+            Problem,
+            "; ".join(f"`{code}`: {title}" for code, title in sorted(titles.items())),
+            "application/problem+json",
+        )
+        for status, titles in sorted(found.items())
+    }
+
+
+def _security(access: Access, problems: Errors) -> list[dict[str, list[str]]]:
+    """An open answer that may refuse for want of a key takes one from some and none from others."""
+    if access != "open":
+        return [{"key": []}]
+    return [{}, {"key": []}] if refusals.Unauthenticated in problems else []

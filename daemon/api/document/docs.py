@@ -43,19 +43,17 @@ POLICY: Final[Header] = (
 
 
 class DrawnOnce:
-    """What takes a tenth of a second to draw: in a thread when it is first asked for, once for all who wait for it, and kept. `draw` gets
-    what it is drawn from, `sources`."""
+    """What takes a tenth of a second to draw: in a thread when it is first asked for, once for all who wait for it, and kept."""
 
-    def __init__(self, draw: Callable[..., bytes], *sources: DrawnOnce) -> None:
+    def __init__(self, draw: Callable[[], bytes]) -> None:
         self._draw = draw
-        self._sources = sources
         self._kept: bytes | None = None
         self._turn = asyncio.Lock()
 
     async def get(self) -> bytes:
         async with self._turn:
             if self._kept is None:
-                self._kept = await asyncio.to_thread(self._draw, *[await source.get() for source in self._sources])
+                self._kept = await asyncio.to_thread(self._draw)
         return self._kept
 
 
@@ -64,18 +62,10 @@ async def page(request: Request[Any, Any, Any]) -> Answer:  # noqa: ARG001  what
     return Answer(_file("page.html")[0], media_type=b"text/html; charset=utf-8", headers=(POLICY,))
 
 
-@get("/schema/openapi.json")
+@get(["/openapi.json", "/schema/openapi.json"])
 async def openapi(request: Request[Any, Any, Any]) -> Answer:
     drawn: DrawnOnce = request.app.state["openapi"]
     return Answer(await drawn.get())
-
-
-@get("/schema/collection.json")
-async def requests(request: Request[Any, Any, Any]) -> Answer:
-    """For Postman, Bruno, Insomnia."""
-    drawn: DrawnOnce = request.app.state["collection"]
-    disposition = (b"content-disposition", b'attachment; filename="mcfd.postman_collection.json"')
-    return Answer(await drawn.get(), headers=(disposition,))
 
 
 @get("/schema/{name:str}")
@@ -96,4 +86,4 @@ def _file(name: str) -> tuple[bytes, bytes]:
     return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
 
 
-HANDLERS = (page, openapi, requests, asset)
+HANDLERS = (page, openapi, asset)

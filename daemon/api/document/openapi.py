@@ -1,236 +1,101 @@
-"""The OpenAPI 3.1 document, made from the routes as they are registered: a handler cannot be there and not here.
-
-Schemas are msgspec's, from the very structs that are sent; responses of trouble come from the table of `problems.py`."""
+"""The OpenAPI document: Litestar's, of the routes as they are registered, with msgspec's schemas of the very structs that are sent."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-from litestar import Litestar
-from litestar.handlers import HTTPRouteHandler
+from litestar import Litestar, Router
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components, OpenAPIHeader, Schema, SecurityScheme, Tag
+from litestar.openapi.spec.enums import OpenAPIType
 from litestar.routes import HTTPRoute
 
-from daemon.api import refusals
-from daemon.api.document.describe import Doc, Errors, Media, Parameter, both
-from daemon.api.document.wording import CONVENTIONS, FIELDS, INTRODUCTION, PARAGRAPH, PROBLEM_TEXTS, TAGS
-from daemon.api.problems import HTTP_CODES, KINDS, Problem
-from daemon.core import errors
-from daemon.language import Text
+from daemon.api.document.operation import REPLAYED, STRING
+from daemon.api.problems import Problem
 
-Json = dict[str, Any]
+INTRODUCTION: Final = """**mcfd** certifies each invoice exactly once on the fiscal machine (MCF) beside this box, and keeps the reports X, Z and A. Every
+request carries `Authorization: Bearer <key>`; a key is for one NIM. An `ak_test_…` key works on a simulated machine
+(codes `TESTFACT…`), never on the real one. Send an `Idempotency-Key` with every POST: the same request, repeated after a cut,
+gets the first answer and is never certified twice.
 
-ALWAYS: Final = (400, 408, 431)
-"""Statuses of HTTP itself that any request may meet (`HTTP_CODES`)."""
-ANYBODY: Final[Errors] = (refusals.Misdirected, refusals.TooManyRequests, errors.McfdError)
-WITH_A_KEY: Final[Errors] = (refusals.Unauthenticated, refusals.RoleNotAllowed, errors.NotFound)
-WITH_A_BODY: Final[Errors] = (refusals.InvalidJson, refusals.TooLarge, refusals.UnsupportedMediaType)
+Amounts are whole XOF. Timestamps are RFC 3339 in UTC. Errors are `application/problem+json`; `code` is what programs
+should look at. In a body, `null` says the same as a field that is left out."""
 
-REQUEST_ID: Final[Json] = {"$ref": "#/components/headers/X-Request-ID"}
-_NIM: Final[Json] = {"type": "string", "examples": ["EL02000015-1"]}
+TAGS: Final = {
+    "certification": "Invoices and credit notes",
+    "reports": "Reports and history",
+    "journal": "The electronic journal",
+    "paper": "Documents to print",
+    "events": "Live events",
+    "machine": "The fiscal machine",
+    "key": "The key",
+    "health": "Monitoring, without a key",
+}
 
-
-def document(app: Litestar, version: str) -> bytes:
-    operations = list(_operations(app))
-    types: dict[Any, None] = {Problem: None}
-    for _, _, doc in operations:
-        told = (doc.answer, doc.body, *doc.mentions, *(body for body, _ in doc.also.values()))
-        types |= dict.fromkeys(each for each in told if each is not None)
-    bodies = tuple({doc.body: None for _, _, doc in operations if doc.body is not None})
-    schemas = _schemas(tuple(types), bodies)
-    paths: dict[str, Json] = {}
-    for path, handler, doc in operations:
-        method = next(iter(handler.http_methods)).lower()
-        paths.setdefault(path, {})[method] = _operation(path, handler, doc)
-    return msgspec.json.encode(
-        {
-            "openapi": "3.1.0",
-            "info": {
-                "title": "mcfd",
-                "version": version or "0",
-                "description": f"{both(INTRODUCTION, PARAGRAPH)}{PARAGRAPH}{CONVENTIONS}",
-            },
-            "servers": [{"url": "/"}],
-            "tags": [{"name": name, "description": both(text)} for name, text in TAGS.items()],
-            "paths": paths,
-            "components": {
-                "schemas": schemas,
-                "headers": {name: _header(*value) for name, value in _HEADERS.items()},
-                "securitySchemes": {
-                    "key": {"type": "http", "scheme": "bearer", "bearerFormat": "ak_live_… / ak_test_…"},
-                },
-            },
-        },
-    )
-
-
-def _operations(app: Litestar) -> Iterator[tuple[str, HTTPRouteHandler, Doc]]:
-    for route in app.routes:
-        if isinstance(route, HTTPRoute):
-            for handler in route.route_handlers:
-                if isinstance(doc := handler.opt.get("doc"), Doc):
-                    yield route.path_format, handler, doc
-
-
-def _schemas(types: tuple[Any, ...], bodies: tuple[Any, ...]) -> dict[str, Json]:
-    _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    for name, texts in FIELDS.items():
-        for field, text in texts.items():
-            if (schema := schemas.get(name, {}).get("properties", {}).get(field)) is not None:
-                schema["description"] = text
-    _tell_decimals(schemas)
-    for name in msgspec.json.schema_components(bodies)[1]:
-        _tell_null(schemas[name])
-    return schemas
-
-
-def _tell_null(body: Json) -> None:
-    """In what is sent to us it stands for an absent field (`core.invoice.fields`), so every field may be null that may be left out."""
-    properties = body.get("properties", {})
-    for name in properties.keys() - set(body.get("required", ())):
-        said = properties[name]
-        if "anyOf" in said:
-            said["anyOf"] = [*said["anyOf"], {"type": "null"}]
-        elif "type" in said:
-            said["type"] = [said["type"], "null"]
-        else:  # a choice, or another schema
-            kept = {key: said.pop(key) for key in ("description", "default") if key in said}
-            properties[name] = {"anyOf": [said, {"type": "null"}], **kept}
-
-
-def _tell_decimals(node: object) -> None:
-    """They go out as numbers (`answers`, `journal`), and msgspec's schema says strings."""
-    if isinstance(node, dict):
-        if node.get("format") == "decimal":
-            node["type"] = "number"
-        for below in node.values():
-            _tell_decimals(below)
-    elif isinstance(node, list):
-        for below in node:
-            _tell_decimals(below)
-
-
-def _operation(path: str, handler: HTTPRouteHandler, doc: Doc) -> Json:
-    post = "POST" in handler.http_methods
-    operation: Json = {
-        "operationId": re.sub(r"\W+", "_", handler.name or handler.handler_name).lower(),
-        "tags": [doc.tag],
-        "summary": both(doc.summary),
-        "description": both(doc.text, "\n\n"),
-        "parameters": [*_parameters(path, doc, post=post)],
-        "responses": _responses(path, doc, post=post),
-        "security": _security(doc),
-    }
-    if doc.body is not None:
-        operation["requestBody"] = {
-            "required": doc.body_required,
-            "content": {"application/json": {"schema": _reference(doc.body), "example": doc.example}},
-        }
-    return operation
-
-
-def _security(doc: Doc) -> list[Json]:
-    """An open answer that may refuse for want of a key takes one from some and none from others."""
-    if not doc.open:
-        return [{"key": []}]
-    return [{}, {"key": []}] if refusals.Unauthenticated in doc.problems else []
-
-
-def _parameters(path: str, doc: Doc, *, post: bool) -> Iterator[Json]:
-    if "{nim}" in path:
-        yield _parameter(
-            "path",
-            Parameter("nim", _NIM, Text("the key's NIM, exactly")),
-            required=True,
-        )
-    for parameter in doc.path:
-        yield _parameter("path", parameter, required=True)
-    for parameter in doc.query:
-        yield _parameter("query", parameter)
-    for parameter in doc.headers:
-        yield _parameter("header", parameter)
-    if post:
-        schema = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"}
-        yield _parameter("header", Parameter("Idempotency-Key", schema, PROBLEM_TEXTS["Idempotency-Key"]))
-    yield _parameter("header", Parameter("X-Request-ID", {"type": "string"}, PROBLEM_TEXTS["X-Request-ID"]))
-
-
-def _parameter(place: str, parameter: Parameter, *, required: bool = False) -> Json:
-    return {
-        "name": parameter.name,
-        "in": place,
-        "required": required,
-        "description": both(parameter.text, " " if parameter.text.endswith(".") else " · "),
-        "schema": parameter.schema,
-    }
-
-
-def _responses(path: str, doc: Doc, *, post: bool) -> dict[str, Json]:
-    replayed = {"Idempotency-Replayed": {"$ref": "#/components/headers/Idempotency-Replayed"}} if post else {}
-    answers = {doc.status: (doc.answer, doc.answer_text), **doc.also}
-    responses = {
-        str(status): {
-            "description": both(text),
-            "headers": {"X-Request-ID": REQUEST_ID, **(replayed if status == doc.status else {})},
-            "content": _content(body, doc.media if status == doc.status else ()),
-        }
-        for status, (body, text) in answers.items()
-    }
-    for status, codes in sorted(_problems(path, doc).items()):
-        if status not in answers:
-            responses[str(status)] = _problem_response(status, codes)
-    return responses
-
-
-def _content(body: Any, media: tuple[Media, ...]) -> Json:
-    content: Json = {} if body is None else {"application/json": {"schema": _reference(body)}}
-    return {**content, **{form.type: {"schema": form.schema} for form in media}}
-
-
-def _problems(path: str, doc: Doc) -> dict[int, dict[str, str]]:
-    """By status: each code that may come, with its title."""
-    may = [*ANYBODY, *doc.problems]
-    may += [] if doc.open else WITH_A_KEY
-    may += WITH_A_BODY if doc.body is not None else ()
-    may += [refusals.NimNotInScope] if "{nim}" in path else []
-    found: dict[int, dict[str, str]] = {status: dict([HTTP_CODES[status]]) for status in ALWAYS}
-    for kind in (KINDS[error] for error in may):
-        codes = found.setdefault(kind.status, {})
-        codes[kind.code] = f"{codes[kind.code]} / {kind.title}" if kind.code in codes else kind.title
-    return found
-
-
-def _problem_response(status: int, codes: dict[str, str]) -> Json:
-    headers = {"X-Request-ID": REQUEST_ID}
-    for name, statuses in _SENT_WITH.items():
-        if status in statuses:
-            headers[name] = {"$ref": f"#/components/headers/{name}"}
-    narrowed = {"properties": {"status": {"const": status}, "code": {"enum": sorted(codes)}}}
-    return {
-        "description": "; ".join(f"`{code}`: {title}" for code, title in sorted(codes.items())),
-        "headers": headers,
-        "content": {"application/problem+json": {"schema": {"allOf": [_reference(Problem), narrowed]}}},
-    }
-
-
-def _reference(kind: Any) -> Json:
-    return {"$ref": f"#/components/schemas/{kind.__name__}"}
-
-
-_SENT_WITH: Final = {"Retry-After": (429, KINDS[errors.MachineOffline].status), "WWW-Authenticate": (401,)}
-
-_HEADERS: Final[dict[str, tuple[str, Json]]] = {
-    "X-Request-ID": (
-        "The request's own, or one made up; it stands in every log line of the request.",
-        {"type": "string"},
+HEADERS: Final = {
+    "X-Request-ID": ("The request's own, or one made up; it stands in every log line of the request.", STRING),
+    REPLAYED: (
+        "`true` when this is the first answer again.",
+        Schema(type=OpenAPIType.STRING, enum=["true"]),
     ),
-    "Idempotency-Replayed": ("`true` when this is the first answer again.", {"type": "string", "const": "true"}),
-    "Retry-After": ("Seconds to wait (not with MACHINE_ATTENTION).", {"type": "string", "pattern": "^[0-9]+$"}),
-    "WWW-Authenticate": ("`Bearer`, with what was wrong with the key.", {"type": "string"}),
+    "Retry-After": (
+        "Seconds to wait (not with MACHINE_ATTENTION).",
+        Schema(type=OpenAPIType.STRING, pattern="^[0-9]+$"),
+    ),
+    "WWW-Authenticate": ("`Bearer`, with what was wrong with the key.", STRING),
 }
 
 
-def _header(text: str, schema: Json) -> Json:
-    return {"description": text, "schema": schema}
+def document(routers: Sequence[Router], version: str) -> bytes:
+    """Of an application of its own: what Litestar registers below /schema is not ours to answer with."""
+    app = Litestar(
+        list(routers),
+        openapi_config=OpenAPIConfig(
+            title="mcfd",
+            version=version or "0",
+            description=INTRODUCTION,
+            tags=[Tag(name, text) for name, text in TAGS.items()],
+            components=Components(
+                headers={name: OpenAPIHeader(schema, description=text) for name, (text, schema) in HEADERS.items()},
+                security_schemes={
+                    "key": SecurityScheme("http", scheme="bearer", bearer_format="ak_live_… / ak_test_…"),
+                },
+            ),
+            render_plugins=[JsonRenderPlugin()],
+        ),
+        logging_config=None,
+    )
+    openapi = app.openapi_schema.to_schema()
+    # Litestar's schemas of structs lose their descriptions, and say that a whole number is two things at once.
+    openapi["components"]["schemas"] = _schemas(app)
+    return msgspec.json.encode(openapi)
+
+
+def _schemas(app: Litestar) -> dict[str, Any]:
+    types = dict.fromkeys((Problem, *_types(app)))
+    _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    _make_numbers(schemas)
+    return schemas
+
+
+def _types(app: Litestar) -> Iterator[type]:
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                yield from handler.opt.get("types", ())
+
+
+def _make_numbers(node: object) -> None:
+    """Decimals go out as numbers (`answers`), and msgspec's schema says strings."""
+    if isinstance(node, dict):
+        if node.get("format") == "decimal":
+            node["type"] = "number"
+            del node["format"]
+        for below in node.values():
+            _make_numbers(below)
+    elif isinstance(node, list):
+        for below in node:
+            _make_numbers(below)

@@ -4,37 +4,38 @@ from __future__ import annotations
 
 from typing import Final
 
-from litestar import get
+from litestar import get, post
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import RANGE, REPLAYABLE, STORED, STRICT, Doc, change, paging
-from daemon.api.document.shapes import CASH_EXAMPLE, CashBody
+from daemon.api.document.describe import REPLAYABLE, STORED, described
+from daemon.api.document.operation import ONCE, RANGE, STRICT, paging
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, TooManyCashMoves
-from daemon.core.report.cash import Moved, Movements
-from daemon.language import Text
+from daemon.core.report.cash import CashBody, Moved, Movements
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
 MAX_ID: Final = 999_999_999
+EXAMPLE: Final = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
 
 
-@change(
+@post(
     "/cash",
-    doc=Doc(
+    **described(
+        "move_cash",
         tag="reports",
         right="certify",
-        summary=Text("Cash in or out"),
-        text=Text("""Cash put into the drawer or taken out beside sales: kept in the book and its chain, counted in X, Z and A (`cash`), never
-sent to the machine, which need not be there. At most 60 an hour for a key (429 with `Retry-After`); a repeat is none more. Send an `Idempotency-Key`: without one, a repeat counts twice."""),
+        summary="Cash in or out",
+        description="""Cash put into the drawer or taken out beside sales: kept in the book and its chain, counted in X, Z and A (`cash`), never
+sent to the machine, which need not be there. At most 60 an hour for a key (429 with `Retry-After`); a repeat is none more. Send an `Idempotency-Key`: without one, a repeat counts twice.""",
         answer=Moved,
         status=201,
-        answer_text=Text("Noted"),
+        answer_text="Noted",
         body=CashBody,
-        example=CASH_EXAMPLE,
-        headers=(STRICT,),
+        example=EXAMPLE,
+        parameters=(ONCE, STRICT),
         problems=(*REPLAYABLE, TooManyCashMoves, *STORED),
     ),
 )
@@ -46,18 +47,19 @@ async def move(request: ApiRequest) -> Answer:
 
 @get(
     "/cash",
-    doc=Doc(
+    **described(
+        "list_cash_movements",
         tag="reports",
         right="report",
-        summary=Text("Cash in and out"),
-        text=Text("""The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
-last `id` received."""),
+        summary="Cash in and out",
+        description="""The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
+last `id` received.""",
         answer=Movements,
-        query=(
+        parameters=(
             *RANGE,
             *paging(
-                Text("Movements at the most"),
-                Text("Only those with a greater `id`"),
+                "Movements at the most",
+                "Only those with a greater `id`",
                 most=MAX_LIMIT,
                 last=MAX_ID,
             ),

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
+from litestar import post
+
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import CERTIFYING, STRICT, Doc, change
-from daemon.api.document.shapes import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE, CertifyBody, CreditNoteBody
+from daemon.api.document.describe import CERTIFYING, described
+from daemon.api.document.operation import ONCE, STRICT
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.core.errors import CreditExceedsOriginal
+from daemon.core.invoice.request import CertifyBody, CreditNoteBody
 from daemon.core.report.receipt import Receipt, receipt
-from daemon.language import Text
 from daemon.usecases.certification.certify import certify
+
+INVOICE_EXAMPLE: Final[dict[str, Any]] = {
+    "invoiceNumber": "F-2026-000123",
+    "invoiceType": "FV",
+    "items": [{"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 1}],
+    "payments": [{"method": "E", "amount": 15000}],
+}
+CREDIT_NOTE_EXAMPLE: Final[dict[str, Any]] = {
+    **INVOICE_EXAMPLE,
+    "invoiceNumber": "A-2026-000007",
+    "invoiceType": "FA",
+    "creditNoteNature": "RAM",
+    "creditNoteRef": "EL02000015-1-291",
+}
 
 
 async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
@@ -22,22 +40,23 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     return encoded(receipt(done.value, language_of(request.scope)), replayed=done.replayed)
 
 
-@change(
+@post(
     "/certify",
-    doc=Doc(
+    **described(
+        "certify_invoice",
         tag="certification",
         right="certify",
-        summary=Text("Certify an invoice"),
-        text=Text("""A sale or an advance (FV, FT, EV, ET). The answer is given only once the certification is on disk. With an
+        summary="Certify an invoice",
+        description="""A sale or an advance (FV, FT, EV, ET). The answer is given only once the certification is on disk. With an
 `Idempotency-Key` the same request always gets the same answer, after a power cut too. A specific tax that does not
 hold the two invariants is folded into the price and never refused; `warnings` says so, and names each field that is not
 known with the one that was probably meant. The certification enters the
-reports about two seconds later."""),
+reports about two seconds later.""",
         answer=Receipt,
-        answer_text=Text("Certified"),
+        answer_text="Certified",
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
-        headers=(STRICT,),
+        parameters=(ONCE, STRICT),
         problems=CERTIFYING,
     ),
 )
@@ -45,20 +64,21 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     return await _certified(request, credit=False)
 
 
-@change(
+@post(
     "/credit-note",
-    doc=Doc(
+    **described(
+        "certify_credit_note",
         tag="certification",
         right="certify",
-        summary=Text("Certify a credit note"),
-        text=Text("""A credit note (FA) or export credit note (EA), with its nature and the reference of its original. The tax server checks
+        summary="Certify a credit note",
+        description="""A credit note (FA) or export credit note (EA), with its nature and the reference of its original. The tax server checks
 it, so the answer may take a minute. Credits of one original never exceed it in sum. In reports, credit notes count in
-`certs_count` and stand in `by_type` with positive totals; the other totals are net of them."""),
+`certs_count` and stand in `by_type` with positive totals; the other totals are net of them.""",
         answer=Receipt,
-        answer_text=Text("Certified"),
+        answer_text="Certified",
         body=CreditNoteBody,
         example=CREDIT_NOTE_EXAMPLE,
-        headers=(STRICT,),
+        parameters=(ONCE, STRICT),
         problems=(*CERTIFYING, CreditExceedsOriginal),
     ),
 )

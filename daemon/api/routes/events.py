@@ -11,23 +11,13 @@ from litestar import get
 
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import Doc, Media, Parameter
+from daemon.api.document.describe import described
+from daemon.api.document.operation import header, matching
 from daemon.api.http.answers import Header
 from daemon.api.http.stream import Stream
 from daemon.api.refusals import TooManyRequests
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.events import (
-    ATTENTION,
-    CERTIFIED,
-    CLOSURE,
-    CONNECTED,
-    DISCONNECTED,
-    PRINTER,
-    RESET,
-    SLOW,
-    TAX_SERVER,
-    MachineEvent,
-)
+from daemon.core.events import MachineEvent
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import Receipt
 from daemon.language import Text
@@ -54,39 +44,29 @@ _EVENT_ID: Final = re.compile("(?:([0-9]{1,12})-)?([0-9]{1,18})")
 # Proxies that hold an answer back until it is whole would hold it for ever (nginx's custom).
 UNBUFFERED: Final[Header] = (b"x-accel-buffering", b"no")
 
-_DATA: Final = {
-    kind: {"$ref": f"#/components/schemas/{shape.__name__}"}
-    for kind, shape in (
-        (CERTIFIED, Receipt),
-        (CLOSURE, ZReport),
-        *((kind, MachineEvent) for kind in (CONNECTED, DISCONNECTED, SLOW, ATTENTION, TAX_SERVER, PRINTER, RESET)),
-    )
-}
-"""What the JSON of a `data` line is, by the event's type."""
-
 
 @get(
     "/events",
-    doc=Doc(
+    **described(
+        "stream_events",
         tag="events",
         right="report",
         lasting=True,
-        summary=Text("Live events"),
-        text=Text("""Server-sent events: `cert.issued` (its data is the receipt), `closure.created` (the Z report), `mcf.connected`,
+        summary="Live events",
+        description="""Server-sent events: `cert.issued` (its data is a `Receipt`), `closure.created` (a `ZReport`), `mcf.connected`,
 `mcf.disconnected`, `mcf.slow` (a certification takes longer than usual; it is waited for), `mcf.attention`, `taxserver.alert` (once a day while the tax server has not been reached for more than 7 days)
-and `printer.failed` (a Z was not printed).
+and `printer.failed` (a Z was not printed); the data of these is a `MachineEvent`.
 Without `Last-Event-ID` the stream begins now; with it, after that event: nothing is missed within a week. Where it cannot go on there, since
 the event is older than a week (`reason` `expired`) or the ledger was put back from a backup (`restored`), a `reset` comes first: read the journal. A comment comes every
-10 seconds. A key may have 8 streams open; a client that does not read is cut, and so is one whose key is revoked."""),
-        answer=None,
-        answer_text=Text("A stream"),
-        media=(Media("text/event-stream", {"type": "string", "x-event-data": _DATA}),),
+10 seconds. A key may have 8 streams open; a client that does not read is cut, and so is one whose key is revoked.""",
+        answer_text="A stream",
+        media=("text/event-stream",),
         mentions=(Receipt, ZReport, MachineEvent),
-        headers=(
-            Parameter(
+        parameters=(
+            header(
                 "Last-Event-ID",
-                {"type": "string", "pattern": "^([0-9]{1,12}-)?[0-9]{1,18}$"},
-                Text("The last event received."),
+                "The last event received.",
+                matching("^([0-9]{1,12}-)?[0-9]{1,18}$"),
             ),
         ),
         problems=(InvalidRequest, TooManyRequests),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated, Literal
 
+import msgspec
 import structlog
 from litestar import get
+from msgspec import Meta
 
 from daemon.api.access.auth import OWNER
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import Doc
-from daemon.api.document.shapes import Live, MachineReady, Ready, UpstreamLane
+from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, encoded
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
-from daemon.language import Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -26,14 +27,65 @@ NAMELESS = "damaged (which entries is told to who asks with a key)"
 FAILED = "failed (the reason is told to who asks with a key)"
 
 
+class Live(msgspec.Struct, frozen=True):
+    status: Annotated[Literal["live"], Meta(description="live")]
+    version: Annotated[str, Meta(description="Version of mcfd")]
+
+
+class MachineReady(msgspec.Struct, frozen=True, rename="camel"):
+    nim: Annotated[str, Meta(description="The machine")]
+    ready: Annotated[bool, Meta(description="Connected, and nothing for an operator to settle")]
+    connected: Annotated[bool, Meta(description="Whether it answers")]
+    attention: Annotated[str, Meta(description="What an operator has to settle; empty when nothing")]
+    last_error: Annotated[str, Meta(description="Why it does not answer; empty when it does")]
+    waiting: Annotated[int, Meta(description="Requests at the machine and waiting for it")]
+    clock_drift: Annotated[
+        int | None, Meta(description="Seconds the box is ahead of the machine; null before the first reading")
+    ]
+    tax_server_days: Annotated[
+        int | None,
+        Meta(description="Days since the machine last met the tax server; null when not known. Read once an hour"),
+    ]
+    tax_server_waiting: Annotated[
+        int | None, Meta(description="Transactions the machine still has to send there; null when not known")
+    ]
+    test_mode: Annotated[
+        bool, Meta(description="Whether its codes begin with TESTFACT: nothing it certifies has fiscal value")
+    ]
+
+
+class UpstreamLane(msgspec.Struct, frozen=True, rename="camel"):
+    nim: Annotated[str, Meta(description="The machine")]
+    mode: Annotated[Literal["live", "test"], Meta(description="live, or test for the sandbox")]
+    waiting: Annotated[int, Meta(description="Closures still to be sent")]
+    parked: Annotated[int, Meta(description="Closures that headquarters refused, for an operator to see")]
+    oldest_at: Annotated[str | None, Meta(description="When the oldest waiting closure was made; null when none waits")]
+    last_error: Annotated[str, Meta(description="Of the last try that failed; empty when there was none")]
+    last_error_at: Annotated[str | None, Meta(description="When that was, or null")]
+    last_sent_at: Annotated[str | None, Meta(description="When the last closure arrived, or null")]
+
+
+class Ready(msgspec.Struct, frozen=True):
+    status: Annotated[Literal["ready", "not ready"], Meta(description="ready, or not ready")]
+    machines: Annotated[tuple[MachineReady, ...], Meta(description="Each configured live machine")]
+    upstream: Annotated[
+        tuple[UpstreamLane, ...] | None,
+        Meta(description="Closures on their way to headquarters; null without upstream"),
+    ]
+    ledger: Annotated[
+        tuple[str, ...], Meta(description="What is known to be damaged in the ledger; in words with a key")
+    ] = ()
+
+
 @get(
     "/health/live",
-    doc=Doc(
+    **described(
+        "check_live",
         tag="health",
-        summary=Text("The service runs"),
-        text=Text("200 as long as the service answers."),
+        summary="The service runs",
+        description="200 as long as the service answers.",
         answer=Live,
-        open=True,
+        access="open",
     ),
 )
 async def live(request: ApiRequest) -> Answer:
@@ -42,14 +94,15 @@ async def live(request: ApiRequest) -> Answer:
 
 @get(
     "/health/ready",
-    doc=Doc(
+    **described(
+        "check_ready",
         tag="health",
-        summary=Text("The machines answer"),
-        text=Text("""200 when each configured machine answers and may certify and nothing in the ledger is known to be damaged, otherwise 503 with
-the same body, which says which does not. Trouble upstream does not change the status."""),
+        summary="The machines answer",
+        description="""200 when each configured machine answers and may certify and nothing in the ledger is known to be damaged, otherwise 503 with
+the same body, which says which does not. Trouble upstream does not change the status.""",
         answer=Ready,
-        also={503: (Ready, Text("A machine does not answer"))},
-        open=True,
+        also={503: (Ready, "A machine does not answer")},
+        access="open",
     ),
 )
 async def ready(request: ApiRequest) -> Answer:

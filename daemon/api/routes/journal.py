@@ -12,7 +12,8 @@ from litestar import get
 
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import CODE, RANGE, Doc, Media, Parameter
+from daemon.api.document.describe import described
+from daemon.api.document.operation import RANGE, choice, matching, query, whole_number
 from daemon.api.http.answers import Answer, Reply, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.http.stream import Stream
@@ -36,7 +37,6 @@ EVER: Final = (0, 1 << 53)
 STATES: Final = get_args(AttemptState)
 EXCEL_FR: Final = "excel-fr"
 FORMATS: Final = {"csv": b"text/csv; charset=utf-8", "jsonl": b"application/x-ndjson"}
-_LINES: Final = [{"$ref": f"#/components/schemas/{name}"} for name in ("JournalRecord", "JournalCash")]
 _ACCEPTED: Final = {
     "text/csv": "csv",
     "application/x-ndjson": "jsonl",
@@ -48,39 +48,27 @@ _ACCEPTED: Final = {
 
 @get(
     "/certifications",
-    doc=Doc(
+    **described(
+        "list_certifications",
         tag="journal",
         right="look",
-        summary=Text("The electronic journal"),
-        text=Text("""What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
+        summary="The electronic journal",
+        description="""What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
 whole journal. `state=begun` and `disputed` are attempts that have not ended. `format=csv` or `jsonl` (or `Accept`): the whole
-range as one file, oldest first, each line of JSONL a whole record, with the cash that was moved in its place (not with
+range as one file, oldest first, each line of JSONL a `JournalRecord`, with the cash that was moved (`JournalCash`) in its place (not with
 `invoiceNumber` or `state`). A seller's key sees the open period, and no files. A key may have 2 such files open at once. In CSV, a cell
-that a spreadsheet would take for a formula begins with an apostrophe."""),
+that a spreadsheet would take for a formula begins with an apostrophe.""",
         answer=JournalPage,
-        media=(
-            Media("text/csv", {"type": "string"}),
-            Media("application/x-ndjson", {"type": "string", "x-line": {"oneOf": _LINES}}),
-        ),
+        media=("text/csv", "application/x-ndjson"),
         mentions=(JournalRecord, JournalCash),
-        query=(
+        parameters=(
             *RANGE,
-            Parameter("invoiceNumber", {"type": "string"}, Text("Only this number")),
-            Parameter("state", {"type": "string", "enum": list(STATES)}, Text("Only this state")),
-            Parameter(
-                "limit",
-                {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-                Text("Of one page"),
-            ),
-            Parameter(
-                "cursor", {"type": "string", "pattern": f"^{CURSOR.pattern}$"}, Text("`next` of the page before")
-            ),
-            Parameter("format", {"type": "string", "enum": ["json", *FORMATS]}, Text("Before `Accept`")),
-            Parameter(
-                "dialect",
-                {"type": "string", "enum": [EXCEL_FR]},
-                Text("CSV for a French spreadsheet"),
-            ),
+            query("invoiceNumber", "Only this number"),
+            query("state", "Only this state", choice(*STATES)),
+            query("limit", "Of one page", whole_number(1, MAX_LIMIT, DEFAULT_LIMIT)),
+            query("cursor", "`next` of the page before", matching(f"^{CURSOR.pattern}$")),
+            query("format", "Before `Accept`", choice("json", *FORMATS)),
+            query("dialect", "CSV for a French spreadsheet", choice(EXCEL_FR), empty=True),
         ),
         problems=(InvalidRequest, TooManyRequests, LedgerUnusable),
     ),
@@ -112,15 +100,13 @@ async def certifications(request: ApiRequest) -> Reply:
 
 @get(
     "/certifications/{code:str}",
-    doc=Doc(
+    **described(
+        "get_certification",
         tag="journal",
         right="look",
-        summary=Text("One certification"),
-        text=Text(
-            "The receipt as it was given, the request, and the Z closure that it is in (`zNumber`, null while the period is open)."
-        ),
+        summary="One certification",
+        description="The receipt as it was given, the request, and the Z closure that it is in (`zNumber`, null while the period is open).",
         answer=JournalRecord,
-        path=(CODE,),
         problems=(LedgerUnusable,),
     ),
 )

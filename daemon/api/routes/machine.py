@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from litestar import get
+from litestar import get, post
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, STORED, Doc, change
-from daemon.api.document.shapes import EmptyBody
+from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, STORED, EmptyBody, described
+from daemon.api.document.operation import ONCE
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_empty
 from daemon.api.request.call import call_of
 from daemon.core.report.machine_info import MachineInfo
-from daemon.language import Text
 from daemon.usecases.reports import inspect
 from daemon.usecases.reports.inspect import CancelAnswer
 
 
 @get(
     "/info",
-    doc=Doc(
+    **described(
+        "get_machine_info",
         tag="machine",
         right="look",
-        summary=Text("State of the machine"),
-        text=Text("""Read live (at most once a second): counters, rates, merchant, link to the tax server. `taxServer.alert` is true after 7 days
-without contact: the law wants the user told, daily."""),
+        summary="State of the machine",
+        description="""Read live (at most once a second): counters, rates, merchant, link to the tax server. `taxServer.alert` is true after 7 days
+without contact: the law wants the user told, daily.""",
         answer=MachineInfo,
         problems=AT_THE_MACHINE,
     ),
@@ -32,19 +32,17 @@ async def machine_info(request: ApiRequest) -> Answer:
     return encoded(await inspect.info(request.auth.worker))
 
 
-@change(
+@post(
     "/cancel-pending",
-    doc=Doc(
+    **described(
+        "cancel_pending_invoice",
         tag="machine",
         right="close",
-        summary=Text("Cancel an invoice left open"),
-        text=Text(
-            "Cancels an invoice that other software left open on the machine; never one that mcfd itself is certifying."
-        ),
+        summary="Cancel an invoice left open",
+        description="Cancels an invoice that other software left open on the machine; never one that mcfd itself is certifying.",
         answer=CancelAnswer,
+        parameters=(ONCE,),
         body=EmptyBody,
-        body_required=False,
-        example={},
         problems=(*AT_THE_MACHINE, *REPLAYABLE, *STORED),
     ),
 )

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+import msgspec
 from litestar import get
+from msgspec import Meta
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import Doc
-from daemon.api.document.shapes import Me
+from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, encoded
 from daemon.core.clock import millis_text
-from daemon.language import Text
+from daemon.core.roles import USUAL, Role
+
+
+class Me(msgspec.Struct, frozen=True, rename={"expires_at": "expiresAt"}):
+    id: Annotated[str, Meta(description="As `mcfd keys list` shows it")]
+    label: Annotated[str, Meta(description="As given when the key was made")]
+    mode: Annotated[Literal["live", "test"], Meta(description="live, or test for the sandbox")]
+    nim: Annotated[str, Meta(description="The one NIM this key is for")]
+    connected: Annotated[bool, Meta(description="Whether its machine answers")]
+    role: Annotated[Role, Meta(description="What it may do: seller, reader, manager or technician")] = USUAL
+    expires_at: Annotated[str | None, Meta(description="When it ends; null for never")] = None
 
 
 @get(
     "/v1/me",
-    doc=Doc(
+    **described(
+        "get_me",
         tag="key",
         right="look",
-        summary=Text("The key"),
-        text=Text("What this key is for, and whether its machine answers."),
+        summary="The key",
+        description="What this key is for, and whether its machine answers.",
         answer=Me,
+        access="key",
     ),
 )
 async def me(request: ApiRequest) -> Answer:

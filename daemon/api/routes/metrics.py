@@ -13,26 +13,25 @@ from litestar import get
 from daemon.api.access.auth import identify
 from daemon.api.access.context import ApiDeps, ApiRequest, deps_of
 from daemon.api.box import BoxFigures
-from daemon.api.document.describe import Doc, Media
+from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer
 from daemon.api.refusals import TooManyRequests, Unauthenticated
 from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
-from daemon.language import Text
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
 @get(
     "/metrics",
-    doc=Doc(
+    **described(
+        "get_metrics",
         tag="health",
-        summary=Text("Metrics for Prometheus"),
-        text=Text("""Without a key from the box itself; from elsewhere with a key, which shows the figures of its own NIM and mode, and those of the box.
-Names and alerts: `config/prometheus-alerts.yml`."""),
-        answer=None,
-        media=(Media("text/plain", {"type": "string"}),),
+        summary="Metrics for Prometheus",
+        description="""Without a key from the box itself; from elsewhere with a key, which shows the figures of its own NIM and mode, and those of the box.
+Names and alerts: `config/prometheus-alerts.yml`.""",
+        media=("text/plain",),
         problems=(Unauthenticated, TooManyRequests),
-        open=True,
+        access="open",
     ),
 )
 async def metrics(request: ApiRequest) -> Answer:

@@ -8,27 +8,25 @@ from typing import Final, Literal
 from litestar import get
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import CODE, Doc, Media
+from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, Header
 from daemon.core.report.receipt import receipt
-from daemon.language import Text
 from daemon.paper.qr import draw_qr
 from daemon.usecases.reports import journal
 
 UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
-_TEXT = Text("The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket. {measured}")
+_TEXT = "The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket."
 
 
 @get(
     "/certifications/{code:str}/qr.svg",
-    doc=Doc(
+    **described(
+        "get_qr_svg",
         tag="journal",
         right="look",
-        summary=Text("QR code as SVG"),
-        text=_TEXT(measured=Text("Measured in millimetres.")),
-        answer=None,
-        media=(Media("image/svg+xml", {"type": "string"}),),
-        path=(CODE,),
+        summary="QR code as SVG",
+        description=f"{_TEXT} Measured in millimetres.",
+        media=("image/svg+xml",),
     ),
 )
 async def qr_svg(request: ApiRequest) -> Answer:
@@ -37,14 +35,13 @@ async def qr_svg(request: ApiRequest) -> Answer:
 
 @get(
     "/certifications/{code:str}/qr.png",
-    doc=Doc(
+    **described(
+        "get_qr_png",
         tag="journal",
         right="look",
-        summary=Text("QR code as PNG"),
-        text=_TEXT(measured=Text("270 dots, 203 dpi: 6 printer dots a module.")),
-        answer=None,
-        media=(Media("image/png", {"type": "string", "contentMediaType": "image/png"}),),
-        path=(CODE,),
+        summary="QR code as PNG",
+        description=f"{_TEXT} 270 dots, 203 dpi: 6 printer dots a module.",
+        media=("image/png",),
     ),
 )
 async def qr_png(request: ApiRequest) -> Answer:

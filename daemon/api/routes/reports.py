@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from litestar import get
+from typing import Annotated
+
+import msgspec
+from litestar import get, post
+from msgspec import Meta
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, RANGE, REPLAYABLE, STORED, Z_NUMBER, Doc, change, paging
-from daemon.api.document.shapes import EmptyBody, History
+from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, STORED, EmptyBody, described
+from daemon.api.document.operation import ONCE, RANGE, paging
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_empty
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
-from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
-from daemon.language import Text
+from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
 
 MAX_Z_NUMBER = 999_999_999
 
 
+class History(msgspec.Struct, frozen=True):
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    count: Annotated[int, Meta(description="Records in this answer")]
+    reports: Annotated[tuple[HistoryRecord, ...], Meta(description="Oldest first")]
+
+
 @get(
     "/reports/x",
-    doc=Doc(
+    **described(
+        "get_x_report",
         tag="reports",
         right="report",
-        summary=Text("X report"),
-        text=Text("""The open period; it closes nothing and may be asked for at will. With `from` or `to`: a periodic X over the
+        summary="X report",
+        description="""The open period; it closes nothing and may be asked for at will. With `from` or `to`: a periodic X over the
 certifications of that range. A certification enters about two seconds after its answer. Totals are net of credit notes;
-`by_type` and `by_type_and_group` are positive."""),
+`by_type` and `by_type_and_group` are positive.""",
         answer=XReport,
-        query=RANGE,
+        parameters=RANGE,
         problems=(InvalidRequest,),
     ),
 )
@@ -42,21 +52,21 @@ async def x_report(request: ApiRequest) -> Answer:
     return encoded(await report.x_report(worker))
 
 
-@change(
+@post(
     "/reports/z",
-    doc=Doc(
+    **described(
+        "close_period",
         tag="reports",
         right="close",
-        summary=Text("Close the period (Z)"),
-        text=Text("""Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
+        summary="Close the period (Z)",
+        description="""Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
 repeat with the same `Idempotency-Key`, which gets the same Z. A period without certifications may be closed too. Totals are
-net of credit notes; `by_type` and `by_type_and_group` are positive."""),
+net of credit notes; `by_type` and `by_type_and_group` are positive.""",
         answer=ZReport,
         status=201,
-        answer_text=Text("The period is closed"),
+        answer_text="The period is closed",
+        parameters=(ONCE,),
         body=EmptyBody,
-        body_required=False,
-        example={},
         problems=(*AT_THE_MACHINE, *REPLAYABLE, ZNumberUnknown, *STORED),
     ),
 )
@@ -69,14 +79,15 @@ async def z_report(request: ApiRequest) -> Answer:
 
 @get(
     "/reports/a",
-    doc=Doc(
+    **described(
+        "get_a_report",
         tag="reports",
         right="report",
-        summary=Text("A report"),
-        text=Text("""The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
-days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive."""),
+        summary="A report",
+        description="""The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
+days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
         answer=AReport,
-        query=RANGE,
+        parameters=RANGE,
         problems=(InvalidRequest,),
     ),
 )
@@ -88,14 +99,15 @@ async def a_report(request: ApiRequest) -> Answer:
 
 @get(
     "/reports",
-    doc=Doc(
+    **described(
+        "list_closures",
         tag="reports",
         right="report",
-        summary=Text("History of Z closures"),
-        text=Text("""The Z closures created in a range, oldest first, as they are stored; by default the last 31 days. To read on, ask again with
-`after` = the last `z_number` received."""),
+        summary="History of Z closures",
+        description="""The Z closures created in a range, oldest first, as they are stored; by default the last 31 days. To read on, ask again with
+`after` = the last `z_number` received.""",
         answer=History,
-        query=(
+        parameters=(
             *RANGE,
             *paging(
                 "Records at the most",
@@ -119,13 +131,13 @@ async def history(request: ApiRequest) -> Answer:
 
 @get(
     "/reports/z/{z:str}",
-    doc=Doc(
+    **described(
+        "get_closure",
         tag="reports",
         right="report",
-        summary=Text("One Z closure"),
-        text=Text("A stored closure in full, as it was answered: by its number or by its `report_id`."),
+        summary="One Z closure",
+        description="A stored closure in full, as it was answered: by its number or by its `report_id`.",
         answer=ZReport,
-        path=(Z_NUMBER,),
     ),
 )
 async def stored_z(request: ApiRequest) -> Answer:

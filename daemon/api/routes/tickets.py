@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast, get_args
+from typing import Annotated, Any, Final, cast, get_args
 
 import msgspec
-from litestar import get
+from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.spec import Parameter, Schema
+from litestar.openapi.spec.enums import OpenAPIType
+from msgspec import Meta
 
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import CODE, RANGE, Z_NUMBER, Doc, Media, Parameter, change
-from daemon.api.document.shapes import EmptyBody, Printed
+from daemon.api.document.describe import EmptyBody, described
+from daemon.api.document.operation import RANGE, choice, query
 from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.paper import Paper
 from daemon.api.refusals import TooManyRequests
@@ -21,6 +24,7 @@ from daemon.api.request.query import range_of, read_query
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, PrinterFailed
 from daemon.core.report.fiscal_reports import ZReport
+from daemon.core.roles import Right
 from daemon.language import LANGUAGES, Language, Text
 from daemon.paper.elements import Document
 from daemon.paper.escpos import as_escpos
@@ -51,31 +55,24 @@ ALONE: Final[Header] = (
 )
 
 STYLE: Final = (
-    Parameter("lang", {"type": "string", "enum": list(LANGUAGES)}, Text("Language")),
-    Parameter(
-        "copy",
-        {"type": "string", "enum": list(COPIES), "default": COPIES[0]},
-        Text("says that it is a copy"),
-    ),
+    query("lang", "Language", choice(*LANGUAGES)),
+    query("copy", "says that it is a copy", choice(*COPIES, default=COPIES[0])),
 )
 SHAPE: Final = (
-    Parameter("format", {"type": "string", "enum": list(MEDIA), "default": "text"}, Text("Before `Accept`")),
-    Parameter(
+    query("format", "Before `Accept`", choice(*MEDIA, default="text"), empty=True),
+    query(
         "width",
-        {"type": "integer", "enum": list(WIDTHS)},
-        Text("Columns: 32 on 58 mm paper, 42 or 48 on 80 mm"),
+        "Columns: 32 on 58 mm paper, 42 or 48 on 80 mm",
+        Schema(type=OpenAPIType.INTEGER, enum=WIDTHS),
     ),
     *STYLE,
 )
-_MEDIA: Final = (
-    Media("text/plain", {"type": "string"}),
-    Media("text/html", {"type": "string"}),
-    Media("application/octet-stream", {"type": "string", "contentMediaType": "application/octet-stream"}),
-)
 
-TEXT: Final = Text("As text, as HTML or as ESC/POS bytes for a receipt printer, with what the law wants on it. {more}")
-PRINT_TEXT: Final = Text("""The same document, on the printer of `[printer]`. The answer is given once the printer has taken it. 503 `PRINTER_UNAVAILABLE` says why
-it did not: gone, out of paper, cover open, too slow.""")
+
+class Printed(msgspec.Struct, frozen=True):
+    """`printed` names the document: the invoice's number, or the report's title."""
+
+    printed: Annotated[str, Meta(description="What was printed: the invoice's number, or the report's title")]
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -177,42 +174,48 @@ def _accepted(request: ApiRequest) -> str:
     return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")
 
 
-def _routes(place: str, name: Text, template: Template, **doc: Any) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
-    """GET …/ticket and POST …/print of one document; `more` is what there is to say of its ticket."""
-    query = doc.pop("query", ())
-    problems = doc.pop("problems", ())
+def _routes(
+    place: str,
+    key: str,
+    name: str,
+    template: Template,
+    right: Right,
+    *,
+    parameters: tuple[Parameter, ...] = (),
+    problems: tuple[type[Exception], ...] = (),
+    more: str = "",
+) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
+    """GET …/ticket and POST …/print of one document; `key` names it in the operations, `more` is what there is to say of its ticket."""
 
     @get(
         f"{place}/ticket",
-        name=f"ticket {name}",
-        doc=Doc(
+        **described(
+            f"get_{key}_ticket",
             tag="paper",
-            summary=Text("{name}, ready to print", name=name),
-            text=TEXT(more=doc.pop("more", "")),
-            answer=None,
-            media=_MEDIA,
-            query=(*query, *SHAPE),
+            right=right,
+            summary=f"{name}, ready to print",
+            description=f"As text, as HTML or as ESC/POS bytes for a receipt printer, with what the law wants on it. {more}",
+            media=("text/plain", "text/html", "application/octet-stream"),
+            parameters=(*parameters, *SHAPE),
             problems=(InvalidRequest, *problems),
-            **doc,
         ),
     )
     async def ticket(request: ApiRequest) -> Answer:
         return await show(request, template)
 
-    @change(
+    @post(
         f"{place}/print",
-        name=f"print {name}",
-        doc=Doc(
+        **described(
+            f"print_{key}",
             tag="paper",
+            right=right,
+            summary=f"Print: {name}",
+            description="""The same document, on the printer of `[printer]`. The answer is given once the printer has taken it.
+503 `PRINTER_UNAVAILABLE` says why it did not: gone, out of paper, cover open, too slow.""",
             answer=Printed,
-            summary=Text("Print: {name}", name=name),
-            text=PRINT_TEXT,
             body=EmptyBody,
-            body_required=False,
-            example={},
-            query=(*query, *STYLE),
+            parameters=(*parameters, *STYLE),
             problems=(InvalidRequest, PrinterFailed, *problems),
-            **doc,
         ),
     )
     async def print_(request: ApiRequest) -> Answer:
@@ -222,30 +225,26 @@ def _routes(place: str, name: Text, template: Template, **doc: Any) -> tuple[HTT
 
 
 HANDLERS: Final = (
-    *_routes(
-        "/certifications/{code:str}",
-        Text("A certified invoice"),
-        _invoice,
-        right="look",
-        path=(CODE,),
-    ),
+    *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look"),
     *_routes(
         "/reports/x",
-        Text("X report"),
+        "x_report",
+        "X report",
         _x,
-        right="report",
-        query=RANGE,
-        more=Text("With `from` or `to`: a periodic X."),
+        "report",
+        parameters=RANGE,
+        more="With `from` or `to`: a periodic X.",
     ),
-    *_routes("/reports/z/{z:str}", Text("Z report"), _z, right="report", path=(Z_NUMBER,)),
-    *_routes("/reports/a", Text("A report, totals"), _a, right="report", query=RANGE),
+    *_routes("/reports/z/{z:str}", "closure", "Z report", _z, "report"),
+    *_routes("/reports/a", "a_report", "A report, totals", _a, "report", parameters=RANGE),
     *_routes(
         "/reports/articles",
-        Text("A report, articles"),
+        "articles_report",
+        "A report, articles",
         _articles,
-        right="report",
-        query=RANGE,
+        "report",
+        parameters=RANGE,
         problems=(TooManyRequests,),
-        more=Text("This is the A report of the law: by article, since the one before."),
+        more="This is the A report of the law: by article, since the one before.",
     ),
 )

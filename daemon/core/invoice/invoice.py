@@ -7,9 +7,10 @@ thousandths; VAT rates are hundredths of a percent (18 % is 1800).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 InvoiceType = Literal["FV", "FT", "EV", "ET", "FA", "EA"]
 PriceMode = Literal["TTC", "HT"]
@@ -34,13 +35,13 @@ PAYMENT_LABELS: Mapping[str, str] = {
 
 class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     client_type: Literal["CC", "PP", "PM", "PC"] = "CC"
-    ifu: str = ""
-    name: str = ""
+    ifu: Annotated[str, Meta(description="IFU of the buyer")] = ""
+    name: Annotated[str, Meta(description="Name of the buyer")] = ""
     """needed, with `ifu`, for PM and PC (decision 3)"""
-    address: str = ""
-    phone: str = ""
-    email: str = ""
-    rccm: str = ""
+    address: Annotated[str, Meta(description="Address")] = ""
+    phone: Annotated[str, Meta(description="Phone")] = ""
+    email: Annotated[str, Meta(description="E-mail")] = ""
+    rccm: Annotated[str, Meta(description="Trade register number")] = ""
 
     def is_named(self, folded: str) -> bool:
         """Whether that text (`str.casefold`) stands in name, IFU or phone."""
@@ -73,13 +74,13 @@ class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Payment(msgspec.Struct, frozen=True, array_like=True):
-    method: str
-    amount: int
+    method: Annotated[str, Meta(description="E, V, C, M, B or A")]
+    amount: Annotated[int, Meta(description="Whole XOF")]
 
 
 class Comment(msgspec.Struct, frozen=True, array_like=True):
-    label: str
-    text: str
+    label: Annotated[str, Meta(description="A…H")]
+    text: Annotated[str, Meta(description="One line")]
 
 
 NO_ITEM = -1

@@ -13,28 +13,29 @@ from typing import Final, NamedTuple
 from common.language import Text
 from daemon.core.errors import FieldError
 from daemon.core.invoice.invoice import NO_ITEM, Warn
+from daemon.core.invoice.request import (
+    CertifyBody,
+    CommentBody,
+    CreditNoteBody,
+    CustomerBody,
+    ItemBody,
+    PaymentBody,
+)
 
 Known = frozenset[str]
 
-CREDIT_FIELDS: Final = frozenset({"creditNoteNature", "creditNoteRef"})
 FIELDS: Final[Mapping[str, Known]] = {
-    "": frozenset(
-        {
-            *("invoiceNumber", "invoiceType", "priceMode", "operatorId", "operatorName", "isf", "customer", "items"),
-            *("payments", "comments", "psvbGroup", "stampDuty"),
-        }
-    ),
-    "customer": frozenset({"clientType", "ifu", "name", "address", "phone", "email", "rccm"}),
-    "items": frozenset(
-        {
-            *("name", "itemType", "taxGroup", "taxRate", "unitPrice", "quantity", "amountTtc", "code", "unit"),
-            *("specificTax", "specificTaxRate", "specificTaxDesc", "discount", "originalPrice"),
-        }
-    ),
-    "payments": frozenset({"method", "amount"}),
-    "comments": frozenset({"label", "text"}),
+    kind: frozenset(body.__struct_encode_fields__)
+    for kind, body in (
+        ("", CertifyBody),
+        ("customer", CustomerBody),
+        ("items", ItemBody),
+        ("payments", PaymentBody),
+        ("comments", CommentBody),
+    )
 }
-"""What each object of a request may hold; `api/document/shapes.py` says the same, and a test holds the two together."""
+"""What each object of a request may hold."""
+CREDIT_FIELDS: Final = frozenset(CreditNoteBody.__struct_encode_fields__) - FIELDS[""]
 
 MEANT: Final[Mapping[str, Mapping[str, str]]] = {
     "": {"number": "invoiceNumber", "type": "invoiceType", "operator": "operatorId", "client": "customer"},

@@ -6,8 +6,10 @@ back money and no goods."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from common.language import Text
 from daemon.core.clock import millis_text
@@ -21,22 +23,22 @@ from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
 class ArticleTotal(msgspec.Struct, frozen=True):
     """`amount` is net: sold minus returned."""
 
-    name: str
-    code: str
-    group: str
-    quantity_sold: Exact
-    quantity_returned: Exact
-    amount_sold: int
-    amount_returned: int
-    amount: int
+    name: Annotated[str, Meta(description="Label on the ticket")]
+    code: Annotated[str, Meta(description="The shop's code; empty without one")]
+    group: Annotated[str, Meta(description="Tax group")]
+    quantity_sold: Annotated[Exact, Meta(description="At most 3 decimals")]
+    quantity_returned: Annotated[Exact, Meta(description="By credit notes, without those for a rebate (RRR)")]
+    amount_sold: Annotated[int, Meta(description="XOF, with VAT, as the till gave the lines")]
+    amount_returned: Annotated[int, Meta(description="XOF, with VAT; positive")]
+    amount: Annotated[int, Meta(description="XOF, net: sold minus returned")]
 
 
 class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
-    nim: str
-    from_: str = msgspec.field(name="from")
-    to: str
-    certs_count: int
-    articles: tuple[ArticleTotal, ...]
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    from_: Annotated[str, Meta(description="Start of the range, included")] = msgspec.field(name="from")
+    to: Annotated[str, Meta(description="End of the range, excluded")]
+    certs_count: Annotated[int, Meta(description="Certifications, credit notes included")]
+    articles: Annotated[tuple[ArticleTotal, ...], Meta(description="Sorted by name, code and group")]
 
 
 class _Sums(msgspec.Struct):

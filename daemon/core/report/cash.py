@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final, cast, get_args
+from typing import Annotated, Any, Final, cast, get_args
 
 import msgspec
+from msgspec import Meta
 
 from common.language import Text
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.intake import NAME_LENGTH, Defaults, read_operator_id
+from daemon.core.invoice.request import Line, Name, OperatorId, Positive
 from daemon.core.invoice.unknown import refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.entries import CashKind, CashMove, CashTotal, Placed
 from daemon.core.report.receipt import Adjustment, adjustments
@@ -20,53 +22,61 @@ from daemon.core.report.receipt import Adjustment, adjustments
 MOST_AN_HOUR: Final = 60
 """Movements that one key, or one person, may note: whoever has a seller's key must not fill the disk (decision 34)."""
 
-FIELDS: Final = frozenset({"kind", "amount", "reason", "operatorId", "operatorName"})
+
+class CashBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """Cash put into the drawer or taken out."""
+
+    kind: Annotated[CashKind, Meta(description="`deposit`: put into the drawer; `withdrawal`: taken out")]
+    amount: Annotated[Positive, Meta(description="Whole XOF, above 0 for both kinds")]
+    reason: Annotated[Name, Meta(description="Why, for people")]
+    operator_id: Annotated[OperatorId | None, Meta(description="Default from the machine's configuration")] = None
+    operator_name: Annotated[Line | None, Meta(description="Default from the machine's configuration")] = None
 
 
 class Movement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`amount` in whole XOF, above 0 for both kinds; `at` in RFC 3339."""
 
-    id: int
-    at: str
-    kind: CashKind
-    amount: int
-    reason: str
-    operator_id: str
-    operator_name: str
+    id: Annotated[int, Meta(description="Grows with time within a NIM")]
+    at: Annotated[str, Meta(description="When it was written down")]
+    kind: Annotated[CashKind, Meta(description="`deposit` or `withdrawal`")]
+    amount: Annotated[int, Meta(description="Whole XOF, above 0")]
+    reason: Annotated[str, Meta(description="Why, for people")]
+    operator_id: Annotated[str, Meta(description="Cashier")]
+    operator_name: Annotated[str, Meta(description="Cashier's name")]
 
 
 class Moved(Movement, frozen=True, kw_only=True, rename="camel"):
     """The answer to a POST."""
 
-    nim: str
-    warnings: tuple[Adjustment, ...]
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    warnings: Annotated[tuple[Adjustment, ...], Meta(description="Fields that are not known")]
 
 
 class JournalCash(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A movement among the lines of the journal, where `state` tells it from an attempt to certify; `z_number` is None while its
     period is open."""
 
-    state: CashKind
-    id: int
-    nim: str
-    at: str
-    amount: int
-    reason: str
-    operator_id: str
-    operator_name: str
-    z_number: int | None
+    state: Annotated[CashKind, Meta(description="deposit or withdrawal, where an attempt to certify has its own")]
+    id: Annotated[int, Meta(description="The `id` of `GET …/cash`")]
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    at: Annotated[str, Meta(description="When it was moved")]
+    amount: Annotated[int, Meta(description="Whole XOF, above 0 for both")]
+    reason: Annotated[str, Meta(description="As sent")]
+    operator_id: Annotated[str, Meta(description="As sent, or its default")]
+    operator_name: Annotated[str, Meta(description="As sent, or its default")]
+    z_number: Annotated[int | None, Meta(description="The Z closure that it is in; null while the period is open")]
 
 
 class Movements(msgspec.Struct, frozen=True, kw_only=True):
     """`deposits` and `withdrawals` are of the whole range, whatever page is shown of it."""
 
-    nim: str
-    from_: str = msgspec.field(name="from")
-    to: str
-    deposits: int
-    withdrawals: int
-    count: int
-    movements: tuple[Movement, ...]
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    from_: Annotated[str, Meta(description="Start of the range")] = msgspec.field(name="from")
+    to: Annotated[str, Meta(description="End of the range")]
+    deposits: Annotated[int, Meta(description="Sum of the whole range, XOF")]
+    withdrawals: Annotated[int, Meta(description="Sum of the whole range, XOF, positive")]
+    count: Annotated[int, Meta(description="Movements in this answer")]
+    movements: Annotated[tuple[Movement, ...], Meta(description="Oldest first")]
 
 
 def read_move(body: dict[str, object], *, defaults: Defaults, strict: bool) -> tuple[CashMove, tuple[Adjustment, ...]]:
@@ -86,7 +96,7 @@ def read_move(body: dict[str, object], *, defaults: Defaults, strict: bool) -> t
         operator_id=read_operator_id(fields) or defaults.operator_id,
         operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
     )
-    unknown = unknown_of(body, FIELDS)
+    unknown = unknown_of(body, frozenset(CashBody.__struct_encode_fields__))
     if strict:
         errors += refusals_of(unknown)
     if errors:

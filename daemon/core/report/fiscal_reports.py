@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import CREDITS, PAYMENT_LABELS, PAYMENT_METHODS, SALES
@@ -27,110 +28,126 @@ Labels = Mapping[str, str]
 
 
 class GroupTotal(msgspec.Struct, frozen=True):
-    group: str
-    ht: int
-    tva: int
-    ttc: int
+    group: Annotated[str, Meta(description="Tax group")]
+    ht: Annotated[int, Meta(description="Without VAT")]
+    tva: Annotated[int, Meta(description="VAT")]
+    ttc: Annotated[int, Meta(description="With VAT; `ht + tva = ttc`, always")]
 
 
 class TypeTotal(msgspec.Struct, frozen=True):
-    invoice_type: str
-    count: int
-    total_ttc: int
+    invoice_type: Annotated[str, Meta(description="Invoice type")]
+    count: Annotated[int, Meta(description="How many")]
+    total_ttc: Annotated[int, Meta(description="Positive, with VAT")]
 
 
 class TypeGroupTotal(msgspec.Struct, frozen=True):
-    invoice_type: str
-    group: str
-    ht: int
-    tva: int
-    ttc: int
+    invoice_type: Annotated[str, Meta(description="Invoice type")]
+    group: Annotated[str, Meta(description="Tax group")]
+    ht: Annotated[int, Meta(description="Without VAT")]
+    tva: Annotated[int, Meta(description="VAT")]
+    ttc: Annotated[int, Meta(description="With VAT; `ht + tva = ttc`, always")]
 
 
 class PaymentTotal(msgspec.Struct, frozen=True):
-    method: str
-    label: str
-    amount: int
+    method: Annotated[str, Meta(description="Letter")]
+    label: Annotated[str, Meta(description="For people")]
+    amount: Annotated[int, Meta(description="XOF, net")]
 
 
 class CreditNotes(msgspec.Struct, frozen=True):
-    count: int
-    total: int
+    count: Annotated[int, Meta(description="How many")]
+    total: Annotated[int, Meta(description="Positive, with VAT")]
 
 
 class PsvbTotal(msgspec.Struct, frozen=True):
     """`rate` in percent."""
 
-    group: str
-    base: int
-    rate: int | float
-    amount: int
+    group: Annotated[str, Meta(description="PSVB group A…D")]
+    base: Annotated[int, Meta(description="What it is taken on, XOF")]
+    rate: Annotated[int | float, Meta(description="Percent")]
+    amount: Annotated[int, Meta(description="Withheld, XOF, rounded half up")]
 
 
 class CashDrawer(msgspec.Struct, frozen=True):
     """`expected` is what the period should have left in the drawer: cash payments + deposits - withdrawals."""
 
-    deposits: int
-    withdrawals: int
-    expected: int
+    deposits: Annotated[int, Meta(description="Put into the drawer, XOF")]
+    withdrawals: Annotated[int, Meta(description="Taken out, XOF, positive")]
+    expected: Annotated[int, Meta(description="Cash payments + deposits - withdrawals of the period")]
 
 
 class McfCounters(msgspec.Struct, frozen=True):
-    tc: int
-    fvc: int
-    frc: int
+    tc: Annotated[int, Meta(description="All transactions the machine recorded, its own reports included")]
+    fvc: Annotated[int, Meta(description="Sales invoices (FV, FT)")]
+    frc: Annotated[int, Meta(description="Credit notes")]
 
 
 class ClosureSummary(msgspec.Struct, frozen=True):
-    z_number: int
-    period_start: str
-    period_end: str
-    total_ttc: int
-    certs_count: int
+    z_number: Annotated[int, Meta(description="Sequential for each NIM, from 1")]
+    period_start: Annotated[str, Meta(description="Start of the period")]
+    period_end: Annotated[str, Meta(description="End of the period")]
+    total_ttc: Annotated[int, Meta(description="With VAT, net")]
+    certs_count: Annotated[int, Meta(description="Certifications in it")]
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
     """Of whom a report is, and what its certifications come to."""
 
-    kind: str
-    nim: str
-    certs_count: int
-    """sales and credit notes"""
-    total_ttc: int
-    total_ht: int
-    total_tva: int
+    kind: Annotated[str, Meta(description="X, Z or A")]
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    certs_count: Annotated[int, Meta(description="Certifications, credit notes included")]
+    total_ttc: Annotated[int, Meta(description="With VAT, net: sales minus credit notes")]
+    total_ht: Annotated[int, Meta(description="Without VAT, net")]
+    total_tva: Annotated[int, Meta(description="VAT, net")]
 
 
 class Totals(Sums, frozen=True, kw_only=True):
     """What every report says of its certifications."""
 
-    by_group: tuple[GroupTotal, ...]
-    by_type: tuple[TypeTotal, ...]
-    by_type_and_group: tuple[TypeGroupTotal, ...]
-    by_payment: tuple[PaymentTotal, ...]
-    credit_notes: CreditNotes
-    specific_tax: int
-    psvb: tuple[PsvbTotal, ...]
-    incomplete: int
-    """attempts begun and not certified"""
-    reductions: int = 0
-    cash: CashDrawer | msgspec.UnsetType = msgspec.UNSET
-    """Unset in a Z of a version that did not know of cash."""
-    test: int | msgspec.UnsetType = msgspec.UNSET
-    """Of `certs_count`, what a real machine has certified in test mode, without fiscal value; unset when none."""
+    by_group: Annotated[
+        tuple[GroupTotal, ...],
+        Meta(description="By tax group, net, sorted by letter; groups that do not occur are left out"),
+    ]
+    by_type: Annotated[
+        tuple[TypeTotal, ...], Meta(description="By invoice type, sorted; totals are positive, for credit notes too")
+    ]
+    by_type_and_group: Annotated[
+        tuple[TypeGroupTotal, ...], Meta(description="By invoice type and tax group together; positive")
+    ]
+    by_payment: Annotated[
+        tuple[PaymentTotal, ...], Meta(description="By payment method, net of what credit notes gave back")
+    ]
+    credit_notes: Annotated[CreditNotes, Meta(description="Credit notes alone: how many, and their total")]
+    specific_tax: Annotated[int, Meta(description="Specific tax certified separately, net")]
+    psvb: Annotated[tuple[PsvbTotal, ...], Meta(description="Withholding by group, net")]
+    incomplete: Annotated[int, Meta(description="Invoices begun on the machine and not certified")]
+    reductions: Annotated[
+        int,
+        Meta(description="What was taken off prices (`discount`, `originalPrice`), with VAT, net; 0 in a Z of before"),
+    ] = 0
+    cash: Annotated[
+        CashDrawer | msgspec.UnsetType,
+        Meta(description="Cash moved beside sales (`POST …/cash`), and what is expected in the drawer"),
+    ] = msgspec.UNSET
+    test: Annotated[
+        int | msgspec.UnsetType,
+        Meta(
+            description="How many of them a real machine certified in test mode, without fiscal value; left out when none"
+        ),
+    ] = msgspec.UNSET
 
 
 class Period(Totals, frozen=True, kw_only=True):
     """A period of a book; `fvc_start` and `fvc_end` are the range of the sales counter in it."""
 
-    period_start: str
-    period_end: str
-    fvc_start: int
-    fvc_end: int
+    period_start: Annotated[str, Meta(description="The previous Z, or the first certification")]
+    period_end: Annotated[str, Meta(description="Now; for a Z, the instant of closure")]
+    fvc_start: Annotated[int, Meta(description="First FVC of the period; without a sale, the last one known")]
+    fvc_end: Annotated[int, Meta(description="Last FVC of the period; without a sale, the last one known")]
 
 
 class XReport(Period, frozen=True, kw_only=True):
-    kind: Literal["X"]
+    kind: Annotated[Literal["X"], Meta(description="X")]
 
 
 class ZReport(Period, frozen=True, kw_only=True):
@@ -139,33 +156,39 @@ class ZReport(Period, frozen=True, kw_only=True):
     `unexplained` counts invoices found on the machine in the period that this ledger did not make.
     """
 
-    kind: Literal["Z"]
-    z_number: int
-    report_id: str
-    created_at: str
-    mcf_counters: McfCounters
-    unexplained: int
-    chain_previous: str
-    without_machine: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether the counters are those that the ledger knew last: the machine is no longer on this box. Unset where it was read."""
+    kind: Annotated[Literal["Z"], Meta(description="Z")]
+    z_number: Annotated[int, Meta(description="Sequential for each NIM, from 1")]
+    report_id: Annotated[str, Meta(description="UUID of the closure")]
+    created_at: Annotated[str, Meta(description="When it was closed")]
+    mcf_counters: Annotated[McfCounters, Meta(description="The machine's counters, read live at the closure")]
+    unexplained: Annotated[int, Meta(description="Invoices found on the machine that this ledger did not make")]
+    chain_previous: Annotated[
+        str, Meta(description="SHA-256, in hex, of what stands before it in the book: what the closure is chained to")
+    ]
+    without_machine: Annotated[
+        bool | msgspec.UnsetType,
+        Meta(
+            description="true where the machine is no longer on the box and `mcf_counters` are those known last; else left out"
+        ),
+    ] = msgspec.UNSET
 
 
 class AReport(Totals, frozen=True, kw_only=True):
-    kind: Literal["A"]
-    from_: str = msgspec.field(name="from")
-    to: str
-    closures: tuple[ClosureSummary, ...]
+    kind: Annotated[Literal["A"], Meta(description="A")]
+    from_: Annotated[str, Meta(description="Start of the range, included")] = msgspec.field(name="from")
+    to: Annotated[str, Meta(description="End of the range, excluded")]
+    closures: Annotated[tuple[ClosureSummary, ...], Meta(description="Z closures created in the range")]
 
 
 class HistoryRecord(msgspec.Struct, frozen=True):
-    id: str
-    kind: Literal["Z"]
-    z_number: int
-    period_start: str
-    period_end: str
-    certs_count: int
-    total_ttc: int
-    mcf_counters_end: McfCounters
+    id: Annotated[str, Meta(description="`report_id` of the Z")]
+    kind: Annotated[Literal["Z"], Meta(description="Z")]
+    z_number: Annotated[int, Meta(description="Sequential for each NIM, from 1")]
+    period_start: Annotated[str, Meta(description="Start of the period")]
+    period_end: Annotated[str, Meta(description="End of the period")]
+    certs_count: Annotated[int, Meta(description="Certifications in it")]
+    total_ttc: Annotated[int, Meta(description="With VAT, net")]
+    mcf_counters_end: Annotated[McfCounters, Meta(description="The machine's counters at the closure")]
 
 
 def x_report(

@@ -6,9 +6,10 @@ rules derived, folded or adjusted (decisions 1, 2, 4, 24) is in it, and the rece
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from common.language import Language
 from common.language.stored import retold
@@ -63,7 +64,7 @@ class Page(msgspec.Struct, frozen=True):
 
 # Kept as arrays in the ledger, shown by the names of their fields. (A docstring here would be in the OpenAPI document.)
 class RequestCustomer(Customer, frozen=True, array_like=False, rename="camel", omit_defaults=True):
-    client_type: str  # type: ignore[assignment]  # also when it is the usual one
+    client_type: Annotated[str, Meta(description="CC, PP, PM or PC")]  # type: ignore[assignment]  # also when it is the usual one
 
 
 class RequestPayment(Payment, frozen=True, array_like=False):
@@ -77,44 +78,49 @@ class RequestComment(Comment, frozen=True, array_like=False):
 class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`tax_rate` in percent."""
 
-    name: str
-    item_type: str
-    tax_group: str
-    tax_rate: int | float
-    unit_price: Exact
-    quantity: Exact
-    amount_ttc: int
-    specific_tax: int = 0
-    specific_tax_rate: Exact | msgspec.UnsetType = msgspec.UNSET
-    specific_tax_desc: str = ""
-    code: str = ""
-    unit: str = ""
-    discount: int = 0
-    original_price: Exact | msgspec.UnsetType = msgspec.UNSET
+    name: Annotated[str, Meta(description="Label on the ticket")]
+    item_type: Annotated[str, Meta(description="LOCBIE, LOCSER, IMPBIE or IMPSER")]
+    tax_group: Annotated[str, Meta(description="A…P")]
+    tax_rate: Annotated[int | float, Meta(description="Percent")]
+    unit_price: Annotated[Exact, Meta(description="As the machine got it; without VAT in HT mode")]
+    quantity: Annotated[Exact, Meta(description="At most 3 decimals")]
+    amount_ttc: Annotated[int, Meta(description="Whole XOF, with VAT")]
+    specific_tax: Annotated[int, Meta(description="When it was certified separately")] = 0
+    specific_tax_rate: Annotated[Exact | msgspec.UnsetType, Meta(description="Of one unit, XOF")] = msgspec.UNSET
+    specific_tax_desc: Annotated[str, Meta(description="Its name on the ticket")] = ""
+    code: Annotated[str, Meta(description="The shop's code of the article")] = ""
+    unit: Annotated[str, Meta(description="When it was sent")] = ""
+    discount: Annotated[
+        int, Meta(description="Taken off the line, XOF with VAT; sent, or what is missing to `originalPrice`")
+    ] = 0
+    original_price: Annotated[Exact | msgspec.UnsetType, Meta(description="When it was sent")] = msgspec.UNSET
 
 
 class InvoiceHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What stands above the items."""
 
-    invoice_number: str
-    invoice_type: str
-    price_mode: str
-    operator_id: str
-    operator_name: str
-    isf: str
+    invoice_number: Annotated[str, Meta(description="The till's number")]
+    invoice_type: Annotated[str, Meta(description="FV, FT, EV, ET, FA or EA")]
+    price_mode: Annotated[str, Meta(description="TTC or HT")]
+    operator_id: Annotated[str, Meta(description="As sent, or its default")]
+    operator_name: Annotated[str, Meta(description="As sent, or its default")]
+    isf: Annotated[str, Meta(description="As sent, or its default")]
 
 
 class CertifyRequest(InvoiceHead, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The body of certify or credit-note, with every default written out; what was not given is left out."""
 
-    customer: RequestCustomer
-    items: tuple[RequestItem, ...]
-    payments: tuple[RequestPayment, ...]
-    comments: tuple[RequestComment, ...] = ()
-    credit_note_nature: str = ""
-    credit_note_ref: str = ""
-    psvb_group: str = ""
-    stamp_duty: int = 0
+    customer: Annotated[RequestCustomer, Meta(description="As sent, or its default")]
+    items: Annotated[
+        tuple[RequestItem, ...],
+        Meta(description="As certified: what was folded or rounded stands in the receipt's `warnings`"),
+    ]
+    payments: Annotated[tuple[RequestPayment, ...], Meta(description="As certified: they add up to the total")]
+    comments: Annotated[tuple[RequestComment, ...], Meta(description="With their labels")] = ()
+    credit_note_nature: Annotated[str, Meta(description="Credit notes only")] = ""
+    credit_note_ref: Annotated[str, Meta(description="Credit notes only")] = ""
+    psvb_group: Annotated[str, Meta(description="When it was sent")] = ""
+    stamp_duty: Annotated[int, Meta(description="When it was sent, XOF")] = 0
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -122,42 +128,55 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     None while the period is open; `tc`, `fvc`, `frc` are None where nothing was certified. Of an entry whose row is damaged there are place and
     number, as far as they can be read."""
 
-    seq: int | None
-    state: RecordState
-    invoice_number: str
-    invoice_type: str
-    total_ttc: int
-    code_secef: str
-    date_time: str
-    begun_at: str | None
-    ended_at: str | None
-    tc: int | None
-    fvc: int | None
-    frc: int | None
-    z_number: int | None
-    credit_note_ref: str
-    reason: str
-    line_ms: int
-    duration_ms: int
-    request_id: str
-    nim: str
-    """The machine's name in its epoch: `fvc` alone names no sale once the machine has begun to count again."""
+    seq: Annotated[int | None, Meta(description="Place in the order of the machine; null until the attempt has ended")]
+    state: Annotated[
+        RecordState,
+        Meta(
+            description="begun, certified, refused (by the machine), abandoned (known not certified), disputed (an operator settles it), damaged (the entry cannot be read)"
+        ),
+    ]
+    invoice_number: Annotated[str, Meta(description="The till's number")]
+    invoice_type: Annotated[str, Meta(description="FV, FT, EV, ET, FA or EA")]
+    total_ttc: Annotated[int, Meta(description="The certified total; otherwise what was asked for")]
+    code_secef: Annotated[str, Meta(description="Empty when it was not certified")]
+    date_time: Annotated[str, Meta(description="The machine's own 14 digits; empty when it was not certified")]
+    begun_at: Annotated[
+        str | None, Meta(description="When the intent was on disk, before the first byte to the machine")
+    ]
+    ended_at: Annotated[str | None, Meta(description="When its end was on disk; null until then")]
+    tc: Annotated[int | None, Meta(description="As the certification left it; null without one")]
+    fvc: Annotated[int | None, Meta(description="As the certification left it; null without one")]
+    frc: Annotated[int | None, Meta(description="As the certification left it; null without one")]
+    z_number: Annotated[int | None, Meta(description="The Z closure that it is in; null while the period is open")]
+    credit_note_ref: Annotated[str, Meta(description="What a credit note refers to; else empty")]
+    reason: Annotated[str, Meta(description="Why it was not certified, or what an operator settled")]
+    line_ms: Annotated[int, Meta(description="Time on the machine's line")]
+    duration_ms: Annotated[int, Meta(description="From the request's arrival to the durable outcome")]
+    request_id: Annotated[str, Meta(description="X-Request-ID of the request")]
+    nim: Annotated[
+        str,
+        Meta(
+            description="What the machine was called then, with its activation counter: together with `fvc` it names a sale"
+        ),
+    ]
 
 
 class JournalRecord(JournalEntry, frozen=True, kw_only=True, rename="camel"):
     """The whole of an entry; `receipt` is the answer that the till got."""
 
-    receipt: Receipt | None
-    request: CertifyRequest | None
+    receipt: Annotated[Receipt | None, Meta(description="The answer that the till got; null when it was not certified")]
+    request: Annotated[
+        CertifyRequest | None, Meta(description="What went to the machine, with every default written out")
+    ]
 
 
 class JournalPage(msgspec.Struct, frozen=True):
     """`next` is the cursor of the page after this one, None when there is none."""
 
-    nim: str
-    count: int
-    next: str | None
-    certifications: tuple[JournalEntry, ...]
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    count: Annotated[int, Meta(description="Entries on this page")]
+    next: Annotated[str | None, Meta(description="`cursor` of the next page; null on the last one")]
+    certifications: Annotated[tuple[JournalEntry, ...], Meta(description="Newest first")]
 
 
 def journal_entry(record: Record, z_number: int, language: Language = "en") -> JournalEntry:

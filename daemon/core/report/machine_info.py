@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from common.language import Counted, Text
 from daemon.core.clock import machine_millis
@@ -26,48 +29,55 @@ def last_contact(days: int | None) -> Text:
 
 
 class Merchant(msgspec.Struct, frozen=True, rename="camel"):
-    commercial_name: str
-    address: str
-    city: str
-    zone: str
-    email: str
-    phone: str
+    commercial_name: Annotated[str, Meta(description="Trade name")]
+    address: Annotated[str, Meta(description="Address")]
+    city: Annotated[str, Meta(description="City")]
+    zone: Annotated[str, Meta(description="Second line of the address")]
+    email: Annotated[str, Meta(description="E-mail")]
+    phone: Annotated[str, Meta(description="Phone")]
 
 
 class TaxServer(msgspec.Struct, frozen=True, rename="camel"):
     """`waiting` transactions are in the machine and not yet acknowledged; `days_since_contact` is None before the first."""
 
-    last_contact: str
-    acknowledged: int
-    waiting: int
-    state: str
-    last_error: str
-    days_since_contact: int | None
-    alert: bool
+    last_contact: Annotated[str, Meta(description="14 digits; empty before the first contact")]
+    acknowledged: Annotated[int, Meta(description="Transactions the tax server has acknowledged")]
+    waiting: Annotated[int, Meta(description="Transactions still to be sent")]
+    state: Annotated[str, Meta(description="CON, TRA, or DIS (no session open, the normal idle state)")]
+    last_error: Annotated[str, Meta(description="The machine's own words")]
+    days_since_contact: Annotated[int | None, Meta(description="Null before the first contact")]
+    alert: Annotated[
+        bool, Meta(description="True after more than 7 days without contact: the user has to be told, daily")
+    ]
 
 
 class CounterValues(msgspec.Struct, frozen=True):
-    tc: int
-    fvc: int
-    frc: int
+    tc: Annotated[int, Meta(description="All transactions the machine recorded, its own reports included")]
+    fvc: Annotated[int, Meta(description="Sales invoices (FV, FT)")]
+    frc: Annotated[int, Meta(description="Credit notes")]
 
 
 class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
     """`mode` is the key's: live or test; `test_mode` of a live book is whether its machine's codes are those of a test; `clock_drift` is box
     minus machine, in seconds."""
 
-    nim: str
-    nim_short: str
-    ifu: str
-    mode: str
-    datetime: str
-    counters: CounterValues
-    merchant: Merchant
-    rates: dict[str, int | float]
-    tax_server: TaxServer
-    clock_drift: int | None
-    read_at: str
-    test_mode: bool
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    nim_short: Annotated[str, Meta(description="Without the activation counter")]
+    ifu: Annotated[str, Meta(description="IFU of the taxpayer")]
+    mode: Annotated[str, Meta(description="live, or test for the sandbox")]
+    datetime: Annotated[str, Meta(description="The machine's clock, 14 digits")]
+    counters: Annotated[CounterValues, Meta(description="The machine's counters")]
+    merchant: Annotated[Merchant, Meta(description="Who the machine is registered for")]
+    rates: Annotated[
+        dict[str, int | float], Meta(description="VAT rate in percent by tax group, as the machine holds them")
+    ]
+    tax_server: Annotated[TaxServer, Meta(description="The machine's link to the tax server")]
+    clock_drift: Annotated[int | None, Meta(description="Seconds the box is ahead of the machine")]
+    read_at: Annotated[str, Meta(description="When it was read")]
+    test_mode: Annotated[
+        bool,
+        Meta(description="Of a live key: whether the machine's codes begin with TESTFACT, which have no fiscal value"),
+    ]
 
 
 def machine_info(

@@ -6,8 +6,10 @@ It is made of the ledger's record alone, so an answer given again is the first o
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from common.language import Language
 from common.language.stored import retold
@@ -22,55 +24,63 @@ from daemon.core.machine.nim import short_nim
 class TaxDetail(msgspec.Struct, frozen=True):
     """`label` as `B - TVA 18%`: existing clients read the rate from it."""
 
-    group: str
-    label: str
-    ht: int
-    tva: int
-    ttc: int
+    group: Annotated[str, Meta(description="Tax group")]
+    label: Annotated[str, Meta(description="For people")]
+    ht: Annotated[int, Meta(description="Without VAT")]
+    tva: Annotated[int, Meta(description="VAT")]
+    ttc: Annotated[int, Meta(description="With VAT; `ht + tva = ttc`, always")]
 
 
 class Withholding(msgspec.Struct, frozen=True):
     """PSVB: `rate` in percent, `base` and `amount` in whole XOF."""
 
-    group: str
-    base: int
-    rate: int | float
-    amount: int
+    group: Annotated[str, Meta(description="PSVB group A…D")]
+    base: Annotated[int, Meta(description="What it is taken on, XOF")]
+    rate: Annotated[int | float, Meta(description="Percent")]
+    amount: Annotated[int, Meta(description="Withheld, XOF, rounded half up")]
 
 
 class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True):
     """One of the `warnings`; `item` is the index of the item, left out when the whole invoice is meant."""
 
-    code: str
-    message: str
-    item: int | None = None
-    field: str = ""
-    """UNKNOWN_FIELD: the path of the field, as `items[2].prix`."""
+    code: Annotated[str, Meta(description="What happened, for programs")]
+    message: Annotated[str, Meta(description="What happened, for people")]
+    item: Annotated[int | None, Meta(description="Index of the item; left out for the whole invoice")] = None
+    field: Annotated[str, Meta(description="UNKNOWN_FIELD: its path, as `items[2].prix`; left out otherwise")] = ""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`specific_tax` is what was certified separately; `certified_at` is our own time, `date_time` the machine's."""
 
-    code_secef: str
-    invoice_number: str
-    invoice_type: str
-    total_ttc: int
-    nim: str
-    nim_short: str
-    ifu: str
-    date_time: str
-    qr_content: str
-    tax_details: tuple[TaxDetail, ...]
-    tc: int
-    fvc: int
-    frc: int
-    counters: str | msgspec.UnsetType = msgspec.UNSET
-    """As on paper (SECeF 2.10.4), `291/409 FV`: the counter of the type, all transactions, the type. Unset in what 0.1.0 told."""
-    specific_tax: int
-    psvb: Withholding | None
-    warnings: tuple[Adjustment, ...]
-    certified_at: str
-    duration_ms: int
+    code_secef: Annotated[
+        str,
+        Meta(description="The certification code, 24 characters without dashes; begins with TESTFACT in the sandbox"),
+    ]
+    invoice_number: Annotated[str, Meta(description="The till's number")]
+    invoice_type: Annotated[str, Meta(description="FV, FT, EV, ET, FA or EA")]
+    total_ttc: Annotated[int, Meta(description="The certified total")]
+    nim: Annotated[str, Meta(description="What the machine was called when it certified, with its activation counter")]
+    nim_short: Annotated[str, Meta(description="Without the activation counter")]
+    ifu: Annotated[str, Meta(description="IFU of the taxpayer, as the machine has it")]
+    date_time: Annotated[str, Meta(description="The machine's own 14 digits YYYYMMDDhhmmss")]
+    qr_content: Annotated[str, Meta(description="What the QR code of the ticket holds")]
+    tax_details: Annotated[tuple[TaxDetail, ...], Meta(description="VAT by tax group")]
+    tc: Annotated[int, Meta(description="All transactions the machine recorded, its own reports included")]
+    fvc: Annotated[int, Meta(description="Sales invoices (FV, FT)")]
+    frc: Annotated[int, Meta(description="Credit notes")]
+    counters: Annotated[
+        str | msgspec.UnsetType,
+        Meta(
+            description="As it has to stand on paper, `291/409 FV`: the counter of the type, all transactions, the type; `?/409 EV` where the machine did not tell the first. Left out in an answer that mcfd 0.1.0 gave"
+        ),
+    ] = msgspec.UNSET
+    specific_tax: Annotated[int, Meta(description="Specific tax that was certified separately")]
+    psvb: Annotated[Withholding | None, Meta(description="Withholding, when `psvbGroup` was sent")]
+    warnings: Annotated[
+        tuple[Adjustment, ...], Meta(description="What was folded, rounded or adjusted instead of refused")
+    ]
+    certified_at: Annotated[str, Meta(description="When mcfd had it on disk")]
+    duration_ms: Annotated[int, Meta(description="From the request's arrival to the durable outcome")]
 
 
 def receipt(record: Record, language: Language = "en") -> Receipt:

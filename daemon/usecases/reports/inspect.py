@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from common.language import Text
 from daemon.core.call import Call
@@ -91,8 +93,8 @@ async def learn_taxpayer(worker: MachineWorker) -> None:
 
 
 class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):
-    was_pending: bool
-    message: str
+    was_pending: Annotated[bool, Meta(description="Whether an invoice was open")]
+    message: Annotated[str, Meta(description="For people")]
 
 
 async def cancel_pending(worker: MachineWorker, call: Call) -> Answered[bytes]:

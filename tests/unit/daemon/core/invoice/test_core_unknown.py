@@ -10,11 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.core_samples import body, credit_body, item, read, record
 
-from daemon.api.document.shapes import CommentBody, CreditNoteBody, CustomerBody, InvoiceBody, ItemBody, PaymentBody
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.invoice import NO_ITEM
 from daemon.core.invoice.unknown import (
-    CREDIT_FIELDS,
     FIELDS,
     LONGEST_NAME,
     MOST_TOLD,
@@ -194,18 +192,6 @@ def test_only_the_first_are_compared_with_what_is_known():
     strange = {f"payments{'_' * (at + 1)}": 1 for at in range(21)}
     for found in (unknown_fields(strange, credit=False), unknown_of(strange, frozenset({"payments"}))):
         assert [bool(each.near) for each in found] == [True] * 20 + [False]
-
-
-def test_the_document_knows_the_same_fields():
-    """What OpenAPI shows as a body is what is known here."""
-
-    def names(shape):
-        return {field.encode_name for field in msgspec.structs.fields(shape)}
-
-    shapes = {"customer": CustomerBody, "items": ItemBody, "payments": PaymentBody, "comments": CommentBody}
-    assert {kind: names(shape) for kind, shape in shapes.items()} == {kind: FIELDS[kind] for kind in shapes}
-    assert names(InvoiceBody) | {"invoiceType"} == FIELDS[""]
-    assert names(CreditNoteBody) == FIELDS[""] | CREDIT_FIELDS
 
 
 def test_an_amount_that_was_never_sent_says_where_it_comes_from():

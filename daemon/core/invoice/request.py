@@ -1,0 +1,164 @@
+"""What a till sends, field by field: names, shapes and descriptions, for the OpenAPI document and for `unknown`.
+
+Nothing is decoded into these structs: `intake` reads the request itself, exactly and leniently, as the decisions want it. null says the
+same as a field that is left out, so null is the default of each field that has no other."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[float, Meta(gt=0)]
+"""For the schema; no amount is ever held in this type."""
+NotNegative = Annotated[int, Meta(ge=0)]
+Anything = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
+"""A number, by rights; what is none is no reason to refuse the invoice (decision 4)."""
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_PRINTABLE = f"^[^{_CONTROL}]*$"
+_SHOWS_SOMETHING = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
+Line = Annotated[str, Meta(max_length=200, pattern=_PRINTABLE)]
+Middle = Annotated[str, Meta(max_length=100, pattern=_PRINTABLE)]
+Short = Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)]
+Unit = Annotated[str, Meta(max_length=20, pattern=_PRINTABLE)]
+OperatorId = Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)] | int
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=_SHOWS_SOMETHING)]
+_UNSEEN = (
+    r"\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
+    r"\u3000\u3164\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+)
+"""What no number may hold (`core.invoice.fields`), as far as a pattern can say it."""
+Number = Annotated[str, Meta(min_length=1, max_length=40, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$")]
+Reference = Annotated[str, Meta(min_length=1, max_length=40, pattern=_SHOWS_SOMETHING)]
+
+
+class CustomerBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """The buyer. PM and PC need `ifu` and `name`."""
+
+    client_type: Annotated[
+        Literal["CC", "PP", "PM", "PC"] | None, Meta(description="CC walk-in; PP natural person; PM company; PC trader")
+    ] = "CC"
+    ifu: Annotated[Short | None, Meta(description="IFU of the buyer")] = None
+    name: Annotated[Line | None, Meta(description="Name of the buyer")] = None
+    address: Annotated[Line | None, Meta(description="Address")] = None
+    phone: Annotated[Short | None, Meta(description="Phone")] = None
+    email: Annotated[Line | None, Meta(description="E-mail")] = None
+    rccm: Annotated[Short | None, Meta(description="Trade register number")] = None
+
+
+class ItemBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """One line: a name, a tax group, and an amount (`unitPrice`, `amountTtc`, or both)."""
+
+    name: Annotated[Name, Meta(description="Label on the ticket")]
+    tax_group: Annotated[str, Meta(pattern="^[A-P]$", description="A…P; B is 18 %")]
+    item_type: Annotated[
+        Literal["LOCBIE", "LOCSER", "IMPBIE", "IMPSER"] | None,
+        Meta(description="Local goods, local service, imported goods, imported service"),
+    ] = "LOCBIE"
+    tax_rate: Annotated[
+        float | None, Meta(description="Percent; has to be the machine's rate for the group, which is the default")
+    ] = None
+    unit_price: Annotated[Positive | None, Meta(description="At most 2 decimals; default `amountTtc / quantity`")] = (
+        None
+    )
+    quantity: Annotated[Positive | None, Meta(description="Above 0, at most 3 decimals")] = 1
+    amount_ttc: Annotated[
+        Positive | None, Meta(description="Whole XOF, with VAT: the amount certified; default `unitPrice × quantity`")
+    ] = None
+    specific_tax: Annotated[
+        Anything,
+        Meta(
+            description="Specific tax (excise) of the line, without VAT. Certified separately when amountTtc = unitPrice × quantity + specificTax × (1 + taxRate/100) and specificTaxRate × quantity = specificTax, in whole numbers; otherwise folded into the price. Never refused"
+        ),
+    ] = None
+    specific_tax_rate: Annotated[Anything, Meta(description="Specific tax of one unit, in XOF")] = None
+    specific_tax_desc: Annotated[Middle | None, Meta(description="Name of the specific tax on the ticket")] = None
+    code: Annotated[Short | None, Meta(description="The shop's code of the article")] = None
+    unit: Annotated[Unit | None, Meta(description="What is counted: kg, sac, h; printed")] = None
+    discount: Annotated[
+        NotNegative | None,
+        Meta(
+            description="Taken off this line, whole XOF with VAT; `amountTtc` and `unitPrice` hold it already. Printed, and summed in X and Z"
+        ),
+    ] = None
+    original_price: Annotated[
+        Positive | None,
+        Meta(
+            description="Price of one unit before the reduction, at most 2 decimals; printed, and `discount` is what is missing to it"
+        ),
+    ] = None
+
+
+class PaymentBody(msgspec.Struct, kw_only=True):
+    """One payment; together they are the invoice's total."""
+
+    method: Annotated[
+        Literal["E", "V", "C", "M", "B", "A"],
+        Meta(description="E cash; V transfer; C card; M mobile money; B cheque; A other"),
+    ]
+    amount: Annotated[Positive, Meta(description="Whole XOF, above 0")]
+
+
+class CommentBody(msgspec.Struct, kw_only=True):
+    """One comment line of the ticket."""
+
+    text: Annotated[Name, Meta(description="One line")]
+    label: Annotated[
+        Annotated[str, Meta(pattern="^[A-H]$")] | None, Meta(description="A…H; without one, the next free")
+    ] = None
+
+
+class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """An invoice as a till sends it. What is left out gets its default; unknown fields are told in `warnings`."""
+
+    invoice_number: Annotated[Number, Meta(description="The till's own number; certified once per NIM")]
+    items: Annotated[list[ItemBody], Meta(min_length=1, max_length=1000, description="At least one, at most 1 000")]
+    payments: Annotated[list[PaymentBody], Meta(min_length=1, max_length=100, description="Add up to the total")]
+    price_mode: Annotated[
+        Literal["TTC", "HT"] | None, Meta(description="TTC: `unitPrice` holds VAT; HT: it does not")
+    ] = "TTC"
+    operator_id: Annotated[OperatorId | None, Meta(description="Cashier; default from the machine's configuration")] = (
+        None
+    )
+    operator_name: Annotated[Line | None, Meta(description="Default from the machine's configuration")] = None
+    isf: Annotated[Short | None, Meta(description="Fiscal system; default from the machine's configuration")] = None
+    customer: Annotated[CustomerBody | None, Meta(description="Default: a walk-in customer")] = None
+    comments: Annotated[
+        Annotated[list[CommentBody | Name], Meta(max_length=8)] | None,
+        Meta(description="Up to 8 lines of the ticket, labelled A…H; a plain string takes the next free label"),
+    ] = None
+    psvb_group: Annotated[
+        Literal["A", "B", "C", "D"] | None,
+        Meta(
+            description="Withholding on sales of goods: A 2 %, B 1 %, C 0.2 %, D 0 %, of the goods' amount with all taxes; computed, kept and shown. Left out on a credit note of nature RRR"
+        ),
+    ] = None
+    stamp_duty: Annotated[
+        NotNegative | None,
+        Meta(description="Duty of a payment in cash, whole XOF: printed, in no total, never sent to the machine"),
+    ] = None
+
+
+class CertifyBody(InvoiceBody, kw_only=True, rename="camel"):
+    """A sale or an advance."""
+
+    invoice_type: Annotated[
+        Literal["FV", "FT", "EV", "ET"], Meta(description="FV sale, FT advance, EV export sale, ET export advance")
+    ]
+
+
+class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
+    """A credit note, with what it credits."""
+
+    invoice_type: Annotated[Literal["FA", "EA"], Meta(description="FA credit note, EA export credit note")]
+    credit_note_ref: Annotated[
+        Reference,
+        Meta(
+            description="`{NIM}-{FVC}` of the original, the NIM with its activation counter, as EL02000015-1-291, or `RRR`; an FA is of FV and FT, an EA of EV and ET"
+        ),
+    ]
+    credit_note_nature: Annotated[
+        Literal["COR", "RAN", "RAM", "RRR"] | None,
+        Meta(description="Correction, cancellation, return of goods, rebate"),
+    ] = "COR"
