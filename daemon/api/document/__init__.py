@@ -1,1 +1,1 @@
-"""What the API says of itself: OpenAPI document, offline page, shapes, metrics as text."""
+"""The OpenAPI document and its offline page, how a route describes itself, metrics as text."""
