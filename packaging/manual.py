@@ -18,7 +18,7 @@ import click
 
 from daemon.cli import root
 from daemon.language import ambient
-from daemon.settings.describe import sections
+from daemon.settings.describe import tables
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def settings_page(epoch: int) -> Iterator[str]:
     yield from head("mcfd.toml", 5, epoch, SETTINGS)
     yield f".SH {SYNOPSIS}\n.I /etc/mcfd/mcfd.toml"
     yield f".SH {DESCRIPTION}\n{escape(TOML)}"
-    for section in sections().values():
+    for section in tables():
         yield f".SS [{escape(section.name)}]"
         yield escape(section.text)
         for key in section.keys:

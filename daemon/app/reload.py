@@ -14,10 +14,11 @@ import msgspec
 import structlog
 
 from common import logs
+from common.credentials import secret_path
 from daemon import notify
 from daemon.api.http.server import BadCertificate
 from daemon.core.errors import StorageError
-from daemon.settings import Settings, SettingsError, changes, check_files, load, secret_path
+from daemon.settings import Settings, SettingsError, changes, check_files, load
 from daemon.upstream.options import BadOptions
 
 log = structlog.get_logger(__name__)

@@ -49,15 +49,10 @@ def nim_argument_option(command: F) -> F:
 
 
 def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
-    from daemon.settings.check import NIM, quoted
+    from daemon.settings.check import NIM, not_a_nim
 
     if value and not NIM.fullmatch(value):
-        raise click.BadParameter(
-            tr(
-                "{value} is not a NIM (two capital letters, eight digits, and maybe - and a counter, as EL02000015-1)",
-                value=quoted(value),
-            )
-        )
+        raise click.BadParameter(not_a_nim(value))
     return value
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from common.credentials import read_secret
 from daemon.cli.failures import Failure
 from daemon.cli.output import say, warn
 from daemon.cli.progress import Progress
@@ -21,7 +22,7 @@ from daemon.language import tr
 from daemon.language.system import reason
 from daemon.ledger_access import existing, now
 from daemon.owner import as_owner, new_file, private_folder
-from daemon.settings import Settings, read_secret
+from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.verify import Findings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from common.language import Counted, tr
+from common.network import is_loopback
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.settings import Settings
-from daemon.settings.check import is_loopback
 from daemon.tls.authority import RENEWED_BEFORE, Shown, read, shown
 from daemon.tls.home import SERVER, AuthorityError
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from common.credentials import secret_path
 from common.language import tr
 from daemon.doctor.finding import Finding, fail, ok, warn
-from daemon.settings import Settings, secret_path
+from daemon.settings import Settings
 from daemon.settings.check import secret_files
 from daemon.upstream.options import BadOptions
 from daemon.upstream.signing import read_keys

@@ -1,7 +1,7 @@
 """The configuration: one TOML file, overridden by the environment, checked before anything starts."""
 
+from common.settings import SettingsError
 from daemon.settings.changes import Changes, changes
-from daemon.settings.errors import SettingsError
 from daemon.settings.model import (
     Logs,
     Machine,
@@ -14,7 +14,6 @@ from daemon.settings.model import (
     Upstream,
     Webhook,
 )
-from daemon.settings.secrets import read_secret, secret_path
 from daemon.settings.source import check_files, find, load, parse
 
 __all__ = [
@@ -35,6 +34,4 @@ __all__ = [
     "find",
     "load",
     "parse",
-    "read_secret",
-    "secret_path",
 ]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import NamedTuple
 
 import msgspec
 
-from daemon.settings.describe import SectionInfo, sections
-from daemon.settings.model import Settings
+from common.settings import Section
+from daemon.settings.model import RELOADED, Settings
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(NamedTuple):
     """Paths of keys, as `logs.level`; of a whole section that came or went, `upstream` or `machine[1]`."""
 
     reloaded: tuple[str, ...]
@@ -23,47 +23,28 @@ class Changes:
 
 
 def changes(old: Settings, new: Settings) -> Changes:
-    found = [change for info in sections().values() for change in _of_section(info, old, new)]
-    return Changes(
-        tuple(path for path, reload in found if reload),
-        tuple(path for path, reload in found if not reload),
-        msgspec.structs.replace(
-            old, **{info.name: _merged(info, old, new) for info in sections().values() if "." not in info.name}
-        ),
-    )
+    paths = [
+        path for name in old.__struct_fields__ for path in _differences(getattr(old, name), getattr(new, name), name)
+    ]
+    reloaded = tuple(path for path in paths if path in RELOADED or re.split(r"[.\[]", path)[0] in RELOADED)
+    in_force = old
+    for path in RELOADED:
+        section, _, key = path.partition(".")
+        value = getattr(new, section)
+        if key:
+            value = msgspec.structs.replace(getattr(old, section), **{key: getattr(value, key)})
+        in_force = msgspec.structs.replace(in_force, **{section: value})
+    return Changes(reloaded, tuple(path for path in paths if path not in reloaded), in_force)
 
 
-def _of_section(info: SectionInfo, old: Settings, new: Settings) -> Iterator[tuple[str, bool]]:
-    before, after = _tables(info, old), _tables(info, new)
-    for path in dict.fromkeys((*before, *after)):
-        if path not in before or path not in after:
-            if "." not in info.name:  # a table in a table comes and goes with it
-                yield path, _is_reloaded_whole(info)
-            continue
-        for key in info.keys:
-            if getattr(before[path], key.name) != getattr(after[path], key.name):
-                yield f"{path}.{key.name}", key.reload
-
-
-def _tables(info: SectionInfo, settings: Settings) -> Mapping[str, Any]:
-    outer, _, inner = info.name.partition(".")
-    value = getattr(settings, outer)
-    if inner:
-        return {f"{outer}[{index}].{inner}": getattr(table, inner) for index, table in enumerate(value)}
-    if info.many:
-        return {f"{info.name}[{index}]": table for index, table in enumerate(value)}
-    return {} if value is None else {info.name: value}
-
-
-def _is_reloaded_whole(info: SectionInfo) -> bool:
-    return all(key.reload for key in info.keys)
-
-
-def _merged(info: SectionInfo, old: Settings, new: Settings) -> Any:
-    before, after = getattr(old, info.name), getattr(new, info.name)
-    if _is_reloaded_whole(info):
-        return after
-    if info.many or before is None or after is None:
-        return before
-    taken = {key.name: getattr(after, key.name) for key in info.keys if key.reload}
-    return msgspec.structs.replace(before, **taken)
+def _differences(before: object, after: object, path: str) -> Iterator[str]:
+    if before == after:
+        return
+    if isinstance(before, Section) and isinstance(after, Section):
+        for name in before.__struct_fields__:
+            yield from _differences(getattr(before, name), getattr(after, name), f"{path}.{name}")
+    elif isinstance(before, tuple) and isinstance(after, tuple) and isinstance((before + after)[0], Section):
+        for index, pair in enumerate(zip_longest(before, after)):
+            yield from _differences(*pair, f"{path}[{index}]")
+    else:
+        yield path

@@ -1,40 +1,49 @@
-"""What each key is, read from the structs: for messages, for the environment, for `docs/configuration.md`."""
+"""What each key is, read from the structs and the docstrings below their fields: for the environment, the manual and
+`docs/configuration.md` (`mcfd config doc > docs/configuration.md`)."""
 
 from __future__ import annotations
 
-import functools
-import re
-import types
-import typing
+import ast
+import inspect
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import NamedTuple
 
 import msgspec
 
-from daemon.language import Text
-from daemon.settings.model import Place, Settings
-from daemon.settings.section import Section
+from common.settings import describe_type, plain_type
+from daemon.settings.model import RELOADED, Settings
 
-SIMPLE: dict[object, Text] = {
-    str: Text("text"),
-    Path: Text("a path"),
-    Place: Text("a path, tcp://host:port or rfc2217://host:port"),
-    bool: Text("true or false"),
-    int: Text("a whole number"),
-    float: Text("a number"),
-}
+HEAD = """\
+# Configuration
+
+Made from `daemon/settings/model.py` by `mcfd config doc`; a test holds the two together.
+
+- **File.** `--config FILE`, or `MCFD_CONFIG`, or `/etc/mcfd/mcfd.toml`, or `./mcfd.toml`: the first of them. It is TOML.
+  Relative paths are taken from the file's directory. A commented example: `config/mcfd.toml`.
+- **Environment.** `MCFD_<SECTION>_<KEY>` overrides a key, as `MCFD_SERVER_PORT=9000`; the names are in the tables. Lists are
+  separated by commas. An empty value unsets a key that may be left out. A section that the file leaves out is made
+  (`MCFD_UPSTREAM_KIND`). `[[machine]]`, `[machine.habits]` and `[[webhook]]` are set in the file only.
+- **Checked at the start.** An unknown or misspelt key, a wrong type, a value that cannot be stops the start with one line
+  that names the key and says why, and exit code 2. `mcfd config check` does the same without starting. Arrays count from 0:
+  `machine[1]` is the second `[[machine]]`.
+- **Secrets** are in files of their own, never here. Under systemd, a credential of the same file name (`LoadCredential=`)
+  goes before the file: `$CREDENTIALS_DIRECTORY/upstream.secret` serves for
+  `secret_file = "/etc/mcfd/credentials/upstream.secret"`. systemd hands them over at the start: a changed one wants a restart.
+- **Reload.** `systemctl reload mcfd` (SIGHUP) brings keys marked *reload* into force; the others need a restart, and the
+  daemon's log says which of them had changed.
+"""
 
 
-class Key(msgspec.Struct, frozen=True):
-    """One key of one section; `hint` is its type, `default` msgspec's NODEFAULT where required."""
+class Key(NamedTuple):
+    """`default` is msgspec's NODEFAULT where the key is required."""
 
     section: str
     name: str
-    hint: Any
+    type: msgspec.inspect.Type
     default: object
     text: str
-    reload: bool
 
     @property
     def path(self) -> str:
@@ -42,125 +51,94 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def variable(self) -> str:
-        return f"MCFD_{self.section}_{self.name}".replace(".", "_").upper()
+        return f"MCFD_{self.section}_{self.name}".upper()
 
     @property
-    def optional(self) -> bool:
-        return types.NoneType in typing.get_args(self.hint)
+    def is_reloaded(self) -> bool:
+        return self.section in RELOADED or self.path in RELOADED
 
     @property
-    def by_environment(self) -> bool:
-        return typing.get_origin(_peel(self.hint)[0]) is not dict
+    def is_table(self) -> bool:
+        """Which the environment cannot set."""
+        return isinstance(plain_type(self.type), msgspec.inspect.DictType)
 
     @property
-    def expected(self) -> Text:
-        return wording(self.hint)
+    def expected(self) -> str:
+        return describe_type(self.type)
 
 
-class SectionInfo(msgspec.Struct, frozen=True):
-    """One table of the file; `many` where it is an array of tables, or in one: `machine.habits` is a table of each machine."""
+class Table(NamedTuple):
+    """A section of the file; `many` where it is an array of tables, or in one, as `machine.habits`."""
 
     name: str
     text: str
     many: bool
-    default: object
     keys: tuple[Key, ...]
 
 
-@functools.cache
-def sections() -> dict[str, SectionInfo]:
-    return {info.name: info for info in _sections()}
+def tables() -> list[Table]:
+    return list(_tables(Settings))
 
 
-def find_section(path: str) -> SectionInfo | None:
-    """The table that a path leads to or into, such as `machine[1].habits` or `webhook[0].events[2]`."""
-    names = re.sub(r"\[[^]]*\]", "", path).split(".")
-    return sections().get(".".join(names[:2])) or sections().get(names[0])
+def _tables(struct: type, within: str = "", *, many: bool = False) -> Iterator[Table]:
+    for name, kind, _, text in _fields(struct):
+        item = kind.item_type if isinstance(kind, msgspec.inspect.VarTupleType) else kind
+        if isinstance(item, msgspec.inspect.StructType):
+            path, several = f"{within}{name}", many or item is not kind
+            keys = (Key(path, *field) for field in _fields(item.cls))
+            yield Table(path, text, several, tuple(key for key in keys if not _is_section(key.type)))
+            yield from _tables(item.cls, f"{path}.", many=several)
 
 
-def find_key(path: str) -> Key | None:
-    """The key at a path such as `machine[1].nim` or `webhook[0].events[2]`."""
-    info = find_section(path)
-    plain = re.sub(r"\[[^]]*\]", "", path)
-    return next((key for key in info.keys if key.path == plain), None) if info else None
+def _fields(struct: type) -> Iterator[tuple[str, msgspec.inspect.Type, object, str]]:
+    """Name, type, default and description of each."""
+    texts = _docstrings(struct)
+    found = msgspec.inspect.type_info(struct)
+    for field in found.fields if isinstance(found, msgspec.inspect.StructType) else ():
+        factory = field.default_factory
+        default = field.default if factory is msgspec.NODEFAULT else factory()
+        yield field.name, plain_type(field.type), default, texts.get(field.name, "")
 
 
-def wording(hint: Any) -> Text:
-    """What a value of that type has to be, in words."""
-    base, metas = _peel(hint)
-    if typing.get_origin(base) is Literal:
-        choices = [str(choice) for choice in typing.get_args(base)]
-        return _enumerated(choices)
-    if typing.get_origin(base) in (tuple, dict):
-        item = wording(typing.get_args(base)[0 if typing.get_origin(base) is tuple else 1])
-        if typing.get_origin(base) is tuple:
-            return Text("a list, each {item}", item=item)
-        return Text("a table, each value {item}", item=item)
-    limits = [meta for meta in metas if meta.ge is not None or meta.gt is not None]
-    plain = Text("text, not empty") if any(meta.min_length for meta in metas) else SIMPLE[base]
-    if not limits:
-        return plain
-    return _within(plain, limits[0])
+def _docstrings(struct: type) -> dict[str, str]:
+    """The text below each field, on one line."""
+    (definition,) = ast.parse(inspect.getsource(struct)).body
+    found = {}
+    for pair in itertools.pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
+        match pair:
+            case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
+                found[name] = " ".join(text.split())
+    return found
 
 
-def _sections() -> Iterator[SectionInfo]:
-    for name, text, _reload, hint, default in _fields(Settings):
-        base = _peel(hint)[0]
-        many = typing.get_origin(base) is tuple
-        struct = typing.get_args(base)[0] if many else base
-        yield SectionInfo(name, text, many, default, tuple(_keys(name, struct)))
-        for inner, told, _inner_reload, kind, value in _fields(struct):
-            if is_table(kind):
-                path = f"{name}.{inner}"
-                yield SectionInfo(path, told, many, value, tuple(_keys(path, _peel(kind)[0])))
+def _is_section(kind: msgspec.inspect.Type) -> bool:
+    return isinstance(kind, msgspec.inspect.StructType)
 
 
-def _keys(section: str, struct: type[Section]) -> Iterator[Key]:
-    for name, text, reload, hint, default in _fields(struct):
-        if not is_table(hint):
-            yield Key(section, name, hint, default, text, reload)
+def render() -> str:
+    return "\n".join([HEAD, *("\n".join(_section(table)) + "\n" for table in tables())])
 
 
-def is_table(hint: Any) -> bool:
-    base = _peel(hint)[0]
-    return isinstance(base, type) and issubclass(base, Section)
+def _section(table: Table) -> Iterator[str]:
+    yield f"## [[{table.name}]]" if table.many and "." not in table.name else f"## [{table.name}]"
+    yield ""
+    yield table.text
+    yield ""
+    yield "| key | value | default | in force after | meaning |"
+    yield "|---|---|---|---|---|"
+    for key in table.keys:
+        after = "reload" if key.is_reloaded else "restart"
+        yield f"| `{key.name}` | {key.expected} | {_default(key)} | {after} | {key.text} |"
+    variables = [key.variable for key in table.keys if not (table.many or key.is_table)]
+    if variables:
+        yield ""
+        yield "Environment: " + ", ".join(f"`{name}`" for name in variables) + "."
 
 
-def _fields(struct: type[Section]) -> Iterator[tuple[str, str, bool, Any, object]]:
-    """Name, description, reload, type and default of each documented field."""
-    hints = typing.get_type_hints(struct, include_extras=True)
-    for field in msgspec.structs.fields(struct):
-        hint = hints[field.name]
-        for meta in getattr(hint, "__metadata__", ()):
-            if meta.description:
-                rest = tuple(other for other in hint.__metadata__ if other is not meta)
-                kind = Annotated[(hint.__origin__, *rest)] if rest else hint.__origin__
-                default = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
-                yield field.name, meta.description, bool((meta.extra or {}).get("reload")), kind, default
-
-
-def _peel(hint: Any) -> tuple[Any, list[msgspec.Meta]]:
-    """The type without `Annotated` and `| None`, and the limits that were on it."""
-    metas: list[msgspec.Meta] = []
-    while True:
-        if typing.get_origin(hint) is Annotated:
-            metas += hint.__metadata__
-            hint = hint.__origin__
-        elif types.NoneType in (args := typing.get_args(hint)):
-            hint = next(arg for arg in args if arg is not types.NoneType)
-        else:
-            return hint, metas
-
-
-def _within(kind: Text, meta: msgspec.Meta) -> Text:
-    if meta.gt is not None:
-        return Text("{kind} above {least}, at most {most}", kind=kind, least=meta.gt, most=meta.le)
-    if meta.le is None:
-        return Text("{kind}, at least {least}", kind=kind, least=meta.ge)
-    return Text("{kind} from {least} to {most}", kind=kind, least=meta.ge, most=meta.le)
-
-
-def _enumerated(choices: list[str]) -> Text:
-    if len(choices) == 1:
-        return Text(choices[0])
-    return Text("{choices} or {last}", choices=", ".join(choices[:-1]), last=choices[-1])
+def _default(key: Key) -> str:
+    if key.default is msgspec.NODEFAULT:
+        return "**required**"
+    if key.default in (None, "", (), {}):
+        return "–"
+    plain = str(key.default) if isinstance(key.default, Path) else key.default
+    return f"`{msgspec.json.encode(plain).decode()}`"

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from common.settings import Section
 from daemon.core.invoice.invoice import PAYMENT_LABELS
-from daemon.settings.section import Section, key
 
 Line = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 Cadastral = Annotated[str, msgspec.Meta(pattern=r"^([0-9A-Za-z]{4} ?[0-9A-Za-z]{3} ?[0-9A-Za-z]{4})?\Z")]
@@ -33,32 +33,36 @@ LABELS: Mapping[Language, Mapping[str, str]] = {
 class Company(Section, frozen=True):
     """Everything may be left out; what is not given is not printed."""
 
-    name: Annotated[Line, key("Trade name, for as long as the machine has not told its own.")] = ""
-    address: Annotated[Line, key("Address of the sale, for as long as the machine has not told its own.")] = ""
-    cadastral: Annotated[
-        Cadastral, key("Cadastral reference of that address: section, block and plot, as `1234 056 0078`.")
-    ] = ""
-    phone: Annotated[Line, key("Telephone; left out, the machine's.")] = ""
-    email: Annotated[Line, key("E-mail; left out, the machine's.")] = ""
-    accounts: Annotated[tuple[Line, ...], key("Bank accounts, one line each.")] = ()
-    regime: Annotated[Line, key("Tax regime, as `RNI`.")] = ""
-    tax_office: Annotated[Line, key("Tax office, as `DME Centre I`.")] = ""
-    logo: Annotated[
-        Path | None,
-        key("Logo above every document: a PNG, 384 dots wide on 80 mm paper, 256 on 58 mm; larger is made smaller."),
-    ] = None
+    name: Line = ""
+    """Trade name, for as long as the machine has not told its own."""
+    address: Line = ""
+    """Address of the sale, for as long as the machine has not told its own."""
+    cadastral: Cadastral = ""
+    """Cadastral reference of that address: section, block and plot, as `1234 056 0078`."""
+    phone: Line = ""
+    """Telephone; left out, the machine's."""
+    email: Line = ""
+    """E-mail; left out, the machine's."""
+    accounts: tuple[Line, ...] = ()
+    """Bank accounts, one line each."""
+    regime: Line = ""
+    """Tax regime, as `RNI`."""
+    tax_office: Line = ""
+    """Tax office, as `DME Centre I`."""
+    logo: Path | None = None
+    """Logo above every document: a PNG, 384 dots wide on 80 mm paper, 256 on 58 mm; larger is made smaller."""
 
 
 class Printer(Section, frozen=True):
     """A receipt printer that takes ESC/POS."""
 
-    address: Annotated[
-        Annotated[str, msgspec.Meta(min_length=1)],
-        key("Where it is: `tcp://host:9100`, or a device as `/dev/usb/lp0`."),
-    ]
-    width: Annotated[Literal[32, 42, 48], key("Columns: 32 on 58 mm paper, 42 or 48 on 80 mm.")] = 48
-    code_page: Annotated[
-        Literal["cp858", "cp1252", "cp850"], key("Character table of the printer that has é, è and ç.")
-    ] = "cp858"
-    z: Annotated[bool, key("Print each Z closure of a real machine by itself.")] = False
-    timeout: Annotated[PrinterTimeout, key("Seconds that one document may take until it is in the printer.")] = 10.0
+    address: Annotated[str, msgspec.Meta(min_length=1)]
+    """Where it is: `tcp://host:9100`, or a device as `/dev/usb/lp0`."""
+    width: Literal[32, 42, 48] = 48
+    """Columns: 32 on 58 mm paper, 42 or 48 on 80 mm."""
+    code_page: Literal["cp858", "cp1252", "cp850"] = "cp858"
+    """Character table of the printer that has é, è and ç."""
+    z: bool = False
+    """Print each Z closure of a real machine by itself."""
+    timeout: PrinterTimeout = 10.0
+    """Seconds that one document may take until it is in the printer."""

@@ -1,50 +1,34 @@
-"""From a file and the environment to `Settings`, or one line that says which key is wrong and why."""
+"""From a file and the environment to `Settings`, or one line that says which key is wrong and why.
+
+`MCFD_<SECTION>_<KEY>` overrides a value of the file; a misspelt one stops the start like a misspelt key. A name of no section, not even
+nearly (`MCFD_API_KEY`), belongs to somebody else, as a till's script, and is left alone."""
 
 from __future__ import annotations
 
+import difflib
 import os
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from daemon.language import tr
-from daemon.language.system import reason
-from daemon.settings.check import check_files as _check_files
-from daemon.settings.check import check_values
-from daemon.settings.describe import find_key, find_section, sections
-from daemon.settings.environment import overlay
-from daemon.settings.errors import SettingsError, misspelt
-from daemon.settings.model import Place, Settings
-from daemon.settings.section import Section
+from common.language import tr
+from common.language.system import reason
+from common.settings import SettingsError, convert, misspelt, read_toml
+from daemon.settings.check import problems, unreadable_files
+from daemon.settings.model import Settings
 
-LONGEST = 80
-"""Characters of a wrong value that a complaint repeats."""
+if TYPE_CHECKING:
+    from daemon.settings.describe import Key
+
 SEARCH = (Path("/etc/mcfd/mcfd.toml"), Path("mcfd.toml"))
-TABLES = tuple(name for name in Settings.__struct_fields__ if name != "file")
-"""What a file may hold."""
-PROBLEM = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
-MISSING = re.compile(r"Object missing required field `(?P<name>\w+)`")
-UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
-
-
-S = TypeVar("S", bound=Section)
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """Where each value came from, so that a complaint names the right place."""
-
-    file: Path
-    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Path of a key → the environment variable that set it."""
-
-    def error(self, key: str, reason: object) -> SettingsError:
-        if variable := self.variables.get(key):
-            return SettingsError(variable, "", reason)
-        return SettingsError(str(self.file), key, reason)
+PREFIX: Final = "MCFD_"
+NOT_OURS: Final = ("MCFD_CONFIG", "MCFD_TEST_")
+"""`MCFD_CONFIG` names the file itself; what begins with `MCFD_TEST_` belongs to tests and measurements."""
+_PARSED: Final = {msgspec.inspect.BoolType: bool, msgspec.inspect.IntType: int, msgspec.inspect.FloatType: float}
+_NEARLY: Final = 0.75
+"""How alike a misspelt section and its own name are: `store` and `storage`, not `api` and `sandbox`."""
 
 
 def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -53,27 +37,26 @@ def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise SettingsError(str(file), "", tr("cannot be read: {why}", why=reason(error))) from None
+        raise SettingsError(file, "", tr("cannot be read: {why}", why=reason(error))) from None
     return parse(content, file, environ)
 
 
 def parse(content: bytes, file: Path, environ: Mapping[str, str]) -> Settings:
     """The same of a file that has this content."""
-    raw = _tables(content, file)
-    origin = Origin(file, overlay(raw, environ))
-    try:
-        settings = msgspec.convert(raw, Settings, dec_hook=_decode)
-    except msgspec.ValidationError as error:
-        raise _explained(str(error), raw, origin) from None
-    place = file.absolute()
-    settings = _anchored(msgspec.structs.replace(settings, file=place), place.parent)
-    check_values(settings, origin.error)
+    raw = read_toml(content, file)
+    if "file" in raw:
+        raise SettingsError(file, "file", tr("unknown section"))
+    variables = _overlay(raw, environ)
+    settings = convert({**raw, "file": str(file.absolute())}, Settings, file, sources=variables)
+    for key, problem in problems(settings):
+        raise SettingsError(variables[key], "", problem) if key in variables else SettingsError(file, key, problem)
     return settings
 
 
 def check_files(settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
     """What only a start needs: that secrets, keys and certificates can be read by this user."""
-    _check_files(settings, environ, Origin(settings.file or Path("mcfd.toml")).error)
+    for key, problem in unreadable_files(settings, environ):
+        raise SettingsError(settings.file or "mcfd.toml", key, problem)
 
 
 def find(path: Path | None = None) -> Path:
@@ -93,80 +76,41 @@ def _may_be_there(file: Path) -> bool:
         return True
 
 
-def _tables(content: bytes, file: Path) -> dict[str, Any]:
+def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """Put the environment's values into the tables of the file; path of each key set → its variable."""
+    ours = sorted(name for name in environ if name.startswith(PREFIX) and not name.startswith(NOT_OURS))
+    if not ours:
+        return {}
+    from daemon.settings.describe import tables  # noqa: PLC0415  to describe every key takes a tenth of a command's start
+
+    names = [table.name for table in tables()]
+    of_file = tuple(f"{PREFIX}{table.name}_".upper() for table in tables() if table.many)
+    known = {key.variable: key for table in tables() if not table.many for key in table.keys}
+    used = {}
+    for variable in ours:
+        key = known.get(variable)
+        if (key and key.is_table) or variable.startswith(of_file):
+            raise SettingsError(variable, "", tr("is set in the file, not by the environment"))
+        if key:
+            table = raw.setdefault(key.section, {})
+            if isinstance(table, dict):
+                table[key.name] = _value(key, environ[variable])
+                used[key.path] = variable
+        elif difflib.get_close_matches(variable.split("_")[1].lower(), names, n=1, cutoff=_NEARLY):
+            raise SettingsError(variable, "", misspelt(variable, known, tr("unknown key")))
+    return used
+
+
+def _value(key: Key, text: str) -> object:
+    """Text as the key's type: lists are split at commas, an empty value unsets what may be unset; what does not fit stays text, and is
+    refused as a value of the file would be."""
+    if not text and key.default is None:
+        return None
+    if isinstance(key.type, msgspec.inspect.VarTupleType):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    choices = key.type.values if isinstance(key.type, msgspec.inspect.LiteralType) else ()
+    kind = type(choices[0]) if choices else _PARSED.get(type(key.type), str)
     try:
-        raw = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(str(file), "", tr("is not TOML: {why}", why=error)) from None
-    for name in raw:
-        if name not in TABLES:
-            raise SettingsError(str(file), name, misspelt(name, TABLES, tr("unknown section")))
-    return raw
-
-
-def _decode(kind: type, value: object) -> Path | Place:
-    if kind in (Path, Place) and isinstance(value, str) and value and "\0" not in value:
-        return Path(value) if kind is Path else Place(value)
-    raise ValueError(f"Expected `path`, got {type(value).__name__}")
-
-
-def _anchored(section: S, base: Path) -> S:
-    """The same with every relative path taken from `base`."""
-    values = ((name, getattr(section, name)) for name in section.__struct_fields__)
-    return msgspec.structs.replace(section, **{name: _anchor(value, base) for name, value in values})
-
-
-def _anchor(value: object, base: Path) -> object:
-    if isinstance(value, Path):
-        return base / value
-    if isinstance(value, Place):
-        return value if value.is_network else Place(base / value)
-    if isinstance(value, tuple):
-        return tuple(_anchor(item, base) for item in value)
-    return _anchored(value, base) if isinstance(value, Section) else value
-
-
-def _explained(problem: str, raw: dict[str, Any], origin: Origin) -> SettingsError:
-    """The complaint of msgspec in our own words, with the key as it stands in the file."""
-    match = PROBLEM.fullmatch(problem)
-    what, path = (match["what"], match["path"] or "") if match else (problem, "")
-    if missing := MISSING.fullmatch(what):
-        return origin.error(f"{path}.{missing['name']}", tr("is missing"))
-    if unknown := UNKNOWN.fullmatch(what):
-        info = find_section(path)
-        known = [key.name for key in info.keys] if info else []
-        return origin.error(f"{path}.{unknown['name']}", misspelt(unknown["name"], known, tr("unknown key")))
-    if key := find_key(path):
-        return origin.error(
-            path,
-            tr(
-                "{value} is not allowed: it must be {expected}",
-                value=_shown(_value_at(raw, path)),
-                expected=key.expected,
-            ),
-        )
-    name = re.split(r"[.\[]", path)[0]
-    inner = find_section(path)
-    if inner and inner.name != name:
-        return origin.error(path, tr("must be a section [{name}]", name=inner.name))
-    if sections()[name].many:
-        return origin.error(path, tr("is written as sections [[{name}]]", name=name))
-    return origin.error(path, tr("must be a section [{name}]", name=name))
-
-
-def _value_at(raw: Any, path: str) -> Any:
-    """The value under a path as `machine[1].nim`; the nearest one that exists for `payment_labels[...]`."""
-    for step in re.findall(r"[^.\[\]]+", path):
-        if isinstance(raw, dict) and step in raw:
-            raw = raw[step]
-        elif isinstance(raw, list) and step.isdigit():
-            raw = raw[int(step)]
-    return raw
-
-
-def _shown(value: object) -> str:
-    try:
-        text = msgspec.json.encode(value).decode()
-    except TypeError:  # TOML's dates of the local kind
-        text = str(value)
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        return text

@@ -16,6 +16,7 @@ from functools import partial
 import httpx
 
 from common.language import Text
+from common.network import is_loopback
 from common.wire.closure import CONTENT_TYPE
 from common.wire.keys import SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
@@ -23,7 +24,7 @@ from common.wire.presence import Answer, read_answer
 from common.wire.receipt import is_receipt
 from common.wire.signing import sign
 from daemon.core.delivery import Again, Delivery
-from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
+from daemon.upstream.options import BadOptions, Options, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 from daemon.upstream.verdict import verdict
 

@@ -29,6 +29,7 @@ from nats.js.api import Header, PubAck
 from nats.protocol.parser import Parser
 
 from common.language import Text
+from common.network import is_loopback
 from common.wire.cancellation import ended
 from common.wire.keys import SigningKey
 from common.wire.presence import Answer, read_answer
@@ -36,7 +37,7 @@ from common.wire.signing import sign
 from common.wire.subjects import ASK, PRESENCE
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
 from daemon.upstream.credentials import Credentials, read_credentials
-from daemon.upstream.options import BadOptions, Options, is_loopback, tls_context
+from daemon.upstream.options import BadOptions, Options, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 
 SCHEMES = ("nats", "tls")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -25,15 +24,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     allow_plain: bool = False
     timeout: float = 10.0
     receipt: bool = False
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def read_file(path: Path, what: str) -> str:

@@ -16,10 +16,11 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from common.credentials import secret_path
 from common.language import Text
+from common.settings import named_paths
 from daemon.owner import as_owner
-from daemon.settings import Settings, secret_path
-from daemon.settings.section import Section
+from daemon.settings import Settings
 from daemon.whole_box.sealed import NotOpened
 from daemon.whole_box.signature import KEY_FILE, BoxKey, Entry, Signature, key_file
 
@@ -73,20 +74,6 @@ def belongings(settings: Settings) -> Iterator[Belonging]:
     for name, mode in AUTHORITY_FILES.items():
         yield Belonging(AUTHORITY + name, settings.tls_home / name, mode)
     yield Belonging(BOX + KEY_FILE, key_file(settings.storage.path), 0o600)
-
-
-def named_paths(section: Section, within: str = "") -> Iterator[tuple[str, Path]]:
-    """Each path of a configuration with its key."""
-    for name in section.__struct_fields__:
-        value, key = getattr(section, name), f"{within}{name}"
-        if isinstance(value, Path):
-            yield key, value
-        elif isinstance(value, Section):
-            yield from named_paths(value, f"{key}.")
-        elif isinstance(value, tuple):
-            for index, each in enumerate(value):
-                if isinstance(each, Section):
-                    yield from named_paths(each, f"{key}[{index}].")
 
 
 def pack(settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, made_at: str, version: str) -> list[Path]:

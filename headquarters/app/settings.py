@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
+from common.language import tr
+from common.language.system import reason
+from common.settings import Section, SettingsError, convert, read_toml
+
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
-
-
-class BadSettings(Exception):
-    """One line: which key, and why."""
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
 
 
 class Server(Section, frozen=True):
@@ -98,35 +93,21 @@ class Settings(Section, frozen=True):
 
 
 def load(path: Path) -> Settings:
-    """BadSettings when it cannot be read, or anything in it is wrong or unknown."""
+    """SettingsError when it cannot be read, or anything in it is wrong or unknown."""
     try:
-        found = tomllib.loads(path.read_text())
+        content = path.read_bytes()
     except OSError as error:
-        raise BadSettings(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{path}: {error}") from None
-    try:
-        settings = msgspec.convert(found, Settings, dec_hook=_path)
-    except msgspec.ValidationError as error:
-        reason, _, at = str(error).partition(" - at `$.")
-        raise BadSettings(f"{path}: {at.rstrip('`') + ': ' if at else ''}{reason}") from None
-    return _checked(path, settings)
-
-
-def _path(kind: type, value: object) -> Path:
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    raise TypeError(kind)
-
-
-def _checked(path: Path, settings: Settings) -> Settings:
+        raise SettingsError(path, "", tr("cannot be read: {why}", why=reason(error))) from None
+    settings = convert(read_toml(content, path), Settings, path)
     try:
         ZoneInfo(settings.reports.timezone)
     except (ZoneInfoNotFoundError, ValueError):
-        raise BadSettings(f"{path}: reports.timezone: {settings.reports.timezone} is no time zone") from None
-    server = settings.server
-    if (server.tls_cert is None) != (server.tls_key is None):
-        raise BadSettings(f"{path}: server.tls_cert and server.tls_key go together")
+        raise SettingsError(
+            path, "reports.timezone", tr("{value} is not a known time zone", value=f'"{settings.reports.timezone}"')
+        ) from None
+    for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
+        if getattr(settings.server, one) and not getattr(settings.server, other):
+            raise SettingsError(path, f"server.{one}", tr("goes with {other}, which is missing", other=other))
     return settings
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
+from common.settings import SettingsError
 from common.web.terminal import visible
-from headquarters.app.settings import DEFAULT, BadSettings, Settings, load
+from headquarters.app.settings import DEFAULT, Settings, load
 from headquarters.store.database import BadUrl, StoreError
 from headquarters.store.store import Store
 
@@ -27,7 +28,7 @@ def configured(command: Callable[..., None]) -> Callable[..., None]:
     def with_settings(config: Path, **options: Any) -> None:
         try:
             settings = load(config)
-        except BadSettings as error:
+        except SettingsError as error:
             raise refusal(str(error)) from None
         command(settings, **options)
 

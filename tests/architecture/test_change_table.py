@@ -106,11 +106,11 @@ def add_key(place: Path, tests: Path) -> str:
     tree = place.parents[2]
     replace(
         place,
-        "    reserve_mb: Annotated[",
-        '    archive: Annotated[bool, key("Whether an archive is kept.")] = False\n    reserve_mb: Annotated[',
+        "    reserve_mb: ",
+        '    archive: bool = False\n    """Whether an archive is kept."""\n    reserve_mb: ',
     )
     replace(tree / "config/mcfd.toml", "# reserve_mb", "# archive = false\n# reserve_mb")
-    page = run(tree, "-c", "from daemon.settings.doc import render; print(render(), end='')")
+    page = run(tree, "-c", "from daemon.settings.describe import render; print(render(), end='')")
     (tree / "docs/configuration.md").write_text(page)
     return str(tests)
 

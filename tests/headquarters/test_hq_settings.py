@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from support.shop import run_program
 
-from headquarters.app.settings import BadSettings, Settings, load
+from common.settings import SettingsError
+from headquarters.app.settings import Settings, load
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"
 
@@ -46,7 +47,7 @@ def test_example(tmp_path):
 def test_wrong(tmp_path, text, said):
     file = tmp_path / "hq.toml"
     file.write_text(text)
-    with pytest.raises(BadSettings) as error:
+    with pytest.raises(SettingsError) as error:
         load(file)
     assert said in str(error.value)
     assert "\n" not in str(error.value)

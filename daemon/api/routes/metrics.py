@@ -5,11 +5,10 @@ from elsewhere it takes an API key, and shows the book of that key. A proxy on t
 
 from __future__ import annotations
 
-import ipaddress
-
 import msgspec
 from litestar import get
 
+from common.network import is_loopback
 from daemon.api.access.auth import identify
 from daemon.api.access.context import ApiDeps, ApiRequest, deps_of
 from daemon.api.box import BoxFigures
@@ -55,16 +54,9 @@ def _may_look(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
     """None for this box itself, which sees everything."""
     client = request.scope["client"]
     address = client[0] if client else ""
-    if _is_here(address):
+    if is_loopback(address):
         return None
     return identify(deps, request.scope["headers"], address)
-
-
-def _is_here(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_shown(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from daemon.settings import Upstream, secret_path
+from common.credentials import secret_path
+from daemon.settings import Upstream
 from daemon.settings.model import Webhook
 from daemon.upstream.kinds import Receiver, open_receiver
 from daemon.upstream.options import BadOptions, Options

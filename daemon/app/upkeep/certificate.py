@@ -8,11 +8,12 @@ from pathlib import Path
 
 import structlog
 
+from common.credentials import secret_path
 from common.language import Text
 from common.language.system import reason
 from daemon.api.http.server import BadCertificate, HttpServer
 from daemon.app.reload import BringIntoForce
-from daemon.settings import Settings, secret_path
+from daemon.settings import Settings
 from daemon.tls.home import SERVER, AuthorityError
 from daemon.tls.names import box_names
 

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import click
 
+from common.credentials import secret_path
 from daemon.cli.failures import WRONG_USE
 from daemon.cli.options import config_option, described, json_option
 from daemon.cli.output import print_json
 from daemon.language import tr
-from daemon.settings import Settings, check_files, load, secret_path
-from daemon.settings.doc import render
-from daemon.settings.errors import SettingsError
+from daemon.settings import Settings, SettingsError, check_files, load
 
 command = click.Group("config")
 
@@ -44,6 +43,8 @@ def check(config: Path | None, as_json: bool) -> int:
 
 @command.command("doc", help=tr("Print what each key means (Markdown)."))
 def doc() -> None:
+    from daemon.settings.describe import render
+
     click.echo(render(), nl=False)
 
 

@@ -24,7 +24,7 @@ def test_a_habit_of_a_machine_waits_for_a_restart(tmp_path):
     """It is named with its machine and its table."""
     old = settings(tmp_path, MACHINE)
     found = changes(old, settings(tmp_path, f'{MACHINE}[machine.habits]\ncode_page = "cp1252"\n{SECOND}'))
-    assert (found.reloaded, found.restart) == ((), ("machine[1]", "machine[0].habits.code_page"))
+    assert (found.reloaded, found.restart) == ((), ("machine[0].habits.code_page", "machine[1]"))
     assert found.in_force == old
 
 

@@ -5,9 +5,7 @@ from pathlib import Path
 import msgspec
 
 from daemon.settings import load
-from daemon.settings.describe import find_key, sections
-from daemon.settings.doc import render
-from daemon.settings.source import TABLES
+from daemon.settings.describe import render, tables
 
 ROOT = Path(__file__).parents[4]
 
@@ -19,24 +17,9 @@ def test_the_page_is_the_one_made_from_the_structs():
 
 def test_every_key_says_what_it_means():
     """No key is without a description, and no two keys share a variable."""
-    keys = [key for section in sections().values() for key in section.keys]
+    keys = [key for section in tables() for key in section.keys]
     assert all(key.text.endswith(".") for key in keys)
     assert len({key.variable for key in keys}) == len(keys)
-
-
-def test_a_file_may_hold_every_table_that_is_described():
-    """And no other: the names are known without describing all keys, which would cost each start."""
-    assert list(TABLES) == [name for name in sections() if "." not in name]
-
-
-def test_a_key_is_found_by_its_path_in_a_file():
-    """Indices of arrays and of lists in them do not hide the key."""
-    assert find_key("machine[1].nim") is find_key("machine.nim") is not None
-    assert find_key("webhook[0].events[2]") is find_key("webhook.events")
-    assert find_key("machine[0].habits.name_bytes") is find_key("machine.habits.name_bytes") is not None
-    assert find_key("machine[0].name_bytes") is None
-    assert find_key("server.nothing") is None
-    assert find_key("nothing.at.all") is None
 
 
 def test_the_example_holds_every_key_and_its_default(tmp_path):
@@ -46,8 +29,8 @@ def test_the_example_holds_every_key_and_its_default(tmp_path):
     shipped = load(tmp_path / "mcfd.toml", {})
     assert shipped.upstream is None
     everything = tomllib.loads(re.sub(r"^# (?=\[|\w+ = )", "", example, flags=re.MULTILINE))
-    for name, section in sections().items():
-        outer, _, inner = name.partition(".")
+    for section in tables():
+        outer, _, inner = section.name.partition(".")
         table = everything[outer][0] if section.many else everything[outer]
         table = (
             table[inner]

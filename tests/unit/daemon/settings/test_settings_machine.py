@@ -15,7 +15,7 @@ def test_a_machine_on_the_network(tmp_path, port):
 @pytest.mark.parametrize(
     ("port", "told"),
     [
-        ("tcp://192.168.1.50", "does not say the port number"),
+        ("tcp://192.168.1.50", "is not an address tcp://host:port"),
         ("http://192.168.1.50:4001", "is not an address tcp://"),
         ("tcp://192.168.1.50:99999", "is not an address tcp://"),
         ("tcp://me:secret@192.168.1.50:4001", "must not carry a password"),
@@ -55,7 +55,7 @@ def test_the_habits_of_a_machine(tmp_path):
     ("lines", "told"),
     [
         ("code_pag = 1", "machine[0].habits.code_pag: unknown key (did you mean code_page?)"),
-        ('code_page = "latin"', 'machine[0].habits.code_page: "latin" is not allowed: it must be utf-8 or cp1252'),
+        ('code_page = "latin"', 'machine[0].habits.code_page: "latin" is not allowed: it must be cp1252 or utf-8'),
         (
             "name_bytes = 201",
             "machine[0].habits.name_bytes: 201 is not allowed: it must be a whole number from 0 to 200",
@@ -69,4 +69,5 @@ def test_a_wrong_habit_is_named_with_its_key(tmp_path, lines, told):
 
 def test_habits_that_are_no_table(tmp_path):
     """What it has to be, in one line."""
-    assert refusal(tmp_path, f"{MACHINE}habits = 1\n") == "machine[0].habits: must be a section [machine.habits]"
+    said = refusal(tmp_path, f"{MACHINE}habits = 1\n")
+    assert said == "machine[0].habits: 1 is not allowed: it must be a section […]"

@@ -1,0 +1,182 @@
+"""A program's configuration: a TOML file read into msgspec structs. What is wrong in it is one line that names the key and why."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from common.language import tr
+
+_LONGEST_VALUE: Final = 80
+"""Characters of a wrong value that a message repeats."""
+_STEP: Final = re.compile(r"[^.\[\]]+|\.\.\.")
+_INDEX: Final = re.compile(r"\[.*?\]")
+_MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(?P<name>\w+)`")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One table of the file; an unknown key in it is an error. Each field is described by the docstring below it."""
+
+
+S = TypeVar("S", bound=Section)
+
+
+class SettingsError(Exception):
+    """The configuration cannot be used; one line that names where, which key, and why."""
+
+    def __init__(self, source: object, key: str, reason: object) -> None:
+        self.source = str(source)
+        self.key = key
+        self.reason = " ".join(str(reason).split())
+        super().__init__(": ".join(part for part in (self.source, key, self.reason) if part))
+
+
+def read_toml(content: bytes, file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(file, "", tr("is not TOML: {why}", why=error)) from None
+
+
+def convert(
+    tables: dict[str, Any],
+    kind: type[S],
+    file: Path,
+    *,
+    sources: Mapping[str, str] | None = None,
+) -> S:
+    """Relative paths are taken from the file's directory. `sources`: keys that came from somewhere else than the file, and from where."""
+    base = file.absolute().parent
+
+    def decode(path: type, value: object) -> object:
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise ValueError("Expected `path`")
+        return path(value if path is not Path and "://" in value else base / value)
+
+    try:
+        return msgspec.convert(tables, kind, dec_hook=decode)
+    except msgspec.ValidationError as error:
+        path, reason = _explain(str(error), tables, kind)
+    if source := (sources or {}).get(_INDEX.sub("", path)):
+        raise SettingsError(source, "", reason)
+    raise SettingsError(file, path, reason)
+
+
+def misspelt(name: str, known: Iterable[str], problem: str) -> str:
+    """The problem, with the nearest name that exists where there is one."""
+    if best := difflib.get_close_matches(name, list(known), n=1):
+        return tr("{problem} (did you mean {best}?)", problem=problem, best=best[0])
+    return problem
+
+
+def named_paths(section: Section, within: str = "") -> Iterator[tuple[str, Path]]:
+    """Each path of a configuration with its key, such as `webhook[0].secret_file`."""
+    for name in section.__struct_fields__:
+        value, key = getattr(section, name), f"{within}{name}"
+        if isinstance(value, Path):
+            yield key, value
+        elif isinstance(value, Section):
+            yield from named_paths(value, f"{key}.")
+        elif isinstance(value, tuple):
+            for index, each in enumerate(value):
+                if isinstance(each, Section):
+                    yield from named_paths(each, f"{key}[{index}].")
+
+
+def describe_type(kind: msgspec.inspect.Type) -> str:
+    """What a value of that type has to be, in words."""
+    text = tr("a path")
+    match plain_type(kind):
+        case msgspec.inspect.StructType():
+            text = tr("a section […]")
+        case msgspec.inspect.VarTupleType(item_type=msgspec.inspect.StructType()):
+            text = tr("sections [[…]]")
+        case msgspec.inspect.VarTupleType(item_type=item):
+            text = tr("a list, each {item}", item=describe_type(item))
+        case msgspec.inspect.DictType(value_type=item):
+            text = tr("a table, each value {item}", item=describe_type(item))
+        case msgspec.inspect.LiteralType(values=values):
+            *others, last = map(str, values)
+            text = tr("{choices} or {last}", choices=", ".join(others), last=last) if others else last
+        case msgspec.inspect.StrType(min_length=least):
+            text = tr("text, not empty") if least else tr("text")
+        case msgspec.inspect.BoolType():
+            text = tr("true or false")
+        case msgspec.inspect.IntType() | msgspec.inspect.FloatType() as number:
+            text = _number(number)
+        case msgspec.inspect.CustomType(cls=cls) if hasattr(cls, "EXPECTED"):
+            text = tr(cls.EXPECTED)
+    return text
+
+
+def plain_type(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    """Without `| None`."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
+    return kind
+
+
+def _number(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> str:
+    what = tr("a whole number") if isinstance(kind, msgspec.inspect.IntType) else tr("a number")
+    if kind.gt is not None:
+        return tr("{kind} above {least}, at most {most}", kind=what, least=kind.gt, most=kind.le)
+    if kind.ge is None:
+        return what
+    if kind.le is None:
+        return tr("{kind}, at least {least}", kind=what, least=kind.ge)
+    return tr("{kind} from {least} to {most}", kind=what, least=kind.ge, most=kind.le)
+
+
+def _explain(message: str, tables: dict[str, Any], kind: type[Section]) -> tuple[str, str]:
+    """From msgspec's message the key as it stands in the file, and a sentence."""
+    match = _MESSAGE.fullmatch(message)
+    what, path = (match["what"], match["path"] or "") if match else (message, "")
+    prefix = f"{path}." if path else ""
+    if missing := _MISSING.fullmatch(what):
+        return prefix + missing["name"], tr("is missing")
+    if unknown := _UNKNOWN.fullmatch(what):
+        known = _type_at(kind, path)
+        names = [field.encode_name for field in known.fields] if isinstance(known, msgspec.inspect.StructType) else []
+        problem = tr("unknown key") if path else tr("unknown section")
+        return prefix + unknown["name"], misspelt(unknown["name"], names, problem)
+    value, expected = _shown(_value_at(tables, path)), describe_type(_type_at(kind, path))
+    return path, tr("{value} is not allowed: it must be {expected}", value=value, expected=expected)
+
+
+def _type_at(kind: type[Section], path: str) -> msgspec.inspect.Type:
+    """The type of the value under a path such as `machine[1].nim` or `reports.payment_labels[...]`."""
+    found = msgspec.inspect.type_info(kind)
+    for step in _STEP.findall(path):
+        match found:
+            case msgspec.inspect.StructType(fields=fields):
+                found = next(field.type for field in fields if field.encode_name == step)
+            case msgspec.inspect.VarTupleType(item_type=item) | msgspec.inspect.DictType(value_type=item):
+                found = item
+        found = plain_type(found)
+    return found
+
+
+def _value_at(value: Any, path: str) -> Any:
+    """The value under that path; the nearest one that exists."""
+    for step in _STEP.findall(path):
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdigit():
+            value = value[int(step)]
+    return value
+
+
+def _shown(value: object) -> str:
+    try:
+        text = msgspec.json.encode(value).decode()
+    except TypeError:  # TOML's dates of the local kind
+        text = str(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
