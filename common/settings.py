@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from common.language import tr
+from common.language import Text, tr
 
 _LONGEST_VALUE: Final = 80
 """Characters of a wrong value that a message repeats."""
@@ -91,29 +91,29 @@ def named_paths(section: Section, within: str = "") -> Iterator[tuple[str, Path]
                     yield from named_paths(each, f"{key}[{index}].")
 
 
-def describe_type(kind: msgspec.inspect.Type) -> str:
+def describe_type(kind: msgspec.inspect.Type) -> Text:
     """What a value of that type has to be, in words."""
-    text = tr("a path")
+    text = Text("a path")
     match plain_type(kind):
         case msgspec.inspect.StructType():
-            text = tr("a section […]")
+            text = Text("a section […]")
         case msgspec.inspect.VarTupleType(item_type=msgspec.inspect.StructType()):
-            text = tr("sections [[…]]")
+            text = Text("sections [[…]]")
         case msgspec.inspect.VarTupleType(item_type=item):
-            text = tr("a list, each {item}", item=describe_type(item))
+            text = Text("a list, each {item}", item=describe_type(item))
         case msgspec.inspect.DictType(value_type=item):
-            text = tr("a table, each value {item}", item=describe_type(item))
+            text = Text("a table, each value {item}", item=describe_type(item))
         case msgspec.inspect.LiteralType(values=values):
             *others, last = map(str, values)
-            text = tr("{choices} or {last}", choices=", ".join(others), last=last) if others else last
+            text = Text("{choices} or {last}", choices=", ".join(others), last=last) if others else Text(last)
         case msgspec.inspect.StrType(min_length=least):
-            text = tr("text, not empty") if least else tr("text")
+            text = Text("text, not empty") if least else Text("text")
         case msgspec.inspect.BoolType():
-            text = tr("true or false")
+            text = Text("true or false")
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType() as number:
             text = _number(number)
-        case msgspec.inspect.CustomType(cls=cls) if hasattr(cls, "EXPECTED"):
-            text = tr(cls.EXPECTED)
+        case msgspec.inspect.CustomType(cls=cls):
+            text = getattr(cls, "EXPECTED", text)
     return text
 
 
@@ -124,15 +124,15 @@ def plain_type(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
     return kind
 
 
-def _number(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> str:
-    what = tr("a whole number") if isinstance(kind, msgspec.inspect.IntType) else tr("a number")
+def _number(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> Text:
+    what = Text("a whole number") if isinstance(kind, msgspec.inspect.IntType) else Text("a number")
     if kind.gt is not None:
-        return tr("{kind} above {least}, at most {most}", kind=what, least=kind.gt, most=kind.le)
+        return Text("{kind} above {least}, at most {most}", kind=what, least=kind.gt, most=kind.le)
     if kind.ge is None:
         return what
     if kind.le is None:
-        return tr("{kind}, at least {least}", kind=what, least=kind.ge)
-    return tr("{kind} from {least} to {most}", kind=what, least=kind.ge, most=kind.le)
+        return Text("{kind}, at least {least}", kind=what, least=kind.ge)
+    return Text("{kind} from {least} to {most}", kind=what, least=kind.ge, most=kind.le)
 
 
 def _explain(message: str, tables: dict[str, Any], kind: type[Section]) -> tuple[str, str]:

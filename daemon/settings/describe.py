@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from common.language import Text
 from common.settings import describe_type, plain_type
 from daemon.settings.model import RELOADED, Settings
 
@@ -63,7 +64,7 @@ class Key(NamedTuple):
         return isinstance(plain_type(self.type), msgspec.inspect.DictType)
 
     @property
-    def expected(self) -> str:
+    def expected(self) -> Text:
         return describe_type(self.type)
 
 
