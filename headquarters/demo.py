@@ -22,9 +22,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
-import nats
 
+from common.wire.nats_client import NatsError
 from headquarters.demo_line import CutLine
+from headquarters.intake.connection import NatsOptions, connected
+from headquarters.intake.stream import call
 
 BIN = Path(sys.executable).parent
 STATE = Path(".demo-hq")
@@ -272,19 +274,17 @@ async def _make_stream(port: int) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            client = await nats.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False, error_cb=_ignore)
-            await client.request("$JS.API.STREAM.CREATE.CLOSURES", json.dumps(config).encode(), timeout=5)
-            await client.close()
-        except (OSError, nats.errors.Error):
+            client = await connected(NatsOptions(url=f"nats://127.0.0.1:{port}"))
+            try:
+                await call(client, "STREAM.CREATE.CLOSURES", config)
+            finally:
+                await client.close()
+        except (OSError, NatsError):
             if time.monotonic() > deadline:
                 raise DemoError(f"nats-server did not start; see {STATE}/nats.log") from None
             await asyncio.sleep(0.05)
         else:
             return
-
-
-async def _ignore(_: Exception) -> None:
-    """A server that is starting."""
 
 
 def _run(name: str, *arguments: str, stdin: str = "") -> str:

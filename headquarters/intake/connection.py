@@ -6,8 +6,8 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from headquarters.intake.credentials import read_credentials
-from headquarters.intake.nats_client import Client, open_client
+from common.wire.credentials import read_credentials
+from common.wire.nats_client import Client, open_client
 
 CONNECT_SECONDS = 5
 
@@ -25,7 +25,11 @@ class NatsOptions:
 async def connected(options: NatsOptions) -> Client:
     """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that whoever
     uses it begins with what may have been missed."""
-    credentials = None if options.credentials_file is None else read_credentials(options.credentials_file)
+    credentials = (
+        None
+        if options.credentials_file is None
+        else read_credentials(options.credentials_file, "nats.credentials_file")
+    )
     servers = [server.strip() for server in options.url.split(",")]
     context = ssl.create_default_context(cafile=options.tls_ca)
     return await open_client(servers, credentials, context, name="mcfd-hq", seconds=CONNECT_SECONDS)

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import structlog
 
 from common.wire.cancellation import ended
+from common.wire.credentials import BadCredentials
+from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.subjects import CLOSURES_STREAM
 from headquarters.intake.connection import NatsOptions, connected
-from headquarters.intake.credentials import BadCredentials
 from headquarters.intake.gather import AT_ONCE
-from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
 from headquarters.intake.presence_nats import PresenceEvents, Presences
 from headquarters.intake.pull import Pull, pulling
 from headquarters.intake.questions_nats import Floods, Questions

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import structlog
 
+from common.wire.nats_client import Client, NatsError
 from common.wire.subjects import PRESENCE, PRESENCE_STREAM
 from headquarters.core.reception import Message, Refused
 from headquarters.intake.connection import NatsOptions
-from headquarters.intake.nats_client import Client, NatsError
 from headquarters.intake.pull import pulling
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import NotThere, call, message_of_consumer, read_stream

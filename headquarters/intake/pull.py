@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 
 EXPIRES_SECONDS = 5.0
 ANSWER_SECONDS = 5.0

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.nats_headers import Headers
 from common.wire.subjects import CLOSURE, CLOSURES_STREAM
 from headquarters.core.reception import Message
-from headquarters.intake.nats_client import Client, Msg, NatsError, NoAnswer
-from headquarters.intake.nats_headers import Headers
 
 BATCH = 250
 WAIT_SECONDS = 5.0

@@ -12,8 +12,8 @@ from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER
 from support.receivers.raw_nats import BLOCKS, REPLIES
 
+from common.wire.nats_client import NatsError
 from common.wire.signing import sign
-from headquarters.intake.nats_client import NatsError
 
 ACCOUNTS = {"as shipped": Site, "one account": OpenSite}
 PAYLOADS = (b"", b"\xff\xfe", b"[" * 20_000, b'{"z":' + b"9" * 5000 + b"}", b"x" * 100_000)

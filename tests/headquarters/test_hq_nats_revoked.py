@@ -17,9 +17,9 @@ from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
 from support.receivers.raw_nats import raw_client
 
+from common.wire.credentials import read_credentials
+from common.wire.nats_client import NatsError
 from headquarters.cli.main import cli
-from headquarters.intake.credentials import read_credentials
-from headquarters.intake.nats_client import NatsError
 from headquarters.intake.stream import stream_info
 
 
@@ -40,7 +40,7 @@ class Jwts:
 
     def revoke(self, *files: Path) -> None:
         folder = self.site.directory / "jwt"
-        done = run("revoke", folder, *(read_credentials(file).public for file in files))
+        done = run("revoke", folder, *(read_credentials(file, "nats").public for file in files))
         assert done.exit_code == 0, done.output
         shutil.copy(folder / "users.conf", self.users)
 
@@ -55,7 +55,7 @@ class Written(Jwts):
 
     def revoke(self, *files: Path) -> None:
         for file in files:
-            entry = rf"      \{{\n        nkey: \"{read_credentials(file).public}\".*?\n      \}}\n"
+            entry = rf"      \{{\n        nkey: \"{read_credentials(file, 'nats').public}\".*?\n      \}}\n"
             text, count = re.subn(entry, "", self.users.read_text(), flags=re.DOTALL)
             assert count == 1
             self.users.write_text(text)
@@ -134,7 +134,7 @@ async def test_headquarters_own_credentials(tmp_path):
     place = Jwts(tmp_path)
     new = tmp_path / "new.creds"
     made = run("reader", place.site.directory / "jwt", "--to", new)
-    assert made.output.strip() == read_credentials(new).public
+    assert made.output.strip() == read_credentials(new, "nats").public
     place.revoke(place.site.reader)
     await place.server.up()
     with pytest.raises(NatsError):
@@ -160,7 +160,7 @@ def test_another_file_than_the_servers(tmp_path, conf):
     """Servers do not reload what is not of their operator: it is refused, and what was revoked before stays as it was."""
     folder = tmp_path / "keys"
     assert run("init", folder).exit_code == 0
-    public = read_credentials(folder / "reader.creds").public
+    public = read_credentials(folder / "reader.creds", "nats").public
     (folder / "users.conf").unlink()
     if conf is not None:
         (folder / "users.conf").write_text(conf)
@@ -172,7 +172,7 @@ def test_the_list_of_before_is_damaged(tmp_path):
     """Nobody who was revoked comes in again because of it."""
     folder = tmp_path / "keys"
     assert run("init", folder).exit_code == 0
-    public = read_credentials(folder / "reader.creds").public
+    public = read_credentials(folder / "reader.creds", "nats").public
     (folder / "revoked.json").write_text("[")
     assert run("revoke", folder, public).exit_code == 2
     (folder / "revoked.json").unlink()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import gc
 import json
 import random
@@ -12,7 +11,6 @@ import time
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from nats.aio.client import Client
 from nats_sending import changed, compose_here, send, write_key
 from standardwebhooks import Webhook
 from support.ledgers.outbox import make_outgoing
@@ -285,51 +283,25 @@ async def test_killed_during_a_publish(nats, ledger):
     assert unhandled == []
 
 
-@pytest.mark.parametrize("where", ["connect", "request", "close"])
-async def test_a_cancellation_that_the_library_drops(nats, monkeypatch, where):
-    """nats-py goes on after a cancellation at some moments; whoever sends through it ends all the same, and the connection with it."""
-    reached = asyncio.Event()
-
-    async def deaf(self, *args, **kwargs):
-        reached.set()
-        for _ in range(2):
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(60)
-        await asyncio.sleep(60)
-
+@pytest.mark.parametrize("work", ["deliver", "announce"])
+async def test_a_try_that_is_cancelled_ends(nats, work):
+    """At any step of a connection or a message; the next one goes through."""
     receiver = open_receiver("nats", nats.options)
-    with monkeypatch.context() as patch:
-        patch.setattr(Client, where, deaf)
-        work = receiver.aclose() if where == "close" else receiver.announce(b"{}", nim=NIM)
-        if where == "close":
-            await receiver._connected()
-            client = receiver._client
-        sending = asyncio.create_task(work)
-        await reached.wait()
-        sending.cancel()
-        done, _ = await asyncio.wait({sending}, timeout=30)
-        assert done, "still at it after half a minute"
-        assert sending.cancelled()
-    if where == "close":
-        await client.close()
+    entry = make_outgoing()
+    event = compose_here(entry)
+    for steps in range(40):
+        trying = asyncio.create_task(
+            receiver.deliver(event, report_id=entry.report_id, subject="closure", nim=NIM)
+            if work == "deliver"
+            else receiver.announce(b"{}", nim=NIM)
+        )
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        trying.cancel()
+        await asyncio.wait({trying}, timeout=60)
+        assert trying.done()
     await receiver.aclose()
     assert await send(nats.options) == [Delivered()]
-
-
-async def test_a_connection_whose_end_fails_is_closed_all_the_same(nats, monkeypatch):
-    """What is left to be sent cannot be any more: nats-py stops half-way there, and the socket is closed by us."""
-    receiver = open_receiver("nats", nats.options)
-    client = await receiver._connected()
-    transport = client._transport
-
-    async def broken():
-        raise ConnectionResetError("the line is gone")
-
-    monkeypatch.setattr(transport, "drain", broken)
-    client._pending, client._pending_data_size = [b"PING\r\n"], 6
-    assert not transport._io_writer.is_closing()
-    await receiver.aclose()
-    assert transport._io_writer.is_closing()
 
 
 async def test_three_servers_lose_one(tmp_path, ledger):

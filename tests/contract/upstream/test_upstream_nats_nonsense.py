@@ -39,8 +39,8 @@ async def answering(hello, then=b""):
 
 @pytest.mark.parametrize(
     "hello",
-    [A_MEGABYTE, b"INFO []\r\n", b'INFO "x"\r\n', b'INFO {"connect_urls":5}\r\n', b'INFO {"connect_urls":["["]}\r\n'],
-    ids=["endless line", "list", "text", "number for addresses", "no address"],
+    [A_MEGABYTE, b"INFO []\r\n", b'INFO "x"\r\n', b'INFO {"max_payload":"x"}\r\n', b"HTTP/1.1 400 Bad Request\r\n"],
+    ids=["endless line", "list", "text", "size", "web server"],
 )
 async def test_a_greeting_that_is_none_is_tried_again(tmp_path, hello):
     """As any other server that does not answer: the closure waits, and the lane goes on."""

@@ -9,7 +9,7 @@ from itertools import count
 
 from sqlalchemy import event
 
-from headquarters.intake.nats_client import Msg
+from common.wire.nats_client import Msg
 from headquarters.store.book.closures import Closures
 
 

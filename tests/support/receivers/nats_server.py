@@ -19,8 +19,8 @@ from nats.js.errors import ServiceUnavailableError
 from support.ports import free_port
 from support.receivers.authority import Authority
 
+from common.wire.credentials import read_credentials
 from common.wire.nkey import USER, encode_nkey, encode_seed
-from daemon.upstream.credentials import read_credentials
 from daemon.upstream.options import tls_context
 
 CONFIG = Path(__file__).parents[3] / "config" / "nats"
@@ -93,7 +93,7 @@ class NatsSite:
 
     async def connect(self, url: str, who: Path | None = None, **options):
         """As the administrator of the streams, or as whoever has the key in that file."""
-        credentials = read_credentials(who or self.administrator)
+        credentials = read_credentials(who or self.administrator, "nats")
         client = _Client()
         if not credentials.jwt:
             client._public_nkey = credentials.public

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from support.ports import free_port
 from support.receivers.nats_server import CONFIG, binary
 
-from headquarters.intake.credentials import read_credentials
-from headquarters.intake.nats_client import Client, open_client
+from common.wire.credentials import read_credentials
+from common.wire.nats_client import Client, open_client
 from headquarters.intake.stream import call
 
 BLOCKS = (
@@ -51,7 +51,7 @@ class RawClient(Client):
 
 async def raw_client(url: str, key=None, ca=None) -> RawClient:
     client = RawClient()
-    signer = None if key is None else read_credentials(key)
+    signer = None if key is None else read_credentials(key, "nats")
     await client.open(urlsplit(url), signer, ssl.create_default_context(cafile=ca), "raw")
     return client
 

@@ -6,12 +6,7 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
-import nats.errors
-import pytest
-from nats.js.api import PubAck
-
 from daemon.upstream import https
-from daemon.upstream import nats as jetstream
 
 
 async def test_an_answer_without_end_is_read_to_its_limit() -> None:
@@ -28,27 +23,3 @@ async def test_an_answer_without_end_is_read_to_its_limit() -> None:
     answer: Any = SimpleNamespace(aiter_raw=pieces)
     await https._read(answer, received)
     assert (given, len(received)) == (https.ANSWER_LIMIT // 1024 + 1, https.ANSWER_LIMIT + 1024)
-
-
-@pytest.mark.parametrize("beyond", [0, 1])
-async def test_a_closure_is_as_large_as_the_server_takes_with_its_headers(
-    monkeypatch: pytest.MonkeyPatch, beyond: int
-) -> None:
-    """To the last byte of what the server said; a byte more is never sent."""
-    published: list[bytes] = []
-
-    async def publish(topic: str, event: bytes, **_: object) -> PubAck:
-        published.append(event)
-        return PubAck(stream="closures", seq=1)
-
-    client = jetstream._Client(None, plain=True, patience=60.0)
-    monkeypatch.setattr(client, "jetstream", lambda: SimpleNamespace(publish=publish))
-    client._max_payload = 1000
-    headers = {"Nats-Msg-Id": "0b9f"}
-    event = b"x" * (1000 - len("NATS/1.0\r\nNats-Msg-Id: 0b9f\r\n\r\n") + beyond)
-    if beyond:
-        with pytest.raises(nats.errors.MaxPayloadError):
-            await client.publish_acknowledged("a.b", event, headers)
-    else:
-        assert (await client.publish_acknowledged("a.b", event, headers)).stream == "closures"
-    assert published == ([] if beyond else [event])

@@ -1,4 +1,4 @@
-"""NATS credentials, read without the package that nats-py would need for it."""
+"""NATS credentials files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import base64
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from common.wire.nkey import encode_seed
-from daemon.upstream.credentials import read_credentials
-from daemon.upstream.options import BadOptions
+from common.wire.credentials import BadCredentials, read_credentials
+from common.wire.nkey import decode_seed, encode_seed
 
 # The example pair of the server's documentation.
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
@@ -19,7 +18,7 @@ PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
 def test_a_published_pair(tmp_path):
     """The public half of a published seed comes out to the letter."""
     (tmp_path / "shop.nk").write_text(SEED + "\n")
-    credentials = read_credentials(tmp_path / "shop.nk")
+    credentials = read_credentials(tmp_path / "shop.nk", "nats")
     assert (credentials.public, credentials.jwt) == (PUBLIC, "")
 
 
@@ -32,15 +31,14 @@ def test_a_creds_file(tmp_path):
         "NKEY Seed printed below can be used to sign and prove identity.\n\n"
         f"-----BEGIN USER NKEY SEED-----\n{encode_seed(key.private_bytes_raw())}\n------END USER NKEY SEED------\n"
     )
-    credentials = read_credentials(tmp_path / "shop.creds")
+    credentials = read_credentials(tmp_path / "shop.creds", "nats")
     assert credentials.jwt == "eyJ0.eyJq.c2ln"
     key.public_key().verify(base64.b64decode(credentials.sign("nonce")), b"nonce")
 
 
-def test_seeds_are_written_as_they_are_read(tmp_path):
+def test_seeds_are_written_as_they_are_read():
     """A seed read and written again is the same text."""
-    (tmp_path / "shop.nk").write_text(SEED)
-    assert encode_seed(read_credentials(tmp_path / "shop.nk")._key.private_bytes_raw()) == SEED
+    assert encode_seed(decode_seed(SEED)) == SEED
 
 
 @pytest.mark.parametrize(
@@ -62,8 +60,8 @@ def test_damaged_credentials_are_named_but_not_shown(tmp_path, content):
     """The error names the file and shows nothing of what is in it."""
     path = tmp_path / "shop.creds"
     path.write_text(content)
-    with pytest.raises(BadOptions) as caught:
-        read_credentials(path)
+    with pytest.raises(BadCredentials) as caught:
+        read_credentials(path, "nats")
     assert str(path) in str(caught.value)
     assert not content or content not in str(caught.value)
     assert caught.value.__cause__ is None

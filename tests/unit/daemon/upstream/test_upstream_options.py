@@ -107,15 +107,15 @@ async def test_unknown_kind():
 
 async def test_nats_is_plain_only_on_this_box(key):
     """tls:// always encrypts; nats:// may be plain on loopback, and elsewhere with the explicit setting."""
-    for url, allowed, plain in [
-        ("nats://127.0.0.1", False, True),
-        ("tls://127.0.0.1", True, False),
-        ("nats://hq.example", False, False),
-        ("nats://hq.example", True, True),
-        ("nats://127.0.0.1,nats://hq.example", False, False),
+    for url, allowed, servers in [
+        ("nats://127.0.0.1", False, ["nats://127.0.0.1"]),
+        ("tls://127.0.0.1", True, ["tls://127.0.0.1"]),
+        ("nats://hq.example:4333", False, ["tls://hq.example:4333"]),
+        ("nats://hq.example", True, ["nats://hq.example"]),
+        ("nats://127.0.0.1, nats://hq.example", False, ["nats://127.0.0.1", "tls://hq.example"]),
     ]:
         receiver = open_receiver("nats", Options(url=url, key_files=key, allow_plain=allowed))
-        assert receiver._plain is plain, (url, allowed)
+        assert receiver.servers == servers
         await receiver.aclose()
 
 
@@ -196,12 +196,12 @@ class Contexts(list):
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_imported_before_it_is_configured(kind):
     """The table costs no HTTP or NATS client; opening one kind does not bring the other's."""
-    modules = {"https": "httpx", "nats": "nats"}
+    modules = {"https": "httpx", "nats": "common.wire.nats_client"}
     program = (
         "import sys\nfrom daemon.upstream.kinds import open_receiver\nfrom daemon.upstream.options import Options\n"
-        "assert not {'httpx', 'nats'} & set(sys.modules)\n"
+        "assert not {'httpx', 'common.wire.nats_client'} & set(sys.modules)\n"
         f"try: open_receiver({kind!r}, Options(url='none'))\nexcept ValueError: pass\n"
-        f"assert {{'httpx', 'nats'}} & set(sys.modules) == {{{modules[kind]!r}}}\n"
+        f"assert {{'httpx', 'common.wire.nats_client'}} & set(sys.modules) == {{{modules[kind]!r}}}\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     assert run.returncode == 0, run.stderr

@@ -1,8 +1,9 @@
-"""A NATS client for one connection, with what headquarters needs of the protocol.
+"""A NATS client for one connection, with what a box and headquarters need of the protocol (docs.nats.io, "Client Protocol").
 
-Why not nats-py: it parses a message's headers in the task that reads the socket. One header block that it cannot parse ends that
-task for ever, while `is_connected` stays true, and any box may publish such a block. There is no public way around it. Here
-headers are parsed when somebody asks for them, by a function that takes any bytes, and what a callback raises ends nothing.
+Why not nats-py 2.16: it parses a message's headers in the task that reads the socket. One header block that it cannot parse ends that
+task for ever, while `is_connected` stays true, and any box may publish such a block. It loses cancellations, bounds nothing that it
+reads, and reports a missing permission to no publisher. There is no public way around any of it. Here headers are parsed by a function
+that takes any bytes, at the moment somebody reads them, and what a callback raises ends nothing.
 
 A connection that is lost is not opened again; it is seen by `is_closed` and by every method that then raises ConnectionLost.
 """
@@ -11,32 +12,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import ssl
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 import structlog
 
 from common.wire.cancellation import ended
-from headquarters.intake.nats_headers import Headers, parse_headers
+from common.wire.credentials import Credentials
+from common.wire.nats_headers import Headers, parse_headers
 
 log = structlog.get_logger(__name__)
 
 PORT = 4222
 MOST_MESSAGE = 64 * 1024 * 1024
 """Bytes; no server takes more."""
-PING_SECONDS = 20.0
+NO_RESPONDERS = "503"
+PING_SECONDS = 30.0
 PONG_SECONDS = 10.0
 """A server that does not answer a PING for that long is gone."""
+NOT_NATS = "what answers there is no NATS server"
+MOST_COMPLAINT = 300
 MOST_LINE = 64 * 1024
 """Bytes of a protocol line; INFO of a large cluster is the longest."""
 MOST_ADDED = 64 * 1024
 """Bytes that a server adds to a message in headers of its own."""
+
+_DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
 
 class NatsError(Exception):
@@ -51,13 +59,20 @@ class ConnectionLost(NatsError):
     """The connection has ended."""
 
 
-class Signer(Protocol):
-    """`headquarters.intake.credentials.Credentials` is one."""
+class Denied(NatsError):
+    """This key may not publish on that subject. Of that request alone; the connection goes on."""
 
-    jwt: str
-    public: str
 
-    def sign(self, nonce: str) -> bytes: ...
+class NoResponders(NatsError):
+    """Nobody subscribes to that subject."""
+
+
+class TooLarge(NatsError):
+    """More bytes, headers included, than the server takes in one message. Nothing was sent."""
+
+
+class NotNats(NatsError):
+    """What answers does not speak the protocol."""
 
 
 class Subscription(NamedTuple):
@@ -109,13 +124,18 @@ class Client(asyncio.Protocol):
         self._skip = 0
         """Bytes that come and are not kept."""
         self._subscriptions: dict[int, Subscription] = {}
+        self._requests: dict[int, tuple[str, asyncio.Queue[Msg | NatsError]]] = {}
+        """Subject and answers, by the subscription's number."""
         self._sid = 0
         self._number = 0
         self._pongs: deque[asyncio.Future[None]] = deque()
         self._info: dict[str, Any] = {}
+        self._most_payload = MOST_MESSAGE
+        """Bytes of a message with its headers, as the server says."""
         self._greeted = asyncio.Event()
         self._closed = asyncio.Event()
         self._complaint = ""
+        self._is_nats = True
         self._watching: asyncio.Task[None] | None = None
 
     @property
@@ -127,8 +147,13 @@ class Client(asyncio.Protocol):
         self._number += 1
         return f"{self._inbox}.{self._number}"
 
-    def publish(self, subject: str, data: bytes, reply: str = "") -> None:
-        self._write(b"PUB %s %s %d\r\n%b\r\n" % (subject.encode(), reply.encode(), len(data), data))
+    def publish(self, subject: str, data: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
+        block = _block(headers) if headers else b""
+        if len(block) + len(data) > self._most_payload:
+            raise TooLarge(f"larger than the {self._most_payload} bytes that the server takes")
+        sizes = b"%d %d" % (len(block), len(block) + len(data)) if headers else b"%d" % len(data)
+        verb = b"HPUB" if headers else b"PUB"
+        self._write(b"%b %b %b %b\r\n%b%b\r\n" % (verb, subject.encode(), reply.encode(), sizes, block, data))
 
     def subscribe(
         self, subject: str, callback: Callable[[Msg], None], queue: str = "", most: int = MOST_MESSAGE
@@ -145,17 +170,29 @@ class Client(asyncio.Protocol):
         with contextlib.suppress(ConnectionLost):
             self._write(b"UNSUB %d\r\n" % sid)
 
-    async def request(self, subject: str, data: bytes, seconds: float) -> Msg:
-        answers: asyncio.Queue[Msg] = asyncio.Queue()
+    async def request(
+        self,
+        subject: str,
+        data: bytes,
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
+        most: int = MOST_MESSAGE,
+    ) -> Msg:
+        """NoAnswer, Denied, NoResponders, TooLarge or ConnectionLost where there is none. An answer of more than `most` bytes is empty."""
+        answers: asyncio.Queue[Msg | NatsError] = asyncio.Queue()
         inbox = self.new_inbox()
-        sid = self.subscribe(inbox, answers.put_nowait)
+        sid = self.subscribe(inbox, answers.put_nowait, most=most)
+        self._requests[sid] = subject, answers
         try:
-            self.publish(subject, data, inbox)
-            answer: Msg = await self.within(answers.get(), seconds)
+            self.publish(subject, data, inbox, headers)
+            answer: Msg | NatsError = await self.within(answers.get(), seconds)
         finally:
+            del self._requests[sid]
             self.unsubscribe(sid)
-        if answer.headers.status == "503":
-            raise NatsError(f"nobody answers on {subject}")
+        if isinstance(answer, NatsError):
+            raise answer
+        if answer.headers.status == NO_RESPONDERS:
+            raise NoResponders(f"nobody answers on {subject}")
         return answer
 
     async def ping(self, seconds: float = PONG_SECONDS) -> None:
@@ -184,7 +221,7 @@ class Client(asyncio.Protocol):
             self._transport.close()
         self._closed.set()
 
-    async def open(self, url: SplitResult, signer: Signer | None, context: ssl.SSLContext, name: str) -> None:
+    async def open(self, url: SplitResult, signer: Credentials | None, context: ssl.SSLContext, name: str) -> None:
         """OSError or NatsError when it cannot be had. `tls://` never says anything in the clear."""
         loop = asyncio.get_running_loop()
         host = url.hostname or ""
@@ -222,7 +259,8 @@ class Client(asyncio.Protocol):
         try:
             del self._buffer[: self._read()]
         except Exception as error:  # noqa: BLE001  # whatever it is, a connection that is not read any more has to end
-            self._end(f"{type(error).__name__}: {error}")
+            self._is_nats = self._greeted.is_set() and not isinstance(error, NotNats)
+            self._end(f"{type(error).__name__}: {error}" if self._is_nats else NOT_NATS)
 
     def _read(self) -> int:
         """How many bytes were whole lines and messages."""
@@ -238,7 +276,7 @@ class Client(asyncio.Protocol):
                 end = buffer.find(b"\r\n", at)
                 if end < 0:
                     if len(buffer) - at > MOST_LINE:
-                        raise NatsError("a line without an end")
+                        raise NotNats("a line without an end")
                     return at
                 line = bytes(buffer[at:end])
                 at = end + 2
@@ -267,22 +305,32 @@ class Client(asyncio.Protocol):
                     if not done.done():
                         done.set_result(None)
             case b"-ERR":
-                self._complaint = rest.decode("utf-8", "replace")[:300]
-                log.warning("nats.error", reason=self._complaint)
+                self._error(rest.decode("utf-8", "replace")[:MOST_COMPLAINT].strip("' "))
             case b"INFO":
                 self._info = msgspec.json.decode(rest, type=dict[str, Any])
+                self._most_payload = min(MOST_MESSAGE, int(self._info.get("max_payload", MOST_MESSAGE)))
                 self._greeted.set()
             case b"+OK":
                 pass
             case _:
-                raise NatsError("what answers there is no NATS server")
+                raise NotNats(NOT_NATS)
+
+    def _error(self, complaint: str) -> None:
+        log.warning("nats.error", reason=complaint)
+        denied = _DENIED.search(complaint)
+        if denied is None:
+            self._complaint = complaint
+            return
+        for subject, answers in self._requests.values():
+            if subject.lower() == denied[1].lower():
+                answers.put_nowait(Denied(f"permissions violation: this key may not publish on {subject}"))
 
     def _message(self, words: list[str]) -> None:
         """`MSG subject sid [reply] size`, `HMSG subject sid [reply] headers size`: parted by single spaces."""
         size = int(words.pop())
         headers = int(words.pop()) if words[0].upper() == "HMSG" else 0
         _, subject, sid, *reply = words
-        if not 0 <= headers <= size <= int(self._info.get("max_payload", 0)) + MOST_ADDED:
+        if not 0 <= headers <= size <= self._most_payload + MOST_ADDED:
             raise NatsError("a message larger than the server allows")
         subscription = self._subscriptions.get(int(sid))
         self._head = Head(subscription, subject, " ".join(reply), headers, size)
@@ -303,8 +351,14 @@ class Client(asyncio.Protocol):
             if self._transport is not None:
                 self._transport.abort()
 
-    def _lost(self) -> ConnectionLost:
-        return ConnectionLost(self._complaint or "the connection has ended")
+    def _lost(self) -> NatsError:
+        return (ConnectionLost if self._is_nats else NotNats)(self._complaint or "the connection has ended")
+
+
+def _block(headers: Mapping[str, str]) -> bytes:
+    return b"NATS/1.0\r\n%b\r\n" % b"".join(
+        b"%b: %b\r\n" % (name.encode(), value.encode()) for name, value in headers.items()
+    )
 
 
 def _call(callback: Callable[[Msg], None], msg: Msg) -> None:
@@ -315,7 +369,7 @@ def _call(callback: Callable[[Msg], None], msg: Msg) -> None:
 
 
 def _introduction(
-    url: SplitResult, signer: Signer | None, info: Mapping[str, Any], name: str
+    url: SplitResult, signer: Credentials | None, info: Mapping[str, Any], name: str
 ) -> dict[str, str | bool | int]:
     said: dict[str, str | bool | int] = {
         "verbose": False,
@@ -339,7 +393,7 @@ def _introduction(
 
 
 async def open_client(
-    servers: list[str], signer: Signer | None, context: ssl.SSLContext, *, name: str, seconds: float
+    servers: list[str], signer: Credentials | None, context: ssl.SSLContext, *, name: str, seconds: float
 ) -> Client:
     """The first of the servers that takes us. OSError or NatsError of the last one when none does."""
     failure: Exception = NatsError("no server is named")

@@ -1,0 +1,43 @@
+"""A NATS credentials file: `.creds` as `nsc` writes it, or the seed of an nkey alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from common.wire.keys import PUBLIC, PrivateKey, decode
+from common.wire.nkey import USER, decode_seed, encode_nkey
+
+_BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
+
+
+class BadCredentials(Exception):
+    """Says which key of the configuration, which file, and what is wrong; shows nothing of the file."""
+
+
+class Credentials:
+    """`public` is the user's public nkey, `U…`; `jwt` is empty where the server knows the public key itself."""
+
+    def __init__(self, jwt: str, seed: bytes) -> None:
+        self.jwt = jwt
+        self.signing_key = PrivateKey(seed)
+        """The same key, for what is sent: headquarters knows its public half already."""
+        self.public = encode_nkey(bytes([USER]), decode(self.signing_key.public.removeprefix(PUBLIC)))
+
+    def sign(self, nonce: str) -> bytes:
+        return self.signing_key.sign(nonce.encode()).partition(",")[2].encode()
+
+
+def read_credentials(path: Path, option: str) -> Credentials:
+    """`option`: the key of the configuration that names the file, for BadCredentials."""
+    try:
+        text = path.read_text("ascii").strip()
+    except OSError as error:
+        raise BadCredentials(f"{option} {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadCredentials(f"{option} {path}: not text") from None
+    blocks = dict(_BLOCK.findall(text))
+    try:
+        return Credentials(blocks.get("NATS USER JWT", ""), decode_seed(blocks.get("USER NKEY SEED", text)))
+    except ValueError:
+        raise BadCredentials(f"{option} {path}: no NATS credentials in it") from None
