@@ -80,15 +80,13 @@ async def test_a_stolen_key(place):
         return await raw_client(server.url, file, site.authority.path)
 
     thief, other, reader = [await come_in(file) for file in (site.shop, site.other_shop, site.reader)]
-    thief.send(f"mcf.{NIM}.closure", b"", b"1")
-    await thief.ping()
+    await thief.request(f"mcf.{NIM}.closure", b"1", 60)
     place.revoke(site.shop)
     os.kill(server.pid, signal.SIGHUP)  # nats-server --signal reload
     await until(lambda: thief.is_closed)
     with pytest.raises(NatsError):
         await come_in(site.shop)
-    other.send(f"mcf.{OTHER}.closure", b"", b"2")
-    await other.ping()
+    await other.request(f"mcf.{OTHER}.closure", b"2", 60)
     assert (await stream_info(reader, "CLOSURES")).last_seq == 2
     server.kill()
     await server.up()
