@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult
 
 from common.wire.keys import PUBLIC, PrivateKey, decode
 from common.wire.nkey import USER, decode_seed, encode_nkey
@@ -41,3 +44,28 @@ def read_credentials(path: Path, option: str) -> Credentials:
         return Credentials(blocks.get("NATS USER JWT", ""), decode_seed(blocks.get("USER NKEY SEED", text)))
     except ValueError:
         raise BadCredentials(f"{option} {path}: no NATS credentials in it") from None
+
+
+def introduction(
+    url: SplitResult, signer: Credentials | None, info: Mapping[str, Any], name: str
+) -> dict[str, str | bool | int]:
+    """The fields of CONNECT: who the client is, by user and password or token of the address, or by its key."""
+    fields: dict[str, str | bool | int] = {
+        "verbose": False,
+        "pedantic": False,
+        "echo": False,
+        "headers": True,
+        "no_responders": True,
+        "lang": "python",
+        "version": "1",
+        "protocol": 1,
+        "name": name,
+    }
+    if url.password is not None:
+        fields |= {"user": url.username or "", "pass": url.password}
+    elif url.username:
+        fields["auth_token"] = url.username
+    if signer is not None:
+        fields["sig"] = signer.sign(str(info.get("nonce", ""))).decode()
+        fields |= {"jwt": signer.jwt} if signer.jwt else {"nkey": signer.public}
+    return fields

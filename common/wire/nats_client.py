@@ -25,8 +25,8 @@ import msgspec
 import structlog
 
 from common.wire.cancellation import ended
-from common.wire.credentials import Credentials
-from common.wire.nats_headers import Headers, parse_headers
+from common.wire.credentials import Credentials, introduction
+from common.wire.nats_headers import Headers, format_headers, parse_headers
 
 log = structlog.get_logger(__name__)
 
@@ -148,7 +148,7 @@ class Client(asyncio.Protocol):
         return f"{self._inbox}.{self._number}"
 
     def publish(self, subject: str, data: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
-        block = _block(headers) if headers else b""
+        block = format_headers(headers) if headers else b""
         if len(block) + len(data) > self._most_payload:
             raise TooLarge(f"larger than the {self._most_payload} bytes that the server takes")
         sizes = b"%d %d" % (len(block), len(block) + len(data)) if headers else b"%d" % len(data)
@@ -236,7 +236,7 @@ class Client(asyncio.Protocol):
             self._transport = upgraded
         own = uuid.uuid4().hex
         self._inbox = f"_INBOX.{signer.public}.{own}" if signer is not None else f"_INBOX.{own}"
-        self._write(b"CONNECT %b\r\n" % msgspec.json.encode(_introduction(url, signer, self._info, name)))
+        self._write(b"CONNECT %b\r\n" % msgspec.json.encode(introduction(url, signer, self._info, name)))
         await self.ping()
         self._watching = loop.create_task(self._watch())
 
@@ -355,41 +355,11 @@ class Client(asyncio.Protocol):
         return (ConnectionLost if self._is_nats else NotNats)(self._complaint or "the connection has ended")
 
 
-def _block(headers: Mapping[str, str]) -> bytes:
-    return b"NATS/1.0\r\n%b\r\n" % b"".join(
-        b"%b: %b\r\n" % (name.encode(), value.encode()) for name, value in headers.items()
-    )
-
-
 def _call(callback: Callable[[Msg], None], msg: Msg) -> None:
     try:
         callback(msg)
     except Exception:
         log.exception("nats.callback_failed", subject=msg.subject[:100])
-
-
-def _introduction(
-    url: SplitResult, signer: Credentials | None, info: Mapping[str, Any], name: str
-) -> dict[str, str | bool | int]:
-    said: dict[str, str | bool | int] = {
-        "verbose": False,
-        "pedantic": False,
-        "echo": False,
-        "headers": True,
-        "no_responders": True,
-        "lang": "python",
-        "version": "1",
-        "protocol": 1,
-        "name": name,
-    }
-    if url.password is not None:
-        said |= {"user": url.username or "", "pass": url.password}
-    elif url.username:
-        said["auth_token"] = url.username
-    if signer is not None:
-        said["sig"] = signer.sign(str(info.get("nonce", ""))).decode()
-        said |= {"jwt": signer.jwt} if signer.jwt else {"nkey": signer.public}
-    return said
 
 
 async def open_client(

@@ -3,6 +3,7 @@ is as it has to be."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 VERSION = b"NATS/1.0"
@@ -20,6 +21,11 @@ class Headers(NamedTuple):
 
     def get(self, name: str) -> str | None:
         return self.values.get(name)
+
+
+def format_headers(values: Mapping[str, str]) -> bytes:
+    lines = (b"%b: %b\r\n" % (name.encode(), value.encode()) for name, value in values.items())
+    return b"NATS/1.0\r\n%b\r\n" % b"".join(lines)
 
 
 def parse_headers(block: bytes) -> Headers:
