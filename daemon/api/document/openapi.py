@@ -77,7 +77,7 @@ def document(routers: Sequence[Router], version: str) -> bytes:
 def _schemas(app: Litestar) -> dict[str, Any]:
     types = dict.fromkeys((Problem, *_types(app)))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    _make_numbers(schemas)
+    _adapt(schemas)
     return schemas
 
 
@@ -88,14 +88,14 @@ def _types(app: Litestar) -> Iterator[type]:
                 yield from handler.opt.get("types", ())
 
 
-def _make_numbers(node: object) -> None:
-    """Decimals go out as numbers (`answers`), and msgspec's schema says strings."""
+def _adapt(node: object) -> None:
+    """Decimals go out as numbers (`answers`), where msgspec's schema says strings."""
     if isinstance(node, dict):
         if node.get("format") == "decimal":
-            node["type"] = "number"
             del node["format"]
+            node["type"] = "number"
         for below in node.values():
-            _make_numbers(below)
+            _adapt(below)
     elif isinstance(node, list):
         for below in node:
-            _make_numbers(below)
+            _adapt(below)

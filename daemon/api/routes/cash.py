@@ -14,7 +14,7 @@ from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, TooManyCashMoves
-from daemon.core.report.cash import CashBody, Moved, Movements
+from daemon.core.report.cash import CashBody, CashMovements, Moved
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
 MAX_ID: Final = 999_999_999
@@ -54,7 +54,7 @@ async def move(request: ApiRequest) -> Answer:
         summary="Cash in and out",
         description="""The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
 last `id` received.""",
-        answer=Movements,
+        answer=CashMovements,
         parameters=(
             *RANGE,
             *paging(

@@ -19,7 +19,7 @@ Mode = Literal["live", "test"]
 # abandoned  it is known that the machine did not certify it (line lost before 38h, crash, or never sent)
 # disputed   it cannot be known; an operator settles it
 AttemptState = Literal["begun", "certified", "refused", "abandoned", "disputed"]
-RecordState = AttemptState | Literal["damaged"]
+RecordState = Literal[AttemptState, "damaged"]
 """`damaged` is no state of an attempt: its row cannot be read, and only what the journal needs to name it is there."""
 OpenState = Literal["begun", "disputed"]
 OPEN: tuple[OpenState, ...] = ("begun", "disputed")

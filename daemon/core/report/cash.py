@@ -67,7 +67,7 @@ class JournalCash(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     z_number: Annotated[int | None, Meta(description="The Z closure that it is in; null while the period is open")]
 
 
-class Movements(msgspec.Struct, frozen=True, kw_only=True):
+class CashMovements(msgspec.Struct, frozen=True, kw_only=True):
     """`deposits` and `withdrawals` are of the whole range, whatever page is shown of it."""
 
     nim: Annotated[str, Meta(description="The NIM of the path")]
@@ -108,9 +108,9 @@ def moved(placed: Placed, nim: str, warnings: tuple[Adjustment, ...]) -> Moved:
     return Moved(**_fields(placed), nim=nim, warnings=warnings)
 
 
-def movements(nim: str, start: int, end: int, total: CashTotal, listed: Sequence[Placed]) -> Movements:
+def movements(nim: str, start: int, end: int, total: CashTotal, listed: Sequence[Placed]) -> CashMovements:
     """Of `start <= t < end` (ms)."""
-    return Movements(
+    return CashMovements(
         nim=nim,
         from_=millis_text(start),
         to=millis_text(end),

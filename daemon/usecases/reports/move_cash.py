@@ -8,7 +8,7 @@ import structlog
 from daemon.core.call import Call
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.entries import Placed
-from daemon.core.report.cash import MOST_AN_HOUR, Movements, moved, movements, read_move
+from daemon.core.report.cash import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -50,7 +50,7 @@ def _replay(use: KeyUse) -> bytes | None:
     return use.answer or None
 
 
-async def cash_moves(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> Movements:
+async def cash_moves(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> CashMovements:
     """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
     total = await worker.ledger.cash_between(worker.book, start, end)
     listed = await worker.ledger.cash_moves(worker.book, start=start, end=end, after=after, limit=limit)
