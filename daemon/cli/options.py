@@ -11,6 +11,7 @@ import click
 from daemon.language import tr
 
 if TYPE_CHECKING:
+    from daemon.settings import Settings
     from daemon.store.maintenance.numbers import LastZ
 
 MAX_Z_DIGITS: Final = 9
@@ -18,14 +19,30 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def config_option(command: F) -> F:
+    return _file_of_settings("config")(command)
+
+
+def settings_option(command: F) -> F:
+    """The same option; the command takes the `settings` that are in the file."""
+    return _file_of_settings("settings", callback=_load)(command)
+
+
+def _file_of_settings(name: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(
         "--config",
-        "config",
+        name,
         type=click.Path(path_type=Path),
         metavar=tr("FILE"),
         envvar="MCFD_CONFIG",
         help=tr("The configuration file; otherwise /etc/mcfd/mcfd.toml, then ./mcfd.toml."),
-    )(command)
+        **attributes,
+    )
+
+
+def _load(_: click.Context, __: click.Parameter, file: Path | None) -> Settings:
+    from daemon.settings import load
+
+    return load(file)
 
 
 def json_option(command: F) -> F:

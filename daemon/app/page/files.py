@@ -12,12 +12,12 @@ from typing import Final
 
 from common.language import Language
 from daemon.api.page.deps import Copy
-from daemon.app.journal_file import EXCEL_FR, journal_pieces
 from daemon.core.clock import zone
 from daemon.core.report.journal import Page
 from daemon.rotation import SUFFIX
 from daemon.settings import Settings
 from daemon.usecases.reports import report
+from daemon.usecases.reports.journal_files import EXCEL_FR, journal_pieces
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 PIECE: Final = 256 * 1024

@@ -111,7 +111,7 @@ def _comes_at_once(page: Page) -> bool:
     return bool(page.number) or page.state in OPEN
 
 
-async def find(worker: MachineWorker, code: str) -> Record:
+async def find(worker: JournalSource, code: str) -> Record:
     """The certification of that code; some firmware prints it with dashes (protocol 4)."""
     record = await worker.journal.by_code(worker.book, code.replace("-", ""))
     if record is None:

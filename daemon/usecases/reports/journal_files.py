@@ -20,11 +20,20 @@ from daemon.core.report.journal_csv import Cell, csv_cash, csv_header, csv_lines
 from daemon.core.report.journal_excel import excel_header, excel_lines, excel_row
 from daemon.usecases.reports.journal import BATCH, JournalSource, read_in_slices
 
+EXCEL_FR: Final = "excel-fr"
+FORMATS: Final = ("csv", EXCEL_FR, "jsonl")
 PIECE: Final = 16 * 1024
 """Bytes given at once, at the least."""
 
 Line = tuple[Record | Placed, int]
 """What stands on a line, and its Z number, 0 while its period is open."""
+
+
+def journal_pieces(source: JournalSource, page: Page, form: str, zone: tzinfo) -> AsyncGenerator[bytes, None]:
+    """`form` is csv, excel-fr or jsonl; headings first, where the form has them."""
+    if form == EXCEL_FR:
+        return as_excel(source, page, zone=zone)
+    return as_jsonl(source, page) if form == "jsonl" else as_csv(source, page)
 
 
 def as_excel(source: JournalSource, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:

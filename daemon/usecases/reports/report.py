@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Protocol
 
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.core.ledger.book import Aggregate, Tally
+from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.report import fiscal_reports
-from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.ports import Ledger
 
 MAX_DIGITS = 9
 """Of a Z number."""
 
 
-async def _aggregate(worker: MachineWorker) -> Aggregate:
+class ReportSource(Protocol):
+    """What reports are read from: the worker of a book, or a command beside the daemon."""
+
+    aggregate: Aggregate | None
+
+    @property
+    def book(self) -> Book: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    def now(self) -> int: ...
+
+
+async def _aggregate(worker: ReportSource) -> Aggregate:
     if worker.aggregate is None:
         worker.aggregate = await worker.ledger.aggregated(worker.book)
     return worker.aggregate
 
 
-async def period_start(worker: MachineWorker) -> int:
+async def period_start(worker: ReportSource) -> int:
     """Since when (ms) the period is open, which is all that a seller may look back on; 0 in a book without a Z and certifications."""
     return (await _aggregate(worker)).period_start
 
 
-async def x_report(worker: MachineWorker) -> fiscal_reports.XReport:
+async def x_report(worker: ReportSource) -> fiscal_reports.XReport:
     """The open period as the last tick left it."""
     aggregate = await _aggregate(worker)
     cash = await worker.ledger.cash_of_period(worker.book, aggregate.period_start)
     return fiscal_reports.x_report(worker.book, aggregate, worker.now(), cash=cash, labels=worker.labels)
 
 
-async def x_between(worker: MachineWorker, start: int, end: int) -> fiscal_reports.XReport:
+async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_reports.XReport:
     """A look at `start <= t < end` (ms) in the shape of X; it closes nothing and does not care where Z closures lie."""
     aggregate = await worker.ledger.aggregate_between(worker.book, start, end)
     cash = await worker.ledger.cash_between(worker.book, start, end)
     return fiscal_reports.x_report(worker.book, aggregate, end, cash=cash, labels=worker.labels)
 
 
-async def a_report(worker: MachineWorker, start: int, end: int) -> fiscal_reports.AReport:
+async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports.AReport:
     """Certifications by their time in `start <= t < end` (ms), and the closures created in that range."""
     tally = await worker.ledger.tally_between(worker.book, start, end)
     closures = await worker.ledger.closures(worker.book, start=start, end=end, limit=None)
@@ -47,7 +63,7 @@ async def a_report(worker: MachineWorker, start: int, end: int) -> fiscal_report
     return fiscal_reports.a_report(worker.book, tally, closures, start, end, cash=cash, labels=worker.labels)
 
 
-async def closure(worker: MachineWorker, asked: str) -> Closure:
+async def closure(worker: ReportSource, asked: str) -> Closure:
     """A stored Z by its number or its `report_id`; NotFound when this book has none such."""
     if asked.isascii() and asked.isdigit() and len(asked) <= MAX_DIGITS:
         return await worker.ledger.closure(worker.book, int(asked))
@@ -55,7 +71,7 @@ async def closure(worker: MachineWorker, asked: str) -> Closure:
 
 
 async def history(
-    worker: MachineWorker, start: int, end: int, after: int, limit: int
+    worker: ReportSource, start: int, end: int, after: int, limit: int
 ) -> list[fiscal_reports.HistoryRecord]:
     closures = await worker.ledger.closures(worker.book, start=start, end=end, after=after, limit=limit)
     return [fiscal_reports.history_record(closure) for closure in closures]

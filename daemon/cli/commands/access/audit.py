@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from daemon.cli.failures import FOUND_WRONG
-from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, stamp
 from daemon.core.audit import AuditEntry
 from daemon.core.audit_words import deed, details, who, whom
 from daemon.language import Speaker, ambient, tr
 from daemon.ledger_access import with_ledger
-from daemon.settings import load
+from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
@@ -27,7 +26,7 @@ USUAL = 50
     "audit",
     epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"),
 )
-@config_option
+@settings_option
 @click.option(
     "--limit",
     type=click.IntRange(1, 100_000),
@@ -36,8 +35,7 @@ USUAL = 50
     help=tr("How many entries, the newest."),
 )
 @json_option
-def command(config: Path | None, limit: int, as_json: bool) -> int:
-    settings = load(config)
+def command(settings: Settings, limit: int, as_json: bool) -> int:
     entries, broken = with_ledger(settings, lambda store: _read(store, limit))
     if as_json:
         print_json({"ok": broken is None, "entries": [_shown(entry) for entry in entries]})

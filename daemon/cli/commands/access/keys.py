@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta, tzinfo
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from daemon.cli.options import config_option, described, json_option, nim_option
+from daemon.cli.options import described, json_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -14,7 +13,7 @@ from daemon.core.machine.nim import same_machine
 from daemon.core.roles import ROLES, USUAL, Role
 from daemon.language import tr
 from daemon.ledger_access import now, shell_user, with_ledger
-from daemon.settings import load
+from daemon.settings import Settings
 from daemon.settings.check import quoted
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ command = click.Group("keys")
         'mcfd keys create --nim EL02000015-1 --role reader --expires 2027-03-31 --label "comptable"',
     ),
 )
-@config_option
+@settings_option
 @nim_option(required=True)
 @click.option("--test", is_flag=True, help=tr("A test key: simulated machine, nothing counts."))
 @click.option("--label", default="", help=tr('Whose key it is, as "till 1".'))
@@ -56,8 +55,7 @@ command = click.Group("keys")
     help=tr("End of the key: a date (that day included) or a number of days, as 30d; without it, never."),
 )
 @click.option("--strict", is_flag=True, help=tr("Refuse what it sends when it holds a field that nobody knows."))
-def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role, expires: str, strict: bool) -> None:
-    settings = load(config)
+def create(settings: Settings, nim: str, test: bool, label: str, *, role: Role, expires: str, strict: bool) -> None:
     end = _end(expires, settings.reports.zone)
     machine = settings.find_machine(nim)
     if machine is not None:
@@ -79,12 +77,11 @@ def create(config: Path | None, nim: str, test: bool, label: str, *, role: Role,
     "list",
     **described(tr("List the keys; never their value."), "mcfd keys list", "mcfd keys list --all --json"),
 )
-@config_option
+@settings_option
 @nim_option()
 @click.option("--all", "revoked_too", is_flag=True, help=tr("Show revoked keys too."))
 @json_option
-def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -> None:
-    settings = load(config)
+def list_keys(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> None:
     found = with_ledger(settings, lambda store: store.api_keys.list_keys())
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
@@ -110,10 +107,10 @@ def list_keys(config: Path | None, nim: str, revoked_too: bool, as_json: bool) -
     "revoke",
     **described(tr("Revoke the key ID: at once, also in a running daemon."), "mcfd keys list", "mcfd keys revoke 3"),
 )
-@config_option
+@settings_option
 @click.argument("key_id", metavar="ID", type=click.IntRange(min=1))
-def revoke(config: Path | None, key_id: int) -> None:
-    with_ledger(load(config), lambda store: store.api_keys.revoke(key_id, at=now(), by=shell_user()))
+def revoke(settings: Settings, key_id: int) -> None:
+    with_ledger(settings, lambda store: store.api_keys.revoke(key_id, at=now(), by=shell_user()))
     say(tr("key {id} revoked", id=key_id))
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
 from common.passwords import hash_password
 from daemon.cli.failures import Failure
-from daemon.cli.options import config_option, described, json_option
+from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
 from daemon.core.passwords import fault_of_name, fault_of_password
 from daemon.core.roles import ROLES, Role
 from daemon.language import tr
 from daemon.ledger_access import now, shell_user, with_ledger
-from daemon.settings import load
+from daemon.settings import Settings
 
 command = click.Group("users")
 
@@ -41,7 +40,7 @@ stdin_option = click.option(
         "mcfd users create awa --role seller --password-stdin < file",
     ),
 )
-@config_option
+@settings_option
 @name_argument
 @click.option(
     "--role",
@@ -50,8 +49,7 @@ stdin_option = click.option(
     help=tr("seller: sell; reader: read the reports; manager: both, and close; technician: everything."),
 )
 @stdin_option
-def create(config: Path | None, name: str, role: Role, from_stdin: bool) -> None:
-    settings = load(config)
+def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
     password = hash_password(_ask(name, from_stdin=from_stdin))
     try:
         with_ledger(
@@ -65,10 +63,9 @@ def create(config: Path | None, name: str, role: Role, from_stdin: bool) -> None
 
 
 @command.command("list", **described(tr("List the users."), "mcfd users list", "mcfd users list --json"))
-@config_option
+@settings_option
 @json_option
-def list_users(config: Path | None, as_json: bool) -> None:
-    settings = load(config)
+def list_users(settings: Settings, as_json: bool) -> None:
     people = with_ledger(settings, lambda store: store.people.all())
     if as_json:
         print_json(
@@ -99,21 +96,20 @@ def list_users(config: Path | None, as_json: bool) -> None:
 
 
 @command.command("passwd", **described(tr("Change a password; open sessions end."), "mcfd users passwd awa"))
-@config_option
+@settings_option
 @name_argument
 @stdin_option
-def passwd(config: Path | None, name: str, from_stdin: bool) -> None:
-    settings = load(config)
+def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
     password = hash_password(_ask(name, from_stdin=from_stdin))
     with_ledger(settings, lambda store: store.people.set_password(name, password, at=now(), by=shell_user()))
     say(tr("password of {name} changed", name=name))
 
 
 @command.command("disable", **described(tr("Disable a user: their sessions end at once."), "mcfd users disable awa"))
-@config_option
+@settings_option
 @name_argument
-def disable(config: Path | None, name: str) -> None:
-    with_ledger(load(config), lambda store: store.people.disable(name, at=now(), by=shell_user()))
+def disable(settings: Settings, name: str) -> None:
+    with_ledger(settings, lambda store: store.people.disable(name, at=now(), by=shell_user()))
     say(tr("{name} may log in no more", name=name))
 
 

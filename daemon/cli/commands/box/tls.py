@@ -9,13 +9,13 @@ import click
 
 from daemon.cli.commands.machine.machine import print_pairs
 from daemon.cli.failures import Failure
-from daemon.cli.options import config_option, described, json_option
+from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, say, warn
 from daemon.core.errors import StorageError
 from daemon.language import tr
 from daemon.language.system import reason
 from daemon.owner import as_owner
-from daemon.settings import Settings, load
+from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.tls.authority import Shown
@@ -31,16 +31,15 @@ command = click.Group("tls")
         "sudo mcfd tls init",
     ),
 )
-@config_option
+@settings_option
 @click.option(
     "--force", is_flag=True, help=tr("Make a new one even if there is one: tills then have to trust it anew.")
 )
 @json_option
-def init(config: Path | None, force: bool, as_json: bool) -> None:
+def init(settings: Settings, force: bool, as_json: bool) -> None:
     from daemon.setup.authority import make_authority, note_authority
     from daemon.tls.home import AuthorityError
 
-    settings = load(config)
     try:
         made = make_authority(settings, replace=force)
         note_authority(settings)
@@ -70,14 +69,14 @@ def init(config: Path | None, force: bool, as_json: bool) -> None:
         "mcfd tls export-ca /media/usb/mcfd-ca.crt",
     ),
 )
-@config_option
+@settings_option
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
-def export_ca(config: Path | None, file: Path | None) -> None:
+def export_ca(settings: Settings, file: Path | None) -> None:
     from daemon.settings.check import AUTHORITY
     from daemon.tls.authority import read, shown
     from daemon.tls.home import AuthorityError
 
-    home = load(config).tls_home
+    home = settings.tls_home
     root = home / AUTHORITY
     try:
         with as_owner(home):
@@ -98,13 +97,12 @@ def export_ca(config: Path | None, file: Path | None) -> None:
 @command.command(
     "show", **described(tr("The certificate that tills are shown."), "mcfd tls show", "mcfd tls show --json")
 )
-@config_option
+@settings_option
 @json_option
-def show(config: Path | None, as_json: bool) -> None:
+def show(settings: Settings, as_json: bool) -> None:
     from daemon.tls.authority import read, shown
     from daemon.tls.home import SERVER, AuthorityError
 
-    settings = load(config)
     file = settings.server.tls_cert or settings.tls_home / SERVER
     try:
         with as_owner(file.parent):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.book import live_states
 from daemon.cli.failures import Failure, Unavailable
-from daemon.cli.options import config_option, described, json_option
+from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say
 from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.credible_time import BOUND, MADE
@@ -20,10 +19,7 @@ from daemon.core.machine.nim import same_machine
 from daemon.language import Counted, tr
 from daemon.ledger_access import existing, now, with_ledger
 from daemon.owner import as_owner
-from daemon.settings import Settings, load
-
-if TYPE_CHECKING:
-    from daemon.store import Store
+from daemon.settings import Settings
 
 _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}
@@ -35,13 +31,12 @@ command = click.Group("time")
 @command.command(
     "show", help=tr("Show the box's clock, whether it is synchronised, and the youngest time of each book.")
 )
-@config_option
+@settings_option
 @json_option
-def show(config: Path | None, as_json: bool) -> None:
+def show(settings: Settings, as_json: bool) -> None:
     from daemon.app.upkeep.box_clock import is_synchronised
 
-    settings = load(config)
-    states = with_ledger(settings, _live)
+    states = with_ledger(settings, live_states)
     at, synchronised = now(), asyncio.run(is_synchronised())
     if as_json:
         books = [{"nim": s.book.nim, "last_at": millis_text(s.last_at) if s.last_at else None} for s in states]
@@ -72,7 +67,7 @@ def _remark(state: BookState, at: int) -> str:
         "mcfd time repair --ahead 3653d",
     ),
 )
-@config_option
+@settings_option
 @click.argument("nim", required=False)
 @click.option(
     "--ahead",
@@ -83,11 +78,11 @@ def _remark(state: BookState, at: int) -> str:
 )
 @click.option("--reason", required=True, prompt=tr("reason"), help=tr("Why; it is written into the chain."))
 @json_option
-def repair(config: Path | None, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
+def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
     from daemon.store.sqlite.lock import LedgerLock
     from daemon.store.tables.book.time_repair import ahead_of
 
-    settings, right = load(config), _right_now()
+    right = _right_now()
     try:
         with as_owner(settings.storage.path.parent):
             lock = LedgerLock.acquire(existing(settings))
@@ -129,10 +124,10 @@ def repair(config: Path | None, nim: str | None, ahead: str | None, reason: str,
         "mcfd time accept",
     ),
 )
-@config_option
-def accept(config: Path | None) -> None:
+@settings_option
+def accept(settings: Settings) -> None:
     upto = _right_now() + DAY
-    with_ledger(load(config), lambda store: store.decisions.accept_time(upto))
+    with_ledger(settings, lambda store: store.decisions.accept_time(upto))
     say(tr("accepted: {at}", at=millis_text(upto - DAY)))
 
 
@@ -153,12 +148,8 @@ def _read_ahead(text: str | None) -> int:
 
 
 def _one(settings: Settings, nim: str | None) -> BookState:
-    states = with_ledger(settings, _live)
+    states = with_ledger(settings, live_states)
     found = [state for state in states if nim is None or same_machine(state.book.nim, nim)]
     if len(found) != 1:
         raise Failure(tr("which one? {nims}", nims=", ".join(state.book.nim for state in states)))
     return found[0]
-
-
-async def _live(store: Store) -> list[BookState]:
-    return [await store.ledger.state(book) for book in await store.journal.books() if book.mode == "live"]

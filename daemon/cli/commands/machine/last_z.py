@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from daemon.cli.commands.records.report import find_book
+from daemon.cli.book import read_book
 from daemon.cli.failures import Failure
-from daemon.cli.options import config_option, examples
+from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say
 from daemon.language import tr
 from daemon.ledger_access import now, shell_user, with_ledger
-from daemon.settings import Settings, load
+from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import BookState
@@ -22,12 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command("last-z", epilog=examples("mcfd machine last-z EL02000015-1 57"))
-@config_option
+@settings_option
 @click.argument("nim")
 @click.argument("number", type=click.IntRange(0, 999_999_999))
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
-def command(config: Path | None, nim: str, number: int, *, yes: bool) -> None:
-    settings = load(config)
+def command(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = with_ledger(settings, lambda store: _state(store, settings, nim))
     if not state.z_asked:
         raise Failure(
@@ -47,4 +45,4 @@ def command(config: Path | None, nim: str, number: int, *, yes: bool) -> None:
 
 
 async def _state(store: Store, settings: Settings, nim: str) -> BookState:
-    return await store.ledger.state(await find_book(store, settings, nim, test=False))
+    return await store.ledger.state((await read_book(store, settings, nim, test=False)).book)

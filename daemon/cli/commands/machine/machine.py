@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from daemon.cli.book import live_states
 from daemon.cli.failures import find_machine
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.live import read_machine
-from daemon.cli.options import config_option, described, json_option
+from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_table, say, warn
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
@@ -21,13 +20,10 @@ from daemon.language import Text, tr
 from daemon.language.stored import stored
 from daemon.ledger_access import now, with_ledger
 from daemon.machines.port_reading import PortReading, Silence
-from daemon.settings import Machine, Settings, load
+from daemon.settings import Machine, Settings
 
 Condition = tuple[str, str]
 """In a word for scripts, and for people."""
-
-if TYPE_CHECKING:
-    from daemon.store import Store
 
 
 MEMBERS = {
@@ -67,10 +63,9 @@ def command() -> None:
         "mcfd machine list --json",
     ),
 )
-@config_option
+@settings_option
 @json_option
-def list_machines(config: Path | None, as_json: bool) -> None:
-    settings = load(config)
+def list_machines(settings: Settings, as_json: bool) -> None:
     known, service = _known(settings), ask(settings.server)
     configured = {machine.nim: machine for machine in settings.machine}
     nims = [*configured, *(nim for nim in known if nim not in configured)]
@@ -94,11 +89,10 @@ def list_machines(config: Path | None, as_json: bool) -> None:
         "mcfd machine info EL02000015-1",
     ),
 )
-@config_option
+@settings_option
 @click.argument("nim", required=False)
 @json_option
-def info(config: Path | None, nim: str | None, as_json: bool) -> None:
-    settings = load(config)
+def info(settings: Settings, nim: str | None, as_json: bool) -> None:
     machine = find_machine(settings, nim or "")
     state = _known(settings).get(machine.nim)
     service = ask(settings.server)
@@ -170,11 +164,7 @@ def _known(settings: Settings) -> Mapping[str, BookState]:
     if not settings.storage.path.exists():
         return {}
 
-    async def states(store: Store) -> Mapping[str, BookState]:
-        live = [book for book in await store.journal.books() if book.mode == "live"]
-        return {_named(book.nim, settings): await store.ledger.state(book) for book in live}
-
-    return with_ledger(settings, states)
+    return {_named(state.book.nim, settings): state for state in with_ledger(settings, live_states)}
 
 
 def _named(nim: str, settings: Settings) -> str:

@@ -11,7 +11,7 @@ import click
 
 from bridge.recording.recording import Recording
 from daemon.cli.failures import Failure, Unavailable
-from daemon.cli.options import config_option, examples
+from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say, warn
 from daemon.files import write_whole
 from daemon.language import tr
@@ -20,7 +20,7 @@ from daemon.owner import as_owner
 from daemon.recording.files import as_file, read_incident, read_ring, since, without_people
 from daemon.recording.ring import listed
 from daemon.recording.transcript import transcript
-from daemon.settings import Settings, load
+from daemon.settings import Settings
 
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -53,7 +53,7 @@ class Moment(click.ParamType[int]):
         "mcfd machine recording EL02000015-1 --incident 20261121T140512Z --save incident.rec",
     ),
 )
-@config_option
+@settings_option
 @click.argument("nim", required=False)
 @click.option("--since", "begin", type=Moment(), help=tr("From then on: 10m, 2h, or 2026-11-21T14:05."))
 @click.option("--incident", metavar="ID", help=tr("One incident, as the log names it, instead of the last megabytes."))
@@ -67,7 +67,7 @@ class Moment(click.ParamType[int]):
 )
 def command(
     *,
-    config: Path | None,
+    settings: Settings,
     nim: str | None,
     begin: int | None,
     incident: str | None,
@@ -77,7 +77,7 @@ def command(
 ) -> None:
     if raw and os.geteuid() != 0:
         raise Failure(tr("names, IFU and addresses are shown to root only (sudo)"))
-    folder = _folder(load(config), nim)
+    folder = _folder(settings, nim)
     try:
         with as_owner(folder):
             if incidents:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from daemon.cli.book import live_states
 from daemon.cli.failures import Failure
 from daemon.cli.live import read_machine
-from daemon.cli.options import config_option, examples, json_option
+from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
 from daemon.core.credible_time import Clocks, tell
 from daemon.core.ledger.decision import DECISIONS, SAID, Case, Decision, DecisionRefused, Obstacle
@@ -27,7 +27,7 @@ from daemon.language import Text, tr
 from daemon.language.stored import stored
 from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.machines.port_reading import PortReading
-from daemon.settings import Machine, Settings, load
+from daemon.settings import Machine, Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         'mcfd machine settle EL02000015-1 --decision certified --code 7Q2M-K4ZP-… --time "31/12/2026 09:30:00" --reason "ticket"',
     ),
 )
-@config_option
+@settings_option
 @click.argument("nim", required=False)
 @click.option(
     "--decision",
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 @click.option("--counters", default="", help=tr("certified: the counters on the machine's paper, as 291/409 FV."))
 @click.option("--case", "shown", default="", help=tr("The case that was shown; another one is not decided."))
 @json_option
-def command(config: Path | None, nim: str | None, as_json: bool, **typed: str | None) -> int:
-    settings = load(config)
+def command(settings: Settings, nim: str | None, as_json: bool, **typed: str | None) -> int:
     decision, shown, reason, code, time, counters = (
         typed[name] or "" for name in ("decision", "shown", "reason", "code", "time", "counters")
     )
@@ -110,12 +109,11 @@ def _find(settings: Settings, nim: str | None) -> Case | None:
 
 
 async def _cases(store: Store, nim: str | None) -> list[Case]:
-    found = []
-    for book in await store.journal.books():
-        state = await store.ledger.state(book)
-        if book.mode == "live" and state.attention and (nim is None or same_machine(nim, book.nim)):
-            found.append(await store.decisions.case(book))
-    return found
+    return [
+        await store.decisions.case(state.book)
+        for state in await live_states(store)
+        if state.attention and (nim is None or same_machine(nim, state.book.nim))
+    ]
 
 
 async def _ask_machine(machine: Machine) -> Evidence | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure
-from daemon.cli.options import config_option, examples, file_option, json_option, progress_option
+from daemon.cli.options import examples, file_option, json_option, progress_option, settings_option
 from daemon.cli.output import counts, figures, print_json, say, warn
 from daemon.cli.progress import Progress
 from daemon.cli.whole_box import BoxCopy, back_up_box, sealing, tell_left_out, tell_new_key
@@ -18,7 +18,7 @@ from daemon.language.system import reason
 from daemon.ledger_access import existing, now, shell_user, with_ledger
 from daemon.owner import as_owner, by_owner
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
-from daemon.settings import Settings, load
+from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         "sudo mcfd backup --all /media/usb/boitier.age",
     ),
 )
-@config_option
+@settings_option
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
 @click.option(
     "--into", type=click.Path(path_type=Path), metavar=tr("FOLDER"), help=tr("The directory to put a dated copy in.")
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    config: Path | None,
+    settings: Settings,
     *,
     file: Path | None,
     into: Path | None,
@@ -90,7 +90,7 @@ def command(
     as_json: bool,
 ) -> None:
     if new_key:
-        tell_new_key(load(config))
+        tell_new_key(settings)
         return
     if (file is None) == (into is None):
         raise click.UsageError(tr("FILE or --into FOLDER is needed"))
@@ -98,7 +98,6 @@ def command(
         raise click.UsageError(tr("means something only with {other}", other="--into"))
     if not whole and (recipients or passphrase_file or when_configured):
         raise click.UsageError(tr("means something only with {other}", other="--all"))
-    settings = load(config)
     if when_configured and settings.backup is None:
         return
     ledger, suffix = existing(settings), BOX_SUFFIX if whole else SUFFIX

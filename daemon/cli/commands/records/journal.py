@@ -2,29 +2,35 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, BinaryIO, get_args
 
 import click
 
-from daemon.cli.commands.records.journal_file import FORMATS, write_journal
-from daemon.cli.commands.records.report import find_book
-from daemon.cli.options import config_option, examples, json_option, nim_argument_option
-from daemon.cli.output import moment, print_json, print_table
+from daemon.cli.book import BookReader, read_book
+from daemon.cli.failures import Failure
+from daemon.cli.options import examples, json_option, nim_argument_option, settings_option
+from daemon.cli.output import moment, print_json, print_table, say
+from daemon.cli.progress import Progress
+from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
-from daemon.core.ledger.entries import Placed
 from daemon.core.ledger.unreadable import readable_move
 from daemon.core.report.cash import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
-from daemon.language import Text, ambient, tr
+from daemon.language import Counted, Text, ambient, tr
+from daemon.language.system import reason
 from daemon.ledger_access import now, with_ledger
-from daemon.settings import load
+from daemon.owner import as_owner
+from daemon.settings import Settings
+from daemon.usecases.reports.journal import dated, find
+from daemon.usecases.reports.journal_files import FORMATS, Line, journal_pieces
+from daemon.usecases.reports.report import a_report
 
 if TYPE_CHECKING:
-    from daemon.core.ledger.book import Book
     from daemon.store import Store
 
 EVER = (0, 1 << 53)
@@ -38,8 +44,6 @@ STATES = {
     "deposit": Text("deposit"),
     "withdrawal": Text("withdrawal"),
 }
-Line = tuple[Record | Placed, int]
-"""An attempt or a movement of cash, and its Z number, 0 while its period is open."""
 
 
 @click.command(
@@ -51,7 +55,7 @@ Line = tuple[Record | Placed, int]
         "mcfd journal --from 2026-01-01 --output journal.csv --format excel-fr",
     ),
 )
-@config_option
+@settings_option
 @nim_argument_option
 @click.option("--number", default="", help=tr("The attempts of this invoice number."))
 @click.option("--code", default="", help=tr("The certification of this code."))
@@ -70,7 +74,7 @@ Line = tuple[Record | Placed, int]
 @json_option
 def command(
     *,
-    config: Path | None,
+    settings: Settings,
     nim: str,
     number: str,
     code: str,
@@ -87,44 +91,44 @@ def command(
         raise click.UsageError(tr("means something only with {other}", other="--output"))
     if output is not None and (code or as_json):
         raise click.UsageError(tr("a file holds a range: not with --code or --json"))
-    settings = load(config)
     start, end = EVER
     if from_ or to or not (number or code):
         start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
     page = Page(start, end, number=normalised(number), state=state, limit=limit)
     if output is not None:
-        write_journal(settings, nim, page, output, form or "csv", test=test)
+        _write(settings, nim, page, output, form or "csv", test=test)
         return
 
-    async def job(store: Store) -> tuple[Book, list[Line]]:
-        book = await find_book(store, settings, nim, test=test)
-        upto_z = (await store.journal.extent(book)).z_number
+    async def job(store: Store) -> tuple[str, list[Line]]:
+        reader = await read_book(store, settings, nim, test=test)
         if code:
-            found = await store.journal.by_code(book, code.replace("-", ""))
-            known = [await store.journal.with_counter(book, found)] if found else []
-            return book, await _dated(store, book, known, upto_z)
-        lines = await _dated(store, book, await store.journal.page(book, page), upto_z)
+            return reader.book.nim, [*await dated(reader, await _of_code(reader, code))]
+        upto_z = (await reader.journal.extent(reader.book)).z_number
+        lines: list[Line] = [*await dated(reader, await reader.journal.page(reader.book, page), upto_z)]
         if not (number or state):
-            lines = [*lines, *await _moved(store, book, page, upto_z)]
-        return book, sorted(lines, key=_place, reverse=True)[:limit]
+            lines += await _moved(reader, page, upto_z)
+        return reader.book.nim, sorted(lines, key=_place, reverse=True)[:limit]
 
-    book, found = with_ledger(settings, job)
+    known_as, found = with_ledger(settings, job)
     if as_json:
-        print_json([_told(line, book.nim) for line in found])
+        print_json([_told(line, known_as) for line in found])
         return
     zone = settings.reports.zone
     heads = (tr("TIME"), tr("NUMBER"), tr("TYPE"), tr("TOTAL"), tr("STATE"), "Z", tr("CODE OR REASON"))
     print_table(heads, [_row(line, zone) for line in found])
 
 
-async def _dated(store: Store, book: Book, records: Sequence[Record], upto_z: int) -> list[Line]:
-    periods = await store.journal.periods(book, records) if records else ()
-    return [(record, z if z <= upto_z else 0) for record, z in zip(records, periods, strict=True)]
+async def _of_code(reader: BookReader, code: str) -> Sequence[Record]:
+    try:
+        return [await find(reader, code)]
+    except NotFound:
+        return []
 
 
-async def _moved(store: Store, book: Book, page: Page, upto_z: int) -> list[Line]:
-    moves = await store.ledger.newest_moves(book, start=page.start, end=page.end, limit=page.limit)
-    periods = await store.ledger.periods_of_moves(book, moves)
+async def _moved(reader: BookReader, page: Page, upto_z: int) -> list[Line]:
+    book, ledger = reader.book, reader.ledger
+    moves = await ledger.newest_moves(book, start=page.start, end=page.end, limit=page.limit)
+    periods = await ledger.periods_of_moves(book, moves)
     return [(readable_move(move, book.nim), z if z <= upto_z else 0) for move, z in zip(moves, periods, strict=True)]
 
 
@@ -154,3 +158,39 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
         z_number or "",
         entry.code or told_reason(entry, ambient()),
     )
+
+
+def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *, test: bool) -> None:
+    """The file is its caller's; one that exists is left alone, one that was not finished is taken away."""
+    try:
+        with as_owner(target.parent):
+            opened = target.open("xb")
+        with opened as file:
+            try:
+                lines = with_ledger(
+                    settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test)
+                )
+            except BaseException:
+                with as_owner(target.parent):
+                    target.unlink(missing_ok=True)
+                raise
+    except FileExistsError:
+        raise Failure(tr("{path} exists already", path=target)) from None
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+    say(tr(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target)))
+
+
+async def _written(
+    store: Store, settings: Settings, page: Page, file: BinaryIO, form: str, *, nim: str, test: bool
+) -> int:
+    """Lines, without the headings."""
+    reader = await read_book(store, settings, nim, test=test)
+    expected, written = (await a_report(reader, page.start, page.end)).certs_count, 0
+    with Progress() as progress:
+        async with aclosing(journal_pieces(reader, page, form, settings.reports.zone)) as pieces:
+            async for piece in pieces:
+                file.write(piece)
+                written += piece.count(b"\n")
+                progress(written, max(expected, written))
+    return written - (form != "jsonl")

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from daemon.cli.failures import Failure, find_machine
-from daemon.cli.options import config_option, described, json_option, nim_argument_option
+from daemon.cli.book import BookReader, read_book
+from daemon.cli.failures import Failure
+from daemon.cli.options import described, json_option, nim_argument_option, settings_option
 from daemon.core.clock import millis_text
-from daemon.core.machine.nim import same_machine
-from daemon.core.report.fiscal_reports import AReport, XReport, ZReport, a_report, x_report
+from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
 from daemon.core.report.ranges import read_range
 from daemon.language import ambient, tr
 from daemon.ledger_access import now, with_ledger
-from daemon.settings import Settings, load
+from daemon.settings import Settings
+from daemon.usecases.reports.report import a_report, closure, x_between, x_report
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import Book
@@ -36,7 +36,7 @@ def options(*, ranged: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
             "--width", type=click.Choice(["32", "42", "48"]), default="48", show_default=True, help=tr("Columns.")
         )
         test = click.option("--test", is_flag=True, help=tr("Those of the sandbox."))
-        return config_option(nim_argument_option(test(width(json_option(function)))))
+        return settings_option(nim_argument_option(test(width(json_option(function)))))
 
     return decorate
 
@@ -49,22 +49,14 @@ def options(*, ranged: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
 )
 @options(ranged=True)
 def x(
-    config: Path | None, nim: str, *, test: bool, width: str, as_json: bool, from_: str | None, to: str | None
+    settings: Settings, nim: str, *, test: bool, width: str, as_json: bool, from_: str | None, to: str | None
 ) -> None:
-    settings = load(config)
+    ranged = from_ is not None or to is not None
 
-    async def job(store: Store) -> Report:
-        book = await find_book(store, settings, nim, test=test)
-        if from_ is None and to is None:
-            aggregate = await store.ledger.aggregated(book)
-            cash = await store.ledger.cash_of_period(book, aggregate.period_start)
-            return x_report(book, aggregate, now(), cash=cash, labels=settings.payment_labels())
-        start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
-        aggregate = await store.ledger.aggregate_between(book, start, end)
-        cash = await store.ledger.cash_between(book, start, end)
-        return x_report(book, aggregate, end, cash=cash, labels=settings.payment_labels())
+    async def read(reader: BookReader) -> Report:
+        return await (x_between(reader, *_range(settings, from_, to)) if ranged else x_report(reader))
 
-    show(settings, nim, job, test=test, width=width, as_json=as_json, periodic=bool(from_ or to))
+    show(settings, nim, read, test=test, width=width, as_json=as_json, periodic=ranged)
 
 
 @command.command(
@@ -73,17 +65,15 @@ def x(
 )
 @options(ranged=False)
 @click.argument("number", type=int, required=False)
-def z(config: Path | None, nim: str, number: int | None, *, test: bool, width: str, as_json: bool) -> None:
-    settings = load(config)
+def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: str, as_json: bool) -> None:
 
-    async def job(store: Store) -> Report:
-        book = await find_book(store, settings, nim, test=test)
-        wanted = number or (await store.ledger.state(book)).z_number
+    async def read(reader: BookReader) -> Report:
+        wanted = number or (await reader.ledger.state(reader.book)).z_number
         if not wanted:
             raise Failure(tr("there is no Z yet"))
-        return msgspec.json.decode((await store.ledger.closure(book, wanted)).body, type=ZReport)
+        return msgspec.json.decode((await closure(reader, str(wanted))).body, type=ZReport)
 
-    show(settings, nim, job, test=test, width=width, as_json=as_json)
+    show(settings, nim, read, test=test, width=width, as_json=as_json)
 
 
 @command.command(
@@ -95,39 +85,23 @@ def z(config: Path | None, nim: str, number: int | None, *, test: bool, width: s
 )
 @options(ranged=True)
 def a(
-    config: Path | None, nim: str, *, test: bool, width: str, as_json: bool, from_: str | None, to: str | None
+    settings: Settings, nim: str, *, test: bool, width: str, as_json: bool, from_: str | None, to: str | None
 ) -> None:
-    settings = load(config)
 
-    async def job(store: Store) -> Report:
-        book = await find_book(store, settings, nim, test=test)
-        start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
-        tally = await store.ledger.tally_between(book, start, end)
-        closures = await store.ledger.closures(book, start=start, end=end, limit=None)
-        cash = await store.ledger.cash_between(book, start, end)
-        return a_report(book, tally, closures, start, end, cash=cash, labels=settings.payment_labels())
+    async def read(reader: BookReader) -> Report:
+        return await a_report(reader, *_range(settings, from_, to))
 
-    show(settings, nim, job, test=test, width=width, as_json=as_json)
+    show(settings, nim, read, test=test, width=width, as_json=as_json)
 
 
-async def find_book(store: Store, settings: Settings, nim: str, *, test: bool) -> Book:
-    """The book of that machine, also of one that is no longer in the configuration; Failure names those that there are."""
-    mode = "test" if test else "live"
-    all_books = [book for book in await store.journal.books() if book.mode == mode]
-    books = [book for book in all_books if nim and same_machine(book.nim, nim)]
-    if not books:
-        nim = find_machine(settings, nim).nim
-        books = [book for book in all_books if same_machine(book.nim, nim)]
-    if books:
-        # Another activation has renamed the book since; of two taxpayers' books the newer one, or the one that is named.
-        return next((book for book in books if book.nim == nim), books[-1])
-    raise Failure(tr("nothing has been certified on {nim} yet", nim=nim))
+def _range(settings: Settings, from_: str | None, to: str | None) -> tuple[int, int]:
+    return read_range(from_, to, now=now(), timezone=settings.reports.timezone)
 
 
 def show(
     settings: Settings,
     nim: str,
-    job: Callable[[Store], Any],
+    read: Callable[[BookReader], Awaitable[Report]],
     *,
     test: bool,
     width: str,
@@ -135,8 +109,8 @@ def show(
     periodic: bool = False,
 ) -> None:
     async def both(store: Store) -> tuple[Report, Book, str]:
-        book = await find_book(store, settings, nim, test=test)
-        return await job(store), book, (await store.ledger.state(book)).ifu
+        reader = await read_book(store, settings, nim, test=test)
+        return await read(reader), reader.book, (await store.ledger.state(reader.book)).ifu
 
     report, book, ifu = with_ledger(settings, both)
     if as_json:

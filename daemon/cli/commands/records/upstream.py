@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daemon.cli.failures import Failure, find_machine
-from daemon.cli.options import config_option, described, json_option, nim_argument_option, nim_option
+from daemon.cli.options import described, json_option, nim_argument_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
 from daemon.language import Counted, tr
@@ -17,7 +17,7 @@ from daemon.language.stored import stored
 from daemon.language.system import reason
 from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.owner import as_owner
-from daemon.settings import Settings, load
+from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
@@ -31,10 +31,9 @@ command = click.Group("upstream")
 @command.command(
     "status", **described(tr("What waits, what is parked, the last error."), "mcfd upstream status --json")
 )
-@config_option
+@settings_option
 @json_option
-def status(config: Path | None, as_json: bool) -> None:
-    settings = load(config)
+def status(settings: Settings, as_json: bool) -> None:
     lanes = with_ledger(settings, partial(_lanes, settings=settings))
     backlogs = _to_send(settings, lanes.pop(UPSTREAM))
     if as_json:
@@ -79,13 +78,12 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
         "mcfd upstream replay --to caisse.example",
     ),
 )
-@config_option
+@settings_option
 @click.option("--from", "from_z", type=click.IntRange(min=1), metavar="Z", help=tr("The first Z number to send again."))
 @click.option("--to", "lane", metavar="NAME", help=tr("To a webhook, by its name; left out, upstream."))
 @nim_option()
 @json_option
-def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, as_json: bool) -> None:
-    settings = load(config)
+def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, as_json: bool) -> None:
     known = [webhook.lane for webhook in settings.webhook]
     if lane not in (None, UPSTREAM, *known):
         raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(known) or "–"))
@@ -111,11 +109,10 @@ def replay(config: Path | None, from_z: int | None, lane: str | None, nim: str, 
         "mcfd upstream test",
     ),
 )
-@config_option
+@settings_option
 @nim_argument_option
 @json_option
-def test(config: Path | None, nim: str, as_json: bool) -> int:
-    settings = load(config)
+def test(settings: Settings, nim: str, as_json: bool) -> int:
     upstream = settings.upstream
     if upstream is None:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))

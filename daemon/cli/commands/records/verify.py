@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from daemon.cli.failures import FOUND_WRONG
-from daemon.cli.options import config_option, examples, json_option, progress_option
+from daemon.cli.options import examples, json_option, progress_option, settings_option
 from daemon.cli.output import complain, counts, figures, print_json, say
 from daemon.cli.progress import Progress
 from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.language import Counted, sentence, tr
 from daemon.ledger_access import existing, now, with_ledger
 from daemon.owner import as_owner
-from daemon.settings import Settings, load
+from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.verify import Findings
@@ -24,13 +23,12 @@ if TYPE_CHECKING:
     "verify",
     epilog=examples("mcfd verify", "mcfd verify --json"),
 )
-@config_option
+@settings_option
 @json_option
 @progress_option
-def command(config: Path | None, as_json: bool, telling: bool) -> int:
+def command(settings: Settings, as_json: bool, telling: bool) -> int:
     from daemon.store.maintenance.verify import Findings, verify
 
-    settings = load(config)
     path = existing(settings)
     _bring_up_to_date(settings)
     try:

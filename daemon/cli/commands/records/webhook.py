@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 
 import click
 import msgspec
 
 from daemon.cli.failures import Failure
-from daemon.cli.options import config_option, described, json_option
+from daemon.cli.options import described, json_option, settings_option
 from daemon.core.events import TEST, Envelope, MachineEvent
 from daemon.language import tr
-from daemon.settings import load
+from daemon.settings import Settings
 
 command = click.Group("webhook")
 
@@ -23,11 +22,10 @@ command = click.Group("webhook")
         "mcfd webhook test caisse.example",
     ),
 )
-@config_option
+@settings_option
 @click.argument("name", required=False)
 @json_option
-def test(config: Path | None, name: str | None, as_json: bool) -> int:
-    settings = load(config)
+def test(settings: Settings, name: str | None, as_json: bool) -> int:
     known = [webhook.lane for webhook in settings.webhook]
     if not known:
         raise Failure(tr("no [[webhook]] section: events are sent nowhere"))

@@ -1,0 +1,54 @@
+"""Books of the ledger, as commands read them beside the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from common.language import tr
+from daemon.cli.failures import Failure, find_machine
+from daemon.core.ledger.book import Aggregate, Book, BookState
+from daemon.core.machine.nim import same_machine
+from daemon.ledger_access import now
+
+if TYPE_CHECKING:
+    from daemon.settings import Settings
+    from daemon.store import Store
+    from daemon.store.journal import Journal
+    from daemon.store.ledger import Ledger
+
+
+@dataclass
+class BookReader:
+    """A `ReportSource` and a `JournalSource`: it reads what the daemon writes, and holds up no till."""
+
+    book: Book
+    journal: Journal
+    ledger: Ledger
+    labels: Mapping[str, str]
+    aggregate: Aggregate | None = None
+    till_waits: Callable[[], bool] = lambda: False
+
+    def now(self) -> int:
+        return now()
+
+
+async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -> BookReader:
+    """The book of that machine, also of one that is no longer in the configuration; Failure names those that there are."""
+    mode = "test" if test else "live"
+    all_books = [book for book in await store.journal.books() if book.mode == mode]
+    books = [book for book in all_books if nim and same_machine(book.nim, nim)]
+    if not books:
+        nim = find_machine(settings, nim).nim
+        books = [book for book in all_books if same_machine(book.nim, nim)]
+    if not books:
+        raise Failure(tr("nothing has been certified on {nim} yet", nim=nim))
+    # Another activation has renamed the book since; of two taxpayers' books the newer one, or the one that is named.
+    book = next((book for book in books if book.nim == nim), books[-1])
+    return BookReader(book, store.journal, store.ledger, settings.payment_labels())
+
+
+async def live_states(store: Store) -> list[BookState]:
+    """Of each live book."""
+    return [await store.ledger.state(book) for book in await store.journal.books() if book.mode == "live"]
