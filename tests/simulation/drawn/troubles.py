@@ -199,55 +199,46 @@ class Troubles:
 
     async def restore(self, age: float, vanishes: bool, sync: int = 0) -> None:
         """A backup is made, and put back some time later, perhaps with a power cut in the middle; or the ledger's file is gone altogether."""
-        box = self.box
-        saved = box.ledger.with_name(f"saved-{box.loop.now}")
         async with self.lasting():
-            try:
-                backup(box.ledger, saved, at=box.millis())
-            except StorageError:
+            saved = await self._saved(age)
+            if saved is None:
                 return
-            await asyncio.sleep(age)
-            await self._down()
-            if vanishes:
-                for file in box.folder.glob("ledger*"):
-                    if not file.name.endswith((".high-water", ".lock")):
-                        file.unlink()
-                box.disk.files.synced_names()
-            if vanishes or self._put_back(saved, sync):
-                box.note(f"{'the ledger vanished' if vanishes else 'an older ledger was put back'}")
-                for told in self.everybody:
-                    kept, begun = (set(), set()) if vanishes else _kept(box.ledger, told.world.nim)
-                    told.was_put_back(kept, begun, vanished=vanishes)
-                    told.world.box_was_wrong_at_first |= vanishes and self.box.jump != 0
-            box.down_until = box.loop.now
-            box.wake()
+            async with self._down():
+                if vanishes:
+                    self._lose_ledger(but=(".high-water", ".lock"))
+                    self._was_put_back("the ledger vanished", vanished=True, anew=True)
+                elif self._put_back(saved, sync):
+                    self._was_put_back("an older ledger was put back")
 
     async def new_disk(self, age: float, again: bool) -> None:
         """A backup is put back on a disk that has nothing else, perhaps twice; somebody has to say which was the last Z."""
-        box = self.box
-        saved = box.ledger.with_name(f"saved-{box.loop.now}")
         async with self.lasting():
-            try:
-                backup(box.ledger, saved, at=box.millis())
-            except StorageError:
+            saved = await self._saved(age)
+            if saved is None:
                 return
-            await asyncio.sleep(age)
             if any(not told.world.session.machine.fiscal.tc for told in self.everybody):
                 return  # EXEMPT: a machine that has done nothing tells of no Z, and nothing is asked for it
-            await self._down()
-            for file in box.folder.glob("ledger*"):
-                if not file.name.endswith(".lock"):
-                    file.unlink()
-            box.disk.files.synced_names()
-            for _ in range(1 + again):
-                restore(saved, box.ledger, at=box.millis())
-            box.note("a backup was put back on a new disk")
-            for told in self.everybody:
-                kept, begun = _kept(box.ledger, told.world.nim)
-                told.was_put_back(kept, begun, vanished=False)
-                told.world.box_was_wrong_at_first |= self.box.jump != 0
-            box.down_until = box.loop.now
-            box.wake()
+            async with self._down():
+                self._lose_ledger(but=(".lock",))
+                for _ in range(1 + again):
+                    restore(saved, self.box.ledger, at=self.box.millis())
+                self._was_put_back("a backup was put back on a new disk", anew=True)
+
+    async def _saved(self, age: float) -> Path | None:
+        """A backup that was made so long ago; None where the disk did not take it."""
+        saved = self.box.ledger.with_name(f"saved-{self.box.loop.now}")
+        try:
+            backup(self.box.ledger, saved, at=self.box.millis())
+        except StorageError:
+            return None
+        await asyncio.sleep(age)
+        return saved
+
+    def _lose_ledger(self, but: tuple[str, ...]) -> None:
+        for file in self.box.folder.glob("ledger*"):
+            if not file.name.endswith(but):
+                file.unlink()
+        self.box.disk.files.synced_names()
 
     def _put_back(self, saved: Path, sync: int) -> bool:
         """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, it may be either, whole."""
@@ -262,11 +253,24 @@ class Troubles:
             pass
         return _restored_at(box.ledger) == before
 
-    async def _down(self) -> None:
+    def _was_put_back(self, note: str, *, vanished: bool = False, anew: bool = False) -> None:
+        """`anew`: what is there now has not met the machines on this disk."""
+        self.box.note(note)
+        for told in self.everybody:
+            kept, begun = (set(), set()) if vanished else _kept(self.box.ledger, told.world.nim)
+            told.was_put_back(kept, begun, vanished=vanished)
+            told.world.box_was_wrong_at_first |= anew and self.box.jump != 0
+
+    @contextlib.asynccontextmanager
+    async def _down(self) -> Any:
+        """Without a daemon until the end."""
         self.box.down_until = float("inf")
         await self.box.stop(float("inf"))
         if self.box.life is not None:
             await self.box.kill(float("inf"))
+        yield
+        self.box.down_until = self.box.loop.now
+        self.box.wake()
 
     async def second_operator(self, seconds: float) -> None:
         """Looks at a case, is called away, and decides it when it may have been decided."""
@@ -281,14 +285,7 @@ class Troubles:
             case = await self.world.ask(seat.store.decisions.case(seat.worker.book), seat)
             decision, paper = self._decision(case)
             await asyncio.sleep(seconds)
-            seat = self.world.serving()
-            if case.state.attention and decision:
-                at, by = seat.worker.now(), Actor("shell:other")
-                carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=by, paper=paper)
-                await self.world.ask(carry_out, seat)
-                self.world.decided += 1
-                self.told.owed_a_question = False
-                self.world.note(f"decided by another: {decision}")
+            await self._carry_out(self.world.serving(), case, decision, paper, by="other")
 
     # -- the operator -----------------------------------------------------------------------------------------------------
 
@@ -315,13 +312,7 @@ class Troubles:
             assert "counters went down" not in found or not is_told, f"another activation was not recognised: {found}"
             case = await world.ask(seat.store.decisions.case(seat.worker.book), seat)
             decision, paper = self._decision(case)
-            if case.state.attention and decision:
-                at, by = seat.worker.now(), Actor("shell:root")
-                carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=by, paper=paper)
-                await world.ask(carry_out, seat)
-                world.decided += 1
-                self.told.owed_a_question = False
-                world.note(f"decided: {decision}")
+            await self._carry_out(seat, case, decision, paper, by="root")
         elif seat.worker.time.question():
             world.note(f"asked: {seat.worker.time.question()}")
             if self.box.jump or world.machine_jump:
@@ -329,15 +320,24 @@ class Troubles:
             else:
                 await self._repair_time()
 
+    async def _carry_out(
+        self, seat: Seat, case: Case, decision: Decision | None, paper: Paper | None, *, by: str
+    ) -> None:
+        if not (case.state.attention and decision):
+            return
+        at, actor = seat.worker.now(), Actor(f"shell:{by}")
+        carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=actor, paper=paper)
+        await self.world.ask(carry_out, seat)
+        self.world.decided += 1
+        self.told.owed_a_question = False
+        self.world.note(f"decided by {by}: {decision}")
+
     async def _repair_time(self) -> None:
         """`mcfd time repair`, while the daemon stands: the box is right, and yet behind its book."""
-        async with self.lasting():
-            await self._down()
+        async with self.lasting(), self._down():
             context = contextvars.copy_context()
             context.run(PROCESS.set, Process())
             await asyncio.get_running_loop().create_task(self._repair(), context=context)
-            self.box.down_until = self.box.loop.now
-            self.box.wake()
 
     async def _repair(self) -> None:
         now = self.box.millis()
