@@ -101,7 +101,7 @@ class Attempts(Protocol):
         ...
 
     async def was_at_the_machine(self, book: Book, invoice: Invoice) -> bool:
-        """Whether an attempt of an equal number, that type and total got as far as the machine and ended refused or abandoned."""
+        """Whether 38h of an attempt of an equal number, that type and total may have been sent, and it was taken for not certified."""
         ...
 
     async def has_code(self, book: Book, code: str) -> bool:

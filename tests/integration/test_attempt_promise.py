@@ -126,7 +126,7 @@ async def test_a_machine_that_says_number_already_certified_is_believed(tmp_path
     last invoice is that one, with our total and type: that certification is the answer, and nothing is certified under another number."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        shop.session.plan.add("lose-invoice@31#1")
+        shop.session.plan.add("cut-before:0.02@38#1")
         with pytest.raises(Exception, match="nothing was certified"):
             await shop.certify("A", key="a")
         await shop.connected()
@@ -144,7 +144,7 @@ async def test_a_number_that_the_machine_has_certified_for_another_amount_is_ref
     """Its last invoice is that of the earlier attempt, or of this one, or neither; only what is both is our certification."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        shop.session.plan.add("lose-invoice@31#1")
+        shop.session.plan.add("cut-before:0.02@38#1")
         with pytest.raises(Exception, match="nothing was certified"):
             await shop.certify("A", 15000)
         await shop.connected()

@@ -520,10 +520,11 @@ async def test_38h_that_is_answered_with_an_earlier_code_is_asked_about(
 
 
 async def test_a_number_that_the_machine_refuses_as_its_last_is_refused(tmp_path: Path) -> None:
-    """A stranger's invoice of that very number: nothing of ours was at the machine, so it is not ours."""
+    """A stranger's invoice of that very number: 38h of ours was never sent, so it is not ours, however often the till tries."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         shop.session.machine.certify_foreign(number="F-1", total=15000)
-        with pytest.raises(MachineRefused):
-            await shop.certify("F-1")
+        for _ in range(2):
+            with pytest.raises(MachineRefused):
+                await shop.certify("F-1")
         assert await shop.certified() == []

@@ -52,7 +52,8 @@ class Told:
         return max(self.z, default=0)
 
     def on_machine(self, number: str) -> list[CertifiedInvoice]:
-        return [entry for entry in self.world.session.machine.fiscal.log if entry.number == number]
+        log = self.world.session.machine.fiscal.log
+        return [entry for entry in log if entry.number == number and not entry.foreign]
 
     @contextmanager
     def asking(self, number: str) -> Iterator[None]:
@@ -178,6 +179,8 @@ def nothing_lost(told: Told, ledger: Sequence[Record], closures: Sequence[Closur
         assert number in codes or number in told.lost, f"{number}: told, and not on the machine"
     assert not told.owed_a_question, "a ledger that lacks certifications went on without a question"
     _in_one_period_each(ledger, closures)
+    if not (world.was_restored or world.was_reset or world.decided):
+        _in_time(world, ledger, closures)
     if not (world.was_reset and world.options.short_nim):  # such a machine names two sales alike
         _credits_fit(held)
     if not (world.was_restored or world.was_reset or world.decided or world.is_unsure_of_foreign):
@@ -197,6 +200,14 @@ def _in_one_period_each(ledger: Sequence[Record], closures: Sequence[Closure]) -
     assert sum(z.total_ttc for z in closures) == net, "the closures' totals do not add up"
     numbers = [z.z_number for z in closures]
     assert len(set(numbers)) == len(numbers)
+
+
+def _in_time(world: World, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
+    """What the machine had counted when a Z was made is in that Z, or in one before."""
+    counted = {entry.code: entry.tc for entry in world.session.machine.fiscal.log}
+    for z in closures:
+        late = [r.number for r in ledger if r.seq > z.last_seq and counted.get(r.code, z.counters.tc + 1) <= z.counters.tc]
+        assert not late, f"Z {z.z_number} counts, and does not hold: {', '.join(late)}"
 
 
 def _credits_fit(held: Sequence[Record]) -> None:

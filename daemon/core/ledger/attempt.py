@@ -26,6 +26,8 @@ OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 """States of an attempt that has not ended: there are few, and they have no place in the order yet."""
 
 NOT_SENT = str(Text("not sent"))
+NOT_CERTIFIED = str(Text("the machine did not certify it"))
+"""The reason where 38h may have been sent, and the machine was asked."""
 
 
 class Attempt(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ import msgspec
 
 from common.language import Counted, Text
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice
-from daemon.core.ledger.attempt import NOT_SENT, Record
+from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT, Record
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.last_invoice import Standing, is_last, resembles
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
@@ -31,7 +31,7 @@ class NotCertified(msgspec.Struct, frozen=True):
 
 def not_certified(verdict: NotCertified) -> str:
     """The reason in the ledger."""
-    return str(Text("the machine did not certify it")) if verdict.sent else NOT_SENT
+    return NOT_CERTIFIED if verdict.sent else NOT_SENT
 
 
 class Disputed(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from support.ledgers.ledger import MINUTE, START, Till, invoice
 
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused
-from daemon.core.ledger.attempt import NOT_SENT
+from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT
 from daemon.store import Store
 
 KEY, BODY = b"k" * 16, b"f" * 16
@@ -142,19 +142,24 @@ async def test_a_clock_that_was_ahead_deletes_no_event(store: Store, till: Till)
     assert len(await store.events.after(till.book, 0)) == 2
 
 
-async def test_what_failed_before_is_what_was_sent(store: Store, till: Till) -> None:
-    """An attempt of that number, type and total that never got as far as the machine cannot have been certified by it; nor can one of another
+async def test_what_was_taken_for_failed_is_what_38h_may_have_been_sent_of(store: Store, till: Till) -> None:
+    """An attempt of that number, type and total that was refused, or never got as far as 38h, cannot have been certified; nor can one of another
     number, type or total."""
 
     async def was(number: str, total: int = 1000, type_: str = "FV") -> bool:
         return await store.ledger.was_at_the_machine(till.book, invoice(number, type_=type_, amounts=(("B", total),)))
 
-    for state in ("refused", "abandoned"):
-        await till.fail(invoice(f"F-{state}", amounts=(("B", 1000),)), state)
-        assert await was(f"F-{state}")
-        assert not await was(f"F-{state}", 999)
-        assert not await was(f"F-{state}", type_="EV")
-    await till.fail(invoice("F-2", amounts=(("B", 1000),)), "abandoned", NOT_SENT)
-    await till.certify(invoice("F-3", amounts=(("B", 1000),)))
-    await till.begin(invoice("F-4", amounts=(("B", 1000),)))
-    assert not any([await was(number) for number in ("F-2", "F-3", "F-4", "F-5")])
+    await till.fail(invoice("F-1", amounts=(("B", 1000),)), "abandoned", NOT_CERTIFIED)
+    assert await was("F-1")
+    assert not await was("F-1", 999)
+    assert not await was("F-1", type_="EV")
+    attempt = await till.begin(invoice("F-2", amounts=(("B", 1000),)))
+    await store.ledger.dispute(till.book, attempt, "no known outcome", at=till.at)
+    await store.decisions.abandoned(till.book, attempt, reason="so the manager says", at=till.at)
+    assert await was("F-2")
+    await till.fail(invoice("F-3", amounts=(("B", 1000),)), "refused", "Invoice number already certified")
+    await till.fail(invoice("F-4", amounts=(("B", 1000),)), "abandoned", "the machine does not answer")
+    await till.fail(invoice("F-5", amounts=(("B", 1000),)), "abandoned", NOT_SENT)
+    await till.certify(invoice("F-6", amounts=(("B", 1000),)))
+    await till.begin(invoice("F-7", amounts=(("B", 1000),)))
+    assert not any([await was(f"F-{number}") for number in range(3, 9)])

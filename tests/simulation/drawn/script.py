@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+import msgspec
 from support.hostile import FAMILY, slow_down
 
 from simulator.machine.options import Options
@@ -68,6 +69,7 @@ def drawn(seed: int) -> Script:
     events = sorted((*tills, *troubles, *_evening(draw, length, machines)), key=lambda event: event.at)
     script = Script(seed, parts, pace, synchronised, tuple(_amid(draw, event) for event in events))
     script = _with_more(random.Random(f"more {seed}"), script, length)
+    script = _with_pair(random.Random(f"pair {seed}"), script)
     late = random.Random(f"late {seed}")
     return _answered_late(late, script) if seed >= SHORT_DAYS and late.random() < LATE_DAYS else script
 
@@ -92,6 +94,76 @@ def _with_more(draw: random.Random, script: Script, length: float) -> Script:
         more.append(Event(round(at, 3), kind, how, sale.machine))
     more = [event._replace(at=max(0.0, event.at)) for event in more]
     return script._replace(events=tuple(sorted((*script.events, *more), key=lambda event: event.at)))
+
+
+PAIR_DAYS = 0.3
+"""On how many days two things happen that matter only within the same second. With a generator of its own, as above."""
+
+
+def _with_pair(draw: random.Random, script: Script) -> Script:
+    if draw.random() >= PAIR_DAYS:
+        return script
+    pair = draw.choice((_stranger_in_doubt, _stranger_before_z, _z_before_outcome, _end_in_check, _number_of_sale))
+    sales = [event for event in script.events if event.what == "sell"]
+    if pair is _end_in_check:
+        sales = [event for event in sales if event.how["kind"] == "FA"] or sales
+    sale = draw.choice(sales)
+    part = script.machines[sale.machine]
+    closing = sale.at + COMMANDS * part.think + draw.random() * 2 * script.pace
+    script = pair(draw, script, sale, closing)
+    return script._replace(events=tuple(sorted(script.events, key=lambda event: event.at)))
+
+
+COMMANDS = 6
+"""As many come before 38h, and take their time."""
+
+
+def _also(script: Script, sale: Event, *more: Event) -> Script:
+    events = (event._replace(at=round(event.at, 3), machine=sale.machine) for event in more)
+    return script._replace(events=(*script.events, *events))
+
+
+def _ended(draw: random.Random, at: float, *kinds: str, seconds: float) -> Event:
+    return Event(at, draw.choice(kinds), {"seconds": round(seconds, 3)})
+
+
+def _stranger_in_doubt(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
+    """Another program certifies while the answer to 38h is lost: the machine's last invoice is not ours."""
+    end = _ended(draw, closing, "kill", "unplug", "cut_box", seconds=1.0 + draw.random())
+    how = {"kind": draw.choice(("FV", "FV", "FA", "EV")), "total": 500}
+    return _also(script, sale, end, Event(closing + draw.random(), "foreign", how))
+
+
+def _stranger_before_z(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
+    """The Z is the first to see it."""
+    z = Event(closing + 0.5 * draw.random(), "close", {"key": "Z at once", "twin": False, "pause": 0.1})
+    return _also(script, sale, Event(closing, "foreign", {"kind": "FV", "total": 500}), z)
+
+
+def _z_before_outcome(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
+    """The disk refuses an outcome, is in order again, and a Z is asked for before the outcome is tried again."""
+    disk = Event(closing, "disk", {"what": "commits", "seconds": round(draw.random(), 3)})
+    z = Event(closing + 0.5 * draw.random(), "close", {"key": "Z at once", "twin": False, "pause": 0.05})
+    return _also(script, sale, disk, z)
+
+
+def _end_in_check(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
+    """The machine asks the tax server about a credit note, and the line or the daemon is back before it has the answer."""
+    part = script.machines[sale.machine]
+    options = msgspec.structs.replace(part.options, credit_style="pending", credit_check=0.3)
+    machines = tuple(part._replace(options=options) if each is part else each for each in script.machines)
+    end = _ended(draw, closing + 0.3 * draw.random(), "kill", "unplug", seconds=0.2 * draw.random())
+    return _also(script._replace(machines=machines), sale, end)
+
+
+def _number_of_sale(draw: random.Random, script: Script, sale: Event, _closing: float) -> Script:
+    """Another program has certified under a number of ours just before. Nothing else goes wrong: where an answer of ours was lost too, the two cannot
+    be told apart."""
+    events = tuple(event for event in script.events if event.what in ("sell", "close"))
+    machines = tuple(part._replace(faults="") for part in script.machines)
+    how = {"kind": "FV", "total": sum(sale.how["prices"]), "number": sale.how["number"]}  # type: ignore[arg-type]
+    before = Event(max(0.0, sale.at - 0.2 * draw.random()), "foreign", how)
+    return _also(script._replace(events=events, machines=machines), sale, before)
 
 
 LATE_DAYS = 0.05

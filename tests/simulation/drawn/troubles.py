@@ -135,14 +135,14 @@ class Troubles:
     async def lose_invoice(self) -> None:
         self.world.session.machine.lose_invoice()
 
-    async def foreign(self, kind: str, total: int) -> None:
+    async def foreign(self, kind: str, total: int, number: str = "") -> None:
         """Another program is at the machine."""
         self.world.blame("somebody else's invoice")
         is_alike = kind != "FA" and self.world.options.fvc_local
         # Before a new ledger has met its machine they are where it begins; and where exports move TC alone, one may be taken for the other.
         self.world.is_unsure_of_foreign |= is_alike or not self.world.has_met
         self.world.foreign += kind in ("FV", "FA") or not self.world.options.fvc_local
-        self.world.session.machine.certify_foreign(invoice_type=kind, total=total)
+        self.world.session.machine.certify_foreign(number=number, invoice_type=kind, total=total)
 
     async def activate(self, resets: bool, cuts: bool) -> None:
         """The tax office activates the machine anew, with or without its memory; the line need not notice."""

@@ -17,7 +17,7 @@ from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger import chain
-from daemon.core.ledger.attempt import NOT_SENT, OPEN, Attempt, DuplicateInvoice, OpenState, Outcome, Record
+from daemon.core.ledger.attempt import NOT_CERTIFIED, OPEN, Attempt, DuplicateInvoice, OpenState, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.last_invoice import Standing, standing
 from daemon.core.ledger.tally import contribution
@@ -231,8 +231,9 @@ def wanted(page: Page) -> tuple[object, ...]:
 
 
 def was_at_the_machine(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
-    """Whether an attempt of an equal number, that type and total got as far as the machine and ended refused or abandoned."""
-    values = (book.id, number_key(invoice.number), invoice.type, invoice.total_ttc, NOT_SENT)
+    """Whether 38h of an attempt of an equal number, that type and total may have been sent, and it was taken for not certified: a refusal, or a line
+    lost before 38h, is certain."""
+    values = (book.id, number_key(invoice.number), invoice.type, invoice.total_ttc, NOT_CERTIFIED)
     return bool(connection.execute(_SQL["was_at_the_machine"], values).fetchone()[0])
 
 

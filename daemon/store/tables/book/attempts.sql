@@ -39,7 +39,8 @@ ORDER BY seq DESC LIMIT ?;
 -- name: was_at_the_machine
 SELECT EXISTS (
     SELECT 1 FROM certification
-    WHERE book_id = ? AND coalesce(number_key, number) = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ? AND reason IS NOT ?
+    WHERE book_id = ? AND coalesce(number_key, number) = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ?
+        AND (reason = ? OR EXISTS (SELECT 1 FROM settlement WHERE attempt_id = certification.id))
 );
 
 -- name: unfinished
