@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulation.mistakes import Mistake
+from simulation.patched import Mistake
 
 VERDICT, DECISION, NUMBER = "daemon.core.ledger.verdict", "daemon.core.ledger.decision", "daemon.core.invoice.number"
 LAST, STORE, WORK = "daemon.core.ledger.last_invoice", "exhaustive.store", "exhaustive.work"

@@ -11,7 +11,7 @@ from exhaustive.mistakes import FOUND_BY
 from exhaustive.pieces import PIECES
 from exhaustive.search import Found, Piece, search
 from exhaustive.undecidable import described, needless, together
-from simulation.mistakes import Mistake, made
+from simulation.patched import Mistake, made
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 pieces = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)

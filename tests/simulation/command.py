@@ -15,7 +15,8 @@ from functools import partial
 from simulation.cut_down import cut_down
 from simulation.drawn.script import drawn, in_words
 from simulation.history import Outcome, play, played
-from simulation.mistakes import MISTAKES, found_by, made
+from simulation.mistakes import MISTAKES, found_by
+from simulation.patched import made
 
 GC_THRESHOLD = 200_000
 """About what a long day makes; no history depends on when the garbage collector comes."""

@@ -7,30 +7,15 @@ such systems.
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Iterable
 
 from simulation.history import played
-
-
-class Mistake(NamedTuple):
-    """`old` stands exactly once in the module; `seed` found it when it was last searched for."""
-
-    seed: int
-    name: str
-    module: str
-    old: str
-    new: str
-
+from simulation.patched import Mistake
 
 ATTEMPT = "daemon.usecases.certification.attempt"
 ENTER = "daemon.usecases.certification.enter_invoice"
 RECOVER = "daemon.usecases.certification.recover"
+CLOSE = "daemon.usecases.reports.close_period"
 VERDICT = "daemon.core.ledger.verdict"
 WORKER = "daemon.usecases.worker.machine_worker"
 LEDGER = "daemon.store.ledger"
@@ -333,50 +318,44 @@ MISTAKES = (
         '        connection.execute("ROLLBACK TO job")\n',
         "",
     ),
+    Mistake(
+        44,
+        "recover believes what the machine said before the cancellation",
+        RECOVER,
+        "    if unfinished:\n        # Once more",
+        "    if False:\n        # Once more",
+    ),
+    Mistake(
+        12,
+        "a Z does not wait for an outcome",
+        CLOSE,
+        "        await worker.attempts.all_durable()\n",
+        "",
+    ),
+    Mistake(
+        27,
+        "a stranger's invoice under our number is ours",
+        ATTEMPT,
+        " or not await ledger.was_at_the_machine(book, invoice)",
+        "",
+    ),
+    Mistake(
+        46,
+        "what is not the machine's last invoice was not certified",
+        VERDICT,
+        "    return None if may_be_certified(attempt.type, kind, known, now) else NotCertified()\n",
+        "    return NotCertified()\n",
+    ),
+    Mistake(
+        205,
+        "a Z leaves the known counters as they were",
+        CLOSE,
+        "    worker.attempts.known = now\n",
+        "",
+    ),
 )
 
 
 def found_by(seeds: Iterable[int]) -> tuple[int, str] | None:
     """The first that fails, and how."""
     return next(((seed, outcome.failure) for seed in seeds if (outcome := played(seed)).failure), None)
-
-
-@contextmanager
-def made(mistake: Mistake) -> Iterator[None]:
-    """While it lasts, the daemon makes it."""
-    module = importlib.import_module(mistake.module)
-    source = Path(inspect.getfile(module)).read_text()
-    assert source.count(mistake.old) == 1, f"{mistake.name}: its place is not in {mistake.module} any more"
-    wrong = ModuleType(module.__name__)
-    wrong.__dict__.update({name: value for name, value in vars(module).items() if name.startswith("__")})
-    code = compile(source.replace(mistake.old, mistake.new), inspect.getfile(module), "exec", dont_inherit=True)
-    exec(code, wrong.__dict__)  # noqa: S102  our own source, with the mistake in it
-    swapped = list(_pairs(module, wrong, module.__name__))
-    before = [function.__code__ for function, _ in swapped]
-    for function, other in swapped:
-        function.__code__ = other.__code__
-    try:
-        yield
-    finally:
-        for (function, _), code_before in zip(swapped, before, strict=True):
-            function.__code__ = code_before
-
-
-def _pairs(right: Any, wrong: Any, module: str) -> Iterator[tuple[FunctionType, FunctionType]]:
-    """Each function of a module, with the one that stands in its place."""
-    for name, value in vars(right).items():
-        other = vars(wrong).get(name)
-        if isinstance(value, type) and value.__module__ == module and isinstance(other, type):
-            yield from _pairs(value, other, module)
-            continue
-        ours, theirs = _function(value), _function(other)
-        if ours is None or theirs is None or ours.__module__ != module:
-            continue
-        if ours.__code__.co_freevars == theirs.__code__.co_freevars:
-            yield ours, theirs
-
-
-def _function(value: Any) -> FunctionType | None:
-    value = getattr(value, "__wrapped__", value)
-    value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-    return value if isinstance(value, FunctionType) else None

@@ -206,7 +206,9 @@ def _in_time(world: World, ledger: Sequence[Record], closures: Sequence[Closure]
     """What the machine had counted when a Z was made is in that Z, or in one before."""
     counted = {entry.code: entry.tc for entry in world.session.machine.fiscal.log}
     for z in closures:
-        late = [r.number for r in ledger if r.seq > z.last_seq and counted.get(r.code, z.counters.tc + 1) <= z.counters.tc]
+        late = [
+            r.number for r in ledger if r.seq > z.last_seq and counted.get(r.code, z.counters.tc + 1) <= z.counters.tc
+        ]
         assert not late, f"Z {z.z_number} counts, and does not hold: {', '.join(late)}"
 
 

@@ -6,7 +6,8 @@ import pytest
 from simulation.cut_down import cut_down
 from simulation.drawn.script import drawn, in_words
 from simulation.history import play, played
-from simulation.mistakes import MISTAKES, made
+from simulation.mistakes import MISTAKES
+from simulation.patched import made
 from simulation.virtual_loop import VirtualLoop
 
 SEEDS = 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from support.hostile import FAMILY, slow_down
@@ -69,9 +69,10 @@ def drawn(seed: int) -> Script:
     events = sorted((*tills, *troubles, *_evening(draw, length, machines)), key=lambda event: event.at)
     script = Script(seed, parts, pace, synchronised, tuple(_amid(draw, event) for event in events))
     script = _with_more(random.Random(f"more {seed}"), script, length)
-    script = _with_pair(random.Random(f"pair {seed}"), script)
     late = random.Random(f"late {seed}")
-    return _answered_late(late, script) if seed >= SHORT_DAYS and late.random() < LATE_DAYS else script
+    if seed >= SHORT_DAYS and late.random() < LATE_DAYS:
+        return _answered_late(late, script)
+    return _with_pair(random.Random(f"pair {seed}"), script, length)
 
 
 MORE_DAYS = 0.4
@@ -97,73 +98,74 @@ def _with_more(draw: random.Random, script: Script, length: float) -> Script:
 
 
 PAIR_DAYS = 0.3
-"""On how many days two things happen that matter only within the same second. With a generator of its own, as above."""
+"""On how many evenings a sale meets something that matters only within the same second. With a generator of its own, as above."""
+COMMANDS, SLOW = 5, 0.09
+"""As many come before 38h of an invoice of one item, and each takes so many seconds."""
 
 
-def _with_pair(draw: random.Random, script: Script) -> Script:
+def _with_pair(draw: random.Random, script: Script, length: float) -> Script:
     if draw.random() >= PAIR_DAYS:
         return script
     pair = draw.choice((_stranger_in_doubt, _stranger_before_z, _z_before_outcome, _end_in_check, _number_of_sale))
-    sales = [event for event in script.events if event.what == "sell"]
-    if pair is _end_in_check:
-        sales = [event for event in sales if event.how["kind"] == "FA"] or sales
-    sale = draw.choice(sales)
-    part = script.machines[sale.machine]
-    closing = sale.at + COMMANDS * part.think + draw.random() * 2 * script.pace
-    script = pair(draw, script, sale, closing)
-    return script._replace(events=tuple(sorted(script.events, key=lambda event: event.at)))
+    machine = draw.randrange(len(script.machines))
+    at = round(length + draw.uniform(2.0, EVENING - 5.0), 3)
+    sale = _sale(draw, 0, at)
+    how = {**sale.how, "number": "F-pair", "kind": "FV", "prices": (500,), "mode": "TTC", "hangs_up": 0.0}
+    machines = (part._replace(think=SLOW) if at == machine else part for at, part in enumerate(script.machines))
+    script = script._replace(machines=tuple(machines))
+    script, *more = pair(draw, script, Event(at, "sell", how, machine), at + (COMMANDS + draw.random()) * SLOW)
+    beside = (event._replace(at=round(event.at, 3), machine=machine) for event in more)
+    return script._replace(events=tuple(sorted((*script.events, *beside), key=lambda event: event.at)))
 
 
-COMMANDS = 6
-"""As many come before 38h, and take their time."""
+_Pair = tuple[Any, ...]
+"""The script, and the events that are added to it."""
 
 
-def _also(script: Script, sale: Event, *more: Event) -> Script:
-    events = (event._replace(at=round(event.at, 3), machine=sale.machine) for event in more)
-    return script._replace(events=(*script.events, *events))
-
-
-def _ended(draw: random.Random, at: float, *kinds: str, seconds: float) -> Event:
-    return Event(at, draw.choice(kinds), {"seconds": round(seconds, 3)})
-
-
-def _stranger_in_doubt(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
+def _stranger_in_doubt(draw: random.Random, script: Script, sale: Event, closing: float) -> _Pair:
     """Another program certifies while the answer to 38h is lost: the machine's last invoice is not ours."""
     end = _ended(draw, closing, "kill", "unplug", "cut_box", seconds=1.0 + draw.random())
-    how = {"kind": draw.choice(("FV", "FV", "FA", "EV")), "total": 500}
-    return _also(script, sale, end, Event(closing + draw.random(), "foreign", how))
+    how = {"kind": draw.choice(("FV", "FV", "FA", "EV")), "total": 700}
+    return script, sale, end, Event(closing + SLOW + draw.random(), "foreign", how)
 
 
-def _stranger_before_z(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
+def _stranger_before_z(draw: random.Random, script: Script, sale: Event, closing: float) -> _Pair:
     """The Z is the first to see it."""
-    z = Event(closing + 0.5 * draw.random(), "close", {"key": "Z at once", "twin": False, "pause": 0.1})
-    return _also(script, sale, Event(closing, "foreign", {"kind": "FV", "total": 500}), z)
+    how = {"kind": draw.choice(("FV", "FA")), "total": 700}
+    return script, sale, Event(closing + SLOW, "foreign", how), _z(closing + SLOW + draw.random())
 
 
-def _z_before_outcome(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
-    """The disk refuses an outcome, is in order again, and a Z is asked for before the outcome is tried again."""
-    disk = Event(closing, "disk", {"what": "commits", "seconds": round(draw.random(), 3)})
-    z = Event(closing + 0.5 * draw.random(), "close", {"key": "Z at once", "twin": False, "pause": 0.05})
-    return _also(script, sale, disk, z)
+def _z_before_outcome(draw: random.Random, script: Script, sale: Event, closing: float) -> _Pair:
+    """The disk refuses an outcome, is in order again, and a Z is made before the outcome is tried again."""
+    disk = Event(closing, "disk", {"what": "commits", "seconds": round(0.1 + 0.5 * draw.random(), 3)})
+    return script, sale, disk, _z(closing + draw.random())
 
 
-def _end_in_check(draw: random.Random, script: Script, sale: Event, closing: float) -> Script:
+def _end_in_check(draw: random.Random, script: Script, sale: Event, closing: float) -> _Pair:
     """The machine asks the tax server about a credit note, and the line or the daemon is back before it has the answer."""
     part = script.machines[sale.machine]
-    options = msgspec.structs.replace(part.options, credit_style="pending", credit_check=0.3)
-    machines = tuple(part._replace(options=options) if each is part else each for each in script.machines)
-    end = _ended(draw, closing + 0.3 * draw.random(), "kill", "unplug", seconds=0.2 * draw.random())
-    return _also(script._replace(machines=machines), sale, end)
+    options = msgspec.structs.replace(part.options, credit_style="pending", credit_check=draw.uniform(1.2, 1.6))
+    machines = (part._replace(options=options) if each is part else each for each in script.machines)
+    end = _ended(draw, closing + SLOW + 0.2 * draw.random(), "unplug", seconds=draw.random())
+    return script._replace(machines=tuple(machines)), sale._replace(how={**sale.how, "kind": "FA"}), end
 
 
-def _number_of_sale(draw: random.Random, script: Script, sale: Event, _closing: float) -> Script:
+def _number_of_sale(draw: random.Random, script: Script, sale: Event, _closing: float) -> _Pair:
     """Another program has certified under a number of ours just before. Nothing else goes wrong: where an answer of ours was lost too, the two cannot
     be told apart."""
     events = tuple(event for event in script.events if event.what in ("sell", "close"))
     machines = tuple(part._replace(faults="") for part in script.machines)
-    how = {"kind": "FV", "total": sum(sale.how["prices"]), "number": sale.how["number"]}  # type: ignore[arg-type]
-    before = Event(max(0.0, sale.at - 0.2 * draw.random()), "foreign", how)
-    return _also(script._replace(events=events, machines=machines), sale, before)
+    how = {"kind": "FV", "total": 500, "number": sale.how["number"]}
+    before = Event(sale.at - 0.2 * draw.random(), "foreign", how)
+    return script._replace(events=events, machines=machines), before, sale
+
+
+def _z(at: float) -> Event:
+    return Event(at, "close", {"key": "Z at once", "twin": False, "pause": 0.05})
+
+
+def _ended(draw: random.Random, at: float, *kinds: str, seconds: float) -> Event:
+    return Event(at, draw.choice(kinds), {"seconds": round(seconds, 3)})
 
 
 LATE_DAYS = 0.05

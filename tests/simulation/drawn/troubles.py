@@ -142,6 +142,7 @@ class Troubles:
         # Before a new ledger has met its machine they are where it begins; and where exports move TC alone, one may be taken for the other.
         self.world.is_unsure_of_foreign |= is_alike or not self.world.has_met
         self.world.foreign += kind in ("FV", "FA") or not self.world.options.fvc_local
+        self.world.pump()  # what the machine was sent before
         self.world.session.machine.certify_foreign(number=number, invoice_type=kind, total=total)
 
     async def activate(self, resets: bool, cuts: bool) -> None:
@@ -225,14 +226,14 @@ class Troubles:
                 self._was_put_back("a backup was put back on a new disk", anew=True)
 
     async def _saved(self, age: float) -> Path | None:
-        """A backup that was made so long ago; None where the disk did not take it."""
+        """A backup that was made so long ago; None where the disk did not take it, or the power went meanwhile."""
         saved = self.box.ledger.with_name(f"saved-{self.box.loop.now}")
         try:
             backup(self.box.ledger, saved, at=self.box.millis())
         except StorageError:
             return None
         await asyncio.sleep(age)
-        return saved
+        return saved if saved.exists() else None
 
     def _lose_ledger(self, but: tuple[str, ...]) -> None:
         for file in self.box.folder.glob("ledger*"):
@@ -306,7 +307,8 @@ class Troubles:
             found = seat.worker.attention
             # An export and the machine's daily report both move TC alone there: which of them it was, nobody can tell.
             is_another_day = self.box.is_another_day or world.had_report
-            is_export_at_midnight = world.options.fvc_local and is_another_day and "(E" in found
+            may_be_alone = world.options.fvc_local or "no last invoice" in found
+            is_export_at_midnight = may_be_alone and is_another_day and "(E" in found
             assert world.cause or is_export_at_midnight, f"attention without a cause: {found}"
             is_told = not world.options.short_nim
             assert "counters went down" not in found or not is_told, f"another activation was not recognised: {found}"
