@@ -28,14 +28,14 @@ from bridge.talk import Word, Words
 T = TypeVar("T")
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """A command whose reply is read; of any other it is only looked at whether it was taken."""
 
     command: Command[Any]
 
 
-Sentences = Generator[Command[Any] | Asked, Any, T]
-"""Yields a command, is sent what its reply says where it was `Asked`, and so on; what it returns is what came of it all."""
+Sentences = Generator[Command[Any] | Query, Any, T]
+"""Yields a command, is sent what its reply says where it was `Query`, and so on; what it returns is what came of it all."""
 
 
 class Machine:
@@ -141,7 +141,7 @@ def _words(sentences: Sentences[T], habits: Habits, took: Callable[[], None]) ->
         except StopIteration as end:
             result: T = end.value
             return result
-        command = sentence.command if isinstance(sentence, Asked) else sentence
+        command = sentence.command if isinstance(sentence, Query) else sentence
         is_read = command is not sentence
         reply = yield Word(command.cmd, command.encode(habits), is_read)
         told = None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from common.login_limits import LoginLimits, Place, Rules, known_device, network_of
+from common.login_limits import LoginLimits, LoginPlace, Rules, known_device, network_of
 from common.passwords import NOBODY, fits, hash_password
 from common.turns import Turns
 
@@ -40,7 +40,7 @@ class LoginGuard:
         """`stored`: the hash of that person; None for nobody, which takes as long. `now`: seconds since 1970. TooManyTries, or Busy."""
         exists = stored is not None
         device = known_device(tried.device, tried.name, stored, now)
-        place = Place(network_of(tried.address), device)
+        place = LoginPlace(network_of(tried.address), device)
         if wait := self._limits.begin(tried.name, place, exists=exists):
             raise TooManyTries(wait)
         try:

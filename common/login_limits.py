@@ -58,7 +58,7 @@ class Rules(NamedTuple):
     device: Budget = Budget(10, 60)
 
 
-class Place(NamedTuple):
+class LoginPlace(NamedTuple):
     """Where somebody is. `network` as `network_of` says it; empty where it is not known. `device` as `known_device` says it; empty where there is none."""
 
     network: str
@@ -78,11 +78,11 @@ class LoginLimits:
         self._devices = _Tries(clock)
         self._known: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
-    def is_known(self, name: str, place: Place) -> bool:
+    def is_known(self, name: str, place: LoginPlace) -> bool:
         """Whether that account was logged in to from there before."""
         return bool(place.device) or place.network in self._known.get(name, ())
 
-    def begin(self, name: str, place: Place, *, exists: bool) -> int:
+    def begin(self, name: str, place: LoginPlace, *, exists: bool) -> int:
         """Whole seconds until it may be tried from there; 0 when it may now, which then counts. `exists`: made-up names are counted apart, so that
         they push out no budget of an account."""
         budgets = self._budgets(name, place, exists=exists)
@@ -93,12 +93,12 @@ class LoginLimits:
             tries.add(key, budget, 1)
         return 0
 
-    def take_back(self, name: str, place: Place, *, exists: bool) -> None:
+    def take_back(self, name: str, place: LoginPlace, *, exists: bool) -> None:
         """It was not tried after all."""
         for tries, key, budget in self._budgets(name, place, exists=exists):
             tries.add(key, budget, -1)
 
-    def right(self, name: str, place: Place) -> None:
+    def right(self, name: str, place: LoginPlace) -> None:
         """The password was right: the try does not count, and the address is known from now on."""
         self.take_back(name, place, exists=True)
         if place.network:
@@ -109,7 +109,7 @@ class LoginLimits:
             self._known.move_to_end(name)
             _forget(self._known, MOST_KEPT)
 
-    def _budgets(self, name: str, place: Place, *, exists: bool) -> list[tuple[_Tries, Hashable, Budget]]:
+    def _budgets(self, name: str, place: LoginPlace, *, exists: bool) -> list[tuple[_Tries, Hashable, Budget]]:
         if place.device:
             return [(self._devices, place.device, self._rules.device)]
         found: list[tuple[_Tries, Hashable, Budget]] = []

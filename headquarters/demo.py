@@ -78,7 +78,7 @@ operator_name = "Caisse 1"
 NATS_CONFIG = 'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{state}/nats" }}\n'
 
 
-class DemoError(Exception):
+class HqDemoError(Exception):
     pass
 
 
@@ -103,7 +103,7 @@ def main() -> int:
                 threading.Event().wait()
     except KeyboardInterrupt:
         echo("stopped")
-    except DemoError as error:
+    except HqDemoError as error:
         echo(str(error))
         return 1
     return 0
@@ -120,7 +120,7 @@ def _show(stack: contextlib.ExitStack) -> None:
     shops = []
     for nim, label, region in SHOPS:
         echo(f"starting {label}: a simulated machine and its daemon …")
-        shop = Shop(stack, nim, label, line.port if label == "Bobo" else nats_port)
+        shop = DemoShop(stack, nim, label, line.port if label == "Bobo" else nats_port)
         hq.add(shop, region)
         shops.append(shop)
     for shop in shops:
@@ -185,7 +185,7 @@ class Headquarters:
         except httpx.HTTPError:
             return False
 
-    def add(self, shop: Shop, region: str) -> None:
+    def add(self, shop: DemoShop, region: str) -> None:
         arguments = ("--public-key", shop.public_key, "--label", shop.label, "--region", region)
         _run("mcfd-hq", "boxes", "add", shop.nim, *arguments, *self._at)
 
@@ -206,7 +206,7 @@ class Headquarters:
         return found
 
 
-class Shop:
+class DemoShop:
     def __init__(self, stack: contextlib.ExitStack, nim: str, label: str, line: int) -> None:
         self.nim, self.label = nim, label
         self._stack = stack
@@ -256,10 +256,10 @@ class Shop:
 
     def _post(self, path: str, body: dict[str, object]) -> None:
         if self._client is None:
-            raise DemoError(f"{self.label} is not open")
+            raise HqDemoError(f"{self.label} is not open")
         answer = self._client.post(f"/v1/mcf/{self.nim}/{path}", json=body)
         if answer.is_error:
-            raise DemoError(f"{self.label}: {path} answered {answer.status_code}: {answer.text}")
+            raise HqDemoError(f"{self.label}: {path} answered {answer.status_code}: {answer.text}")
 
 
 def _start_nats(stack: contextlib.ExitStack, port: int) -> None:
@@ -281,7 +281,7 @@ async def _make_stream(port: int) -> None:
                 await client.close()
         except (OSError, NatsError):
             if time.monotonic() > deadline:
-                raise DemoError(f"nats-server did not start; see {STATE}/nats.log") from None
+                raise HqDemoError(f"nats-server did not start; see {STATE}/nats.log") from None
             await asyncio.sleep(0.05)
         else:
             return
@@ -291,7 +291,7 @@ def _run(name: str, *arguments: str, stdin: str = "") -> str:
     command = [str(BIN / name), *arguments]
     made = subprocess.run(command, check=False, capture_output=True, text=True, input=stdin)  # noqa: S603  # our own command
     if made.returncode:
-        raise DemoError(f"{name} {arguments[0]}: {made.stderr.strip()}")
+        raise HqDemoError(f"{name} {arguments[0]}: {made.stderr.strip()}")
     return made.stdout.strip()
 
 
@@ -319,7 +319,7 @@ def _wait(what: str, is_there: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not is_there():
         if time.monotonic() > deadline:
-            raise DemoError(f"{what} did not come within {PATIENCE:g} s; see {STATE}/*.log")
+            raise HqDemoError(f"{what} did not come within {PATIENCE:g} s; see {STATE}/*.log")
         time.sleep(0.1)
 
 

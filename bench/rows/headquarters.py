@@ -13,7 +13,7 @@ from support.hq.running import RunningHq
 
 from bench.figures import Row
 from bench.shop.shops import folder
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 BOXES = 40
 DAYS = 50
@@ -33,7 +33,7 @@ def intake() -> Iterator[Row]:
         with folder() as path:
             hq = RunningHq(path / "hq", cluster.database())
             hq.start()
-            store = Store(hq.url)
+            store = HqStore(hq.url)
             for box in boxes:
                 store.register.add(box.nim, box.key.public, now=1)
             store.close()

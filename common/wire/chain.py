@@ -14,7 +14,7 @@ GENESIS = bytes(32)
 """What the first entry of a book is chained to."""
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
     """What the hash of a closure is over. `counters` are (tc, fvc, frc)."""
 
     z_number: int
@@ -31,7 +31,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-def closure_head(previous: bytes, link: Link) -> bytes:
+def closure_head(previous: bytes, link: ChainLink) -> bytes:
     """`previous` is what the closure is chained to: the report's `chain_previous`."""
     return chained(previous, "closure", *msgspec.structs.astuple(link))
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from common.wire.chain import GENESIS, Link, closure_head
+from common.wire.chain import GENESIS, ChainLink, closure_head
 from common.wire.errors import BadEvent, decoded
 from common.wire.instants import instant_millis
 
@@ -42,20 +42,20 @@ class Counters(Shape, frozen=True):
     frc: Count
 
 
-class GroupTotal(Shape, frozen=True):
+class ZGroupTotal(Shape, frozen=True):
     group: Text
     ht: Whole
     tva: Whole
     ttc: Whole
 
 
-class TypeTotal(Shape, frozen=True):
+class ZTypeTotal(Shape, frozen=True):
     invoice_type: Text
     count: Count
     total_ttc: Whole
 
 
-class TypeGroupTotal(Shape, frozen=True):
+class ZTypeGroupTotal(Shape, frozen=True):
     invoice_type: Text
     group: Text
     ht: Whole
@@ -63,18 +63,18 @@ class TypeGroupTotal(Shape, frozen=True):
     ttc: Whole
 
 
-class PaymentTotal(Shape, frozen=True):
+class ZPaymentTotal(Shape, frozen=True):
     method: Text
     label: Text
     amount: Whole
 
 
-class CreditNotes(Shape, frozen=True):
+class ZCreditNotes(Shape, frozen=True):
     count: Count = 0
     total: Whole = 0
 
 
-class CashDrawer(Shape, frozen=True):
+class ZCashDrawer(Shape, frozen=True):
     """Cash moved beside sales in the period, and what is expected in the drawer for it."""
 
     deposits: Whole
@@ -82,7 +82,7 @@ class CashDrawer(Shape, frozen=True):
     expected: Whole
 
 
-class PsvbTotal(Shape, frozen=True):
+class ZPsvbTotal(Shape, frozen=True):
     """`rate` in percent: the one figure here that is no whole number, and no amount."""
 
     group: Text
@@ -91,7 +91,7 @@ class PsvbTotal(Shape, frozen=True):
     amount: Whole
 
 
-class Gap(Shape, frozen=True):
+class ZGap(Shape, frozen=True):
     """Z numbers `first` to `last` that the ledger will never send: they were given by one that it has replaced; `known_from` says who
     remembers."""
 
@@ -100,7 +100,7 @@ class Gap(Shape, frozen=True):
     known_from: Text = ""
 
 
-class Closure(Shape, frozen=True):
+class ClosureData(Shape, frozen=True):
     """`data` of the event: the Z report as the till got it, whose amounts are whole XOF, and what proves it."""
 
     kind: Literal["Z"]
@@ -111,8 +111,8 @@ class Closure(Shape, frozen=True):
     total_ttc: Whole
     total_ht: Whole
     total_tva: Whole
-    by_group: tuple[GroupTotal, ...]
-    by_type: tuple[TypeTotal, ...]
+    by_group: tuple[ZGroupTotal, ...]
+    by_type: tuple[ZTypeTotal, ...]
     fvc_start: Count
     fvc_end: Count
     z_number: Count
@@ -121,15 +121,15 @@ class Closure(Shape, frozen=True):
     mcf_counters: Counters
     mode: Mode
     box: Text
-    by_type_and_group: tuple[TypeGroupTotal, ...] = ()
-    by_payment: tuple[PaymentTotal, ...] = ()
-    credit_notes: CreditNotes = CreditNotes()
+    by_type_and_group: tuple[ZTypeGroupTotal, ...] = ()
+    by_payment: tuple[ZPaymentTotal, ...] = ()
+    credit_notes: ZCreditNotes = ZCreditNotes()
     specific_tax: Whole = 0
-    psvb: tuple[PsvbTotal, ...] = ()
+    psvb: tuple[ZPsvbTotal, ...] = ()
     incomplete: Count = 0
     unexplained: Count = 0
     reductions: Whole = 0
-    cash: CashDrawer | None = None
+    cash: ZCashDrawer | None = None
     """None in the event of a box that does not know of cash."""
     chain_previous: str = ""
     """What the closure is chained to: the last entry of its period, or the closure before when there is none."""
@@ -146,7 +146,7 @@ class Closure(Shape, frozen=True):
     last_seq: Count = 0
     opening_counters: Counters | None = None
     """The machine's at the beginning of the period; None when the ledger does not know them (a book's first closure)."""
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[ZGap, ...] = ()
     """Between the closure before and this one."""
     body: str = ""
     """The report as the box stored it, byte for byte in UTF-8: `chain_head` is over it."""
@@ -162,7 +162,7 @@ class ClosureEvent(Shape, frozen=True):
     subject: str
     time: str
     datacontenttype: Literal["application/json"]
-    data: Closure
+    data: ClosureData
 
     @property
     def nim(self) -> str:
@@ -207,17 +207,17 @@ def _check(event: ClosureEvent) -> None:
         _check_body(data)
 
 
-_FIELDS = Closure.__struct_fields__
+_FIELDS = ClosureData.__struct_fields__
 _values = attrgetter(*_FIELDS)
 _Stored = msgspec.defstruct(
     "_Stored",
-    [(field.name, field.type | msgspec.UnsetType, msgspec.UNSET) for field in msgspec.structs.fields(Closure)],
+    [(field.name, field.type | msgspec.UnsetType, msgspec.UNSET) for field in msgspec.structs.fields(ClosureData)],
     frozen=True,
 )
 """The report as a box stored it: of a closure's fields those that its version had."""
 
 
-def _check_body(data: Closure) -> None:
+def _check_body(data: ClosureData) -> None:
     """Each figure beside the body is the one in it: nobody reads the one and proves the other."""
     told = _values(data)
     stored = _values(decoded(data.body, _Stored, "data.body"))
@@ -227,10 +227,10 @@ def _check_body(data: Closure) -> None:
         raise BadEvent(f"data.{wrong}", "is not what the body says")
 
 
-def link_of(data: Closure) -> Link:
+def link_of(data: ClosureData) -> ChainLink:
     """What `chain_head` is over."""
     counters = data.mcf_counters
-    return Link(
+    return ChainLink(
         z_number=data.z_number,
         report_id=data.report_id,
         period_start=instant_millis(data.period_start, "data.period_start"),
@@ -246,7 +246,7 @@ def link_of(data: Closure) -> Link:
     )
 
 
-def proves_itself(data: Closure) -> bool:
+def proves_itself(data: ClosureData) -> bool:
     """Whether `chain_head` is the hash of this closure; False also for one of an older box, which carries no body."""
     if not (data.body and data.chain_head and data.chain_previous):
         return False

@@ -80,7 +80,7 @@ class Subscription(NamedTuple):
     most: int
 
 
-class Head(NamedTuple):
+class MessageHead(NamedTuple):
     """Of a message whose bytes are on their way. `subscription` is None where nobody waits for it any more."""
 
     subscription: Subscription | None
@@ -93,7 +93,7 @@ class Head(NamedTuple):
 class Msg:
     """As it came; the subjects of messages and replies are never believed, only compared."""
 
-    def __init__(self, client: Client, head: Head, content: bytearray) -> None:
+    def __init__(self, client: Client, head: MessageHead, content: bytearray) -> None:
         self._client = client
         self.subject = head.subject
         self.reply = head.reply
@@ -120,7 +120,7 @@ class Client(asyncio.Protocol):
         self._inbox = ""
         self._transport: asyncio.WriteTransport | None = None
         self._buffer = bytearray()
-        self._head: Head | None = None
+        self._head: MessageHead | None = None
         self._skip = 0
         """Bytes that come and are not kept."""
         self._subscriptions: dict[int, Subscription] = {}
@@ -288,7 +288,7 @@ class Client(asyncio.Protocol):
                 self._hand_on(head, buffer[at : at + head.size])
                 at += head.size + 2
 
-    def _hand_on(self, head: Head, content: bytearray) -> None:
+    def _hand_on(self, head: MessageHead, content: bytearray) -> None:
         if head.subscription is not None:
             _call(head.subscription.callback, Msg(self, head, content))
 
@@ -333,7 +333,7 @@ class Client(asyncio.Protocol):
         if not 0 <= headers <= size <= self._most_payload + MOST_ADDED:
             raise NatsError("a message larger than the server allows")
         subscription = self._subscriptions.get(int(sid))
-        self._head = Head(subscription, subject, " ".join(reply), headers, size)
+        self._head = MessageHead(subscription, subject, " ".join(reply), headers, size)
         if subscription is None or size > subscription.most:
             head, self._head = self._head, None
             self._skip = size + 2

@@ -72,7 +72,7 @@ class Presence(Shape, frozen=True, omit_defaults=True):
         return self.asks or not self.z
 
 
-class Wanted(Shape, frozen=True):
+class WantedClosures(Shape, frozen=True):
     """What headquarters misses of a book: these Z. A headquarters of 0.1.0 names no end, and misses everything from that Z on; a box of
     0.1.0 sends everything from it on."""
 
@@ -81,10 +81,10 @@ class Wanted(Shape, frozen=True):
     to_z: Count | msgspec.UnsetType = msgspec.UNSET
 
 
-class Answer(Shape, frozen=True):
+class PresenceAnswer(Shape, frozen=True):
     """To a presence; an empty one, or none at all, asks for nothing."""
 
-    replay: tuple[Wanted, ...] = ()
+    replay: tuple[WantedClosures, ...] = ()
     last_z: Count | msgspec.UnsetType = msgspec.UNSET
     """The last Z number that headquarters has heard of in this book, for a box that wants to know it."""
 
@@ -105,9 +105,9 @@ def read_presence(content: bytes) -> Presence:
     return presence
 
 
-def read_answer(content: bytes) -> Answer:
+def read_answer(content: bytes) -> PresenceAnswer:
     """What cannot be read asks for nothing: presence is no conversation that has to succeed."""
     try:
-        return decoded(content[:MOST_ANSWER_BYTES], Answer)
+        return decoded(content[:MOST_ANSWER_BYTES], PresenceAnswer)
     except BadEvent:
-        return Answer()
+        return PresenceAnswer()

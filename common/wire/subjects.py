@@ -9,7 +9,7 @@ CLOSURE: Final = "closure"
 PRESENCE: Final = "presence"
 """Kept by the stream PRESENCE, the last word of each subject only."""
 ASK: Final = "ask"
-"""A request with the presence in it; headquarters answers with `common.wire.presence.Answer`."""
+"""A request with the presence in it; headquarters answers with `common.wire.presence.PresenceAnswer`."""
 
 CLOSURES_STREAM: Final = "CLOSURES"
 PRESENCE_STREAM: Final = "PRESENCE"

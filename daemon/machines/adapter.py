@@ -10,7 +10,7 @@ import msgspec
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
-from bridge.machine import Asked, Machine, Sentences
+from bridge.machine import Machine, Query, Sentences
 from bridge.replies.answers import Closed, Opened
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
@@ -119,11 +119,11 @@ class ConnectedMachine:
 
     def _sentences(self, invoice: Invoice, ifu: str, agree: Agree) -> Sentences[None]:
         yield _customer(invoice.customer)
-        opened = yield Asked(_opening(invoice, ifu))
+        opened = yield Query(_opening(invoice, ifu))
         self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
         yield from map(_line, invoice.items)
         yield from map(_comment, invoice.comments)
-        subtotal: SubtotalReply = yield Asked(ReadSubtotal())
+        subtotal: SubtotalReply = yield Query(ReadSubtotal())
         yield from map(_payment, agree(self._subtotal(subtotal)))
 
     def _subtotal(self, subtotal: SubtotalReply) -> Subtotal:

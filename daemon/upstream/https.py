@@ -20,7 +20,7 @@ from common.network import is_loopback
 from common.wire.closure import CONTENT_TYPE
 from common.wire.keys import SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
-from common.wire.presence import Answer, read_answer
+from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.receipt import is_receipt
 from common.wire.signing import sign
 from daemon.core.delivery import Again, Delivery
@@ -106,7 +106,7 @@ class HttpsReceiver:
         has_receipt = not self._receipt or is_receipt(bytes(received), report_id, event)
         return verdict(answer.status_code, _excerpt(received), _retry_after(answer.headers), has_receipt=has_receipt)
 
-    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+    async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """To `presence` beside the closures' own URL; None when nobody heard. Whatever else is wrong with it is headquarters'
         business: the next one follows in five minutes."""
         del nim  # the presence says it

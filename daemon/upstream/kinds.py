@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol
 
-from common.wire.presence import Answer
+from common.wire.presence import PresenceAnswer
 from daemon.core.delivery import Delivery
 from daemon.upstream.options import BadOptions, Options
 
@@ -26,7 +26,7 @@ class Receiver(Protocol):
     async def deliver(
         self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
     ) -> Delivery: ...
-    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+    async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """What headquarters asks for; None when nobody heard."""
         ...
 

@@ -24,7 +24,7 @@ from common.network import is_loopback
 from common.wire.credentials import BadCredentials, Credentials, read_credentials
 from common.wire.keys import SigningKey
 from common.wire.nats_client import Client, Denied, NatsError, NoAnswer, NoResponders, NotNats, TooLarge, open_client
-from common.wire.presence import Answer, read_answer
+from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.subjects import ASK, PRESENCE
 from daemon.core.delivery import Again, Delivered, Delivery, Refused
@@ -140,7 +140,7 @@ class NatsReceiver:
             return _failure(error, topic), False
         return _outcome(ack, topic), ack.duplicate
 
-    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+    async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """The last word stays in the stream; whoever is there at headquarters answers the same word asked. None when nobody heard."""
         headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
         place = f"{self._options.subject_prefix}.{nim}"

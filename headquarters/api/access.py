@@ -11,7 +11,7 @@ from litestar.exceptions import NotAuthorizedException, PermissionDeniedExceptio
 from common.cookies import cookie_of
 from headquarters.intake.threads import Threads
 from headquarters.store.people import ROLES
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 COOKIE = "hq_session"
 SHOW = "show_key"
@@ -35,7 +35,7 @@ def known(request: Request[Any, Any, Any]) -> None:
         show()
 
 
-async def caller_of(request: Request[Any, Any, Any], store: Store, threads: Threads) -> Caller | None:
+async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> Caller | None:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and key:
         role = await threads.run(store.people.role_of_key, key.strip())
@@ -46,7 +46,7 @@ async def caller_of(request: Request[Any, Any, Any], store: Store, threads: Thre
     return await person_of(request, store, threads)
 
 
-async def person_of(request: Request[Any, Any, Any], store: Store, threads: Threads) -> Caller | None:
+async def person_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> Caller | None:
     token = cookie_of(request.scope["headers"], COOKIE)
     caller = await person_of_token(token, store, threads) if token else None
     if caller is not None:
@@ -54,13 +54,13 @@ async def person_of(request: Request[Any, Any, Any], store: Store, threads: Thre
     return caller
 
 
-async def person_of_token(token: str, store: Store, threads: Threads) -> Caller | None:
+async def person_of_token(token: str, store: HqStore, threads: Threads) -> Caller | None:
     """`token`: what the cookie of a session holds."""
     person = await threads.run(store.people.of_session, token, time.time_ns() // 1_000_000)
     return Caller(person.name, person.role) if person else None
 
 
-async def asked(request: Request[Any, Any, Any], store: Store, threads: Threads, role: str = "reader") -> Caller:
+async def asked(request: Request[Any, Any, Any], store: HqStore, threads: Threads, role: str = "reader") -> Caller:
     """Who asks, when they may; 401 or 403 otherwise. What changes something takes a key: a cookie goes along with whatever
     another site makes a browser send."""
     changes = request.method != "GET"

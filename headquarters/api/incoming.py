@@ -13,9 +13,9 @@ from common.wire.signing import ID
 from common.wire.trial import read_trial
 from headquarters.api.access import known
 from headquarters.api.problems import STATUS, problem
-from headquarters.core.reception import Message, Refused
+from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
-from headquarters.store.book.closures import Outcome
+from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import StoreError
 
 AnyRequest = Request[Any, Any, Any]
@@ -32,15 +32,15 @@ async def take_closure(request: AnyRequest, reception: Reception) -> Response[by
             known(request)
             return _with_receipt(message, 200)
         outcome = await reception.closure(message)
-    except Refused as refused:
+    except MessageRefused as refused:
         return _refused(refused)
     except StoreError:
         return _later()
     known(request)
-    if outcome is Outcome.FORK:
+    if outcome is TakeOutcome.FORK:
         detail = "another closure has this number or id; this one is kept as evidence"
         return problem(STATUS["fork"], "FORK", detail)
-    return _with_receipt(message, 200 if outcome is Outcome.STORED else 409)
+    return _with_receipt(message, 200 if outcome is TakeOutcome.STORED else 409)
 
 
 def _with_receipt(message: Message, status: int) -> Response[bytes]:
@@ -53,7 +53,7 @@ async def take_presence(request: AnyRequest, reception: Reception) -> Response[b
     """200 with what the box is asked to send again."""
     try:
         answer = await reception.presence(await _message(request))
-    except Refused as refused:
+    except MessageRefused as refused:
         return _refused(refused)
     except StoreError:
         return _later()
@@ -72,7 +72,7 @@ async def _message(request: AnyRequest) -> Message:
     return Message(via="https", headers=headers, body=bytes(body[: MOST_BYTES + 1]))
 
 
-def _refused(refused: Refused) -> Response[bytes]:
+def _refused(refused: MessageRefused) -> Response[bytes]:
     """To a stranger no more than that: whether a NIM is known here is nobody's business."""
     status = STATUS[refused.reason]
     if status == STATUS["unsigned"]:

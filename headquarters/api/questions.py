@@ -17,9 +17,9 @@ from headquarters.core.held import machine_of
 from headquarters.core.reception import DAY_BEGINS
 from headquarters.core.wording import sentence
 from headquarters.intake.threads import Threads
-from headquarters.store.figures import Line, Order, Place
-from headquarters.store.findings import Finding
-from headquarters.store.store import Store
+from headquarters.store.figures import ClosureLine, CursorPlace, Order
+from headquarters.store.findings import StoredFinding
+from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
 MOST = 1000
@@ -48,7 +48,7 @@ class FindingShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 @get("/v1/closures")
-async def closures(request: AnyRequest, store: Store, threads: Threads, zone: tzinfo) -> Response[bytes]:
+async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: tzinfo) -> Response[bytes]:
     """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
     for the sandbox. At most 1 000; `next` is the `from` that goes on. With `after`, empty at first: in the order in which they came; the answer's
     `after` gives what has come since, also what was made before."""
@@ -78,16 +78,16 @@ async def closures(request: AnyRequest, store: Store, threads: Threads, zone: tz
     return Response(msgspec.json.encode(content), media_type="application/json")
 
 
-def _cursor(place: Place) -> str:
+def _cursor(place: CursorPlace) -> str:
     return CURSOR + msgspec.json.encode(place).hex()
 
 
-def _place(text: str) -> Place | None:
+def _place(text: str) -> CursorPlace | None:
     """None for what no answer has given."""
     if not text.startswith(CURSOR):
         return None
     try:
-        return msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=Place)
+        return msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=CursorPlace)
     except (ValueError, msgspec.MsgspecError):
         return None
 
@@ -99,7 +99,7 @@ def _named(nim: str) -> str:
 
 
 @get("/v1/findings")
-async def findings(request: AnyRequest, store: Store, threads: Threads) -> Response[bytes]:
+async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> Response[bytes]:
     """`open=true` or `open=false`, `nim`; newest first."""
     await asked(request, store, threads)
     query = request.query_params
@@ -110,7 +110,7 @@ async def findings(request: AnyRequest, store: Store, threads: Threads) -> Respo
 
 
 @post("/v1/findings/{id_:int}/seen", status_code=200)
-async def see(request: AnyRequest, store: Store, threads: Threads, id_: int) -> dict[str, bool]:
+async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
     caller = await asked(request, store, threads, "accountant")
     if not await threads.run(store.findings.see, id_, caller.name, time.time_ns() // 1_000_000):
         raise NotFoundException(detail="no open finding of that id that nobody has seen")
@@ -118,14 +118,14 @@ async def see(request: AnyRequest, store: Store, threads: Threads, id_: int) -> 
 
 
 @post("/v1/findings/{id_:int}/solve", status_code=200)
-async def solve(request: AnyRequest, store: Store, threads: Threads, id_: int, data: Note) -> dict[str, bool]:
+async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int, data: Note) -> dict[str, bool]:
     caller = await asked(request, store, threads, "accountant")
     if not await threads.run(store.findings.solve, id_, caller.name, data.note, time.time_ns() // 1_000_000):
         raise NotFoundException(detail="no open finding of that id")
     return {"solved": True}
 
 
-def _shown(line: Line) -> dict[str, object]:
+def _shown(line: ClosureLine) -> dict[str, object]:
     return {
         "id": line.id,
         "nim": line.nim,
@@ -145,7 +145,7 @@ def _shown(line: Line) -> dict[str, object]:
     }
 
 
-def _finding(one: Finding) -> FindingShown:
+def _finding(one: StoredFinding) -> FindingShown:
     return FindingShown(
         id=one.id,
         kind=one.kind,

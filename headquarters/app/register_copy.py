@@ -15,7 +15,7 @@ import structlog
 
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
-from headquarters.store.register import Copy, Register
+from headquarters.store.register import Register, RegisterContent
 from headquarters.store.revision import PutBack
 
 log = structlog.get_logger(__name__)
@@ -85,10 +85,10 @@ class RegisterCopy:
                 await threads.run(self.write)
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _read(self) -> Copy | None:
+    def _read(self) -> RegisterContent | None:
         try:
             content = self._in_memory if self._path is None else self._path.read_bytes()
-            return msgspec.json.decode(content, type=Copy) if content else None
+            return msgspec.json.decode(content, type=RegisterContent) if content else None
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as error:

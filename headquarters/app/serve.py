@@ -21,14 +21,14 @@ from headquarters.app.server import HttpServer
 from headquarters.app.service import create_service
 from headquarters.app.settings import Settings, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
-from headquarters.findings.watch import Pace, Watch
+from headquarters.findings.watch import Watch, WatchPace
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 log = structlog.get_logger(__name__)
 
@@ -52,10 +52,10 @@ async def _serve(settings: Settings) -> int:
     async with AsyncExitStack() as stack:
         threads = Threads()
         stack.callback(threads.close)
-        store = Store(settings.storage.url)
+        store = HqStore(settings.storage.url)
         stack.callback(store.close)
         # Who reads has threads and connections of their own: however many they are, closures come in.
-        readers, reading = Store(settings.storage.url, beside=store), Threads()
+        readers, reading = HqStore(settings.storage.url, beside=store), Threads()
         stack.callback(readers.close)
         stack.callback(reading.close)
         copy = RegisterCopy(store.register, register_copy(settings))
@@ -68,7 +68,7 @@ async def _serve(settings: Settings) -> int:
             intake = JetStreamIntake(NatsOptions(**msgspec.structs.asdict(settings.nats)), store, threads, reception)
             _beside(stack, intake.run(), "jetstream")
         told = settings.findings
-        pace = Pace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
+        pace = WatchPace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
         _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
@@ -94,7 +94,7 @@ def _tellers(settings: Settings) -> list[Teller]:
     return tellers
 
 
-async def _opened(store: Store, threads: Threads, copy: RegisterCopy, stop: asyncio.Event) -> bool:
+async def _opened(store: HqStore, threads: Threads, copy: RegisterCopy, stop: asyncio.Event) -> bool:
     """A database that is not there yet is waited for: after a power cut it may come up later than we do."""
     trouble = ""
     while not stop.is_set():

@@ -20,9 +20,9 @@ from headquarters.api.problems import problem
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page import calendar, entrance, findings, ledgers, totals
-from headquarters.page.shared import ASKED_COOKIE, FOREIGN, NOT_PERMITTED, NotLoggedIn, Screens
+from headquarters.page.shared import ASKED_COOKIE, FOREIGN, NOT_PERMITTED, NoSession, Screens
 from headquarters.store.database import BadContent, StoreError
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ def live() -> dict[str, str]:
 
 
 @get("/health/ready")
-async def ready(store: Store, threads: Threads) -> Response[dict[str, str]]:
+async def ready(store: HqStore, threads: Threads) -> Response[dict[str, str]]:
     """503 while the database cannot be used."""
     try:
         await threads.run(store.register.revision)
@@ -78,7 +78,7 @@ def metrics(reception: Reception) -> str:
     return "\n".join([*lines, ""])
 
 
-def create_service(store: Store, threads: Threads, reception: Reception, screens: Screens) -> Litestar:
+def create_service(store: HqStore, threads: Threads, reception: Reception, screens: Screens) -> Litestar:
     service = copy(drawn_routes())
     parts = {"store": store, "threads": threads, "reception": reception, "screens": screens, "zone": screens.zone}
     service.state = State(parts, deep_copy=False)
@@ -97,7 +97,7 @@ def drawn_routes() -> Litestar:
         ],
         dependencies={name: _given(name) for name in ("store", "threads", "reception", "screens", "zone")},
         exception_handlers={
-            NotLoggedIn: _to_login,
+            NoSession: _to_login,
             HTTPException: _refused,
             BadContent: _not_storable,
             StoreError: _away,
@@ -116,7 +116,7 @@ def _given(name: str) -> Provide:
     return Provide(given, sync_to_thread=False)
 
 
-def _to_login(request: AnyRequest, _: NotLoggedIn) -> Redirect:
+def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
     asked = set_cookie(ASKED_COOKIE, asked_by(request))
     return Redirect("/ui/login", status_code=303, headers={"set-cookie": asked})
 

@@ -16,7 +16,7 @@ import msgspec
 from common.wire.nkey import decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
-from headquarters.core.nats_accounts import Keys
+from headquarters.core.nats_accounts import NatsSeeds
 
 KEYS = "operator-keys.json"
 REVOKED = "revoked.json"
@@ -42,7 +42,7 @@ def init(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise refusal(f"{directory}: {error.strerror}") from None
-    keys, at = Keys.made(), int(time.time())
+    keys, at = NatsSeeds.made(), int(time.time())
     _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n")
     _write(directory / "users.conf", nats_accounts.server_conf(keys, at))
     _write(directory / "reader.creds", nats_accounts.reader_credentials(keys, at)[0])
@@ -101,9 +101,9 @@ def revoke(directory: Path, names: tuple[str, ...]) -> None:
         click.echo(public)
 
 
-def _keys(directory: Path) -> Keys:
+def _keys(directory: Path) -> NatsSeeds:
     try:
-        return msgspec.json.decode((directory / KEYS).read_bytes(), type=Keys)
+        return msgspec.json.decode((directory / KEYS).read_bytes(), type=NatsSeeds)
     except (OSError, ValueError) as error:
         raise refusal(f"{directory / KEYS}: {error}") from None
 

@@ -15,7 +15,7 @@ from common.settings import SettingsError
 from common.web.terminal import visible
 from headquarters.app.settings import DEFAULT, Settings, load
 from headquarters.store.database import BadUrl, StoreError
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 EXIT_USAGE = 2
 
@@ -46,10 +46,10 @@ def refusal(text: str, code: int = EXIT_USAGE) -> click.ClickException:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings) -> Iterator[Store]:
+def opened(settings: Settings) -> Iterator[HqStore]:
     """The store, its tables made or brought up to date."""
     try:
-        store = Store(settings.storage.url)
+        store = HqStore(settings.storage.url)
     except BadUrl as error:
         raise refusal(f"storage.url: {error}") from None
     try:

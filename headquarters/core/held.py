@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
-from common.wire.closure import Closure, proves_itself
+from common.wire.closure import ClosureData, proves_itself
 
 Triple = tuple[int, int, int]
 """Counters of the machine: tc, fvc, frc."""
@@ -49,11 +49,11 @@ def machine_of(nim: str) -> str:
     return nim.partition("-")[0]
 
 
-def digest_of(data: Closure) -> bytes:
+def digest_of(data: ClosureData) -> bytes:
     return hashlib.sha256(msgspec.msgpack.encode(_figures(data))).digest()
 
 
-def held_of(data: Closure) -> Held:
+def held_of(data: ClosureData) -> Held:
     end, opening = data.mcf_counters, data.opening_counters
     return Held(
         z=data.z_number,

@@ -53,7 +53,7 @@ class Nkey:
         return decode(self._key.sign(content).partition(",")[2])
 
 
-class Keys(msgspec.Struct, frozen=True):
+class NatsSeeds(msgspec.Struct, frozen=True):
     """Seeds of all that signs; whoever has this file may let in any box."""
 
     operator: str
@@ -63,11 +63,11 @@ class Keys(msgspec.Struct, frozen=True):
     box_signer: str
 
     @classmethod
-    def made(cls) -> Keys:
+    def made(cls) -> NatsSeeds:
         return cls(Nkey(OPERATOR).seed, *(Nkey(ACCOUNT).seed for _ in range(4)))
 
 
-def server_conf(keys: Keys, at: int, revoked: Sequence[str] = (), before: str | None = None) -> str:
+def server_conf(keys: NatsSeeds, at: int, revoked: Sequence[str] = (), before: str | None = None) -> str:
     """In the place of `users.conf`; `at` in seconds since 1970. `revoked` are public keys of users, which never come in again: new
     credentials have a new key, whatever the clock was when these were made. `before` is the file that the servers have: a server does not
     reload another operator's line than the one it began with. ValueError when it has none of this operator."""
@@ -97,13 +97,13 @@ def _operator_in(conf: str, operator: Nkey) -> str:
     raise ValueError("not the users.conf of these keys")
 
 
-def box_credentials(keys: Keys, nims: Sequence[str], at: int) -> tuple[str, str]:
+def box_credentials(keys: NatsSeeds, nims: Sequence[str], at: int) -> tuple[str, str]:
     """The credentials file of a box with these machines, and its public key. What it may do is in the signing key's template."""
     claims = {"issuer_account": _account(keys.shops).public, "tags": [f"nim:{nim}" for nim in nims]}
     return _credentials(_account(keys.box_signer), nims[0], claims, at)
 
 
-def reader_credentials(keys: Keys, at: int) -> tuple[str, str]:
+def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     """Of headquarters itself."""
     user = Nkey(USER)
     claims = {
@@ -115,7 +115,7 @@ def reader_credentials(keys: Keys, at: int) -> tuple[str, str]:
     return _credentials(_account(keys.headquarters), "reader", claims, at, user)
 
 
-def administrator_credentials(keys: Keys, at: int) -> tuple[str, str]:
+def administrator_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     """Makes the streams, once."""
     return _credentials(_account(keys.headquarters), "administrator", _FREE, at)
 

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from common.wire.closure import MOST_BYTES, Closure, ClosureEvent, Mode, read_closure
+from common.wire.closure import MOST_BYTES, ClosureData, ClosureEvent, Mode, read_closure
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
 from common.wire.keys import VerifyingKey
@@ -43,7 +43,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     """A closure whose signature holds."""
 
     message: Message
-    data: Closure
+    data: ClosureData
     machine: str
     held: Held
     created_at: int
@@ -56,7 +56,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
         return self.data.mode
 
 
-class Refused(Exception):
+class MessageRefused(Exception):
     """What came is not taken, and `reason` says why; `nim` is what it says of itself, which nobody has proven."""
 
     def __init__(self, reason: Reason, detail: str, nim: str = "") -> None:
@@ -65,7 +65,7 @@ class Refused(Exception):
         self.nim = nim
 
 
-def is_junk(message: Message, refused: Refused) -> bool:
+def is_junk(message: Message, refused: MessageRefused) -> bool:
     """Whether it is what no box sends, and NATS vouches for whose key it came with. A signature by a key that is revoked, or not known
     yet, is none: the stream has those of before."""
     if message.via != "nats" or message.nim is None:
@@ -76,7 +76,7 @@ def is_junk(message: Message, refused: Refused) -> bool:
     return is_other or refused.reason in ("malformed", "oversized")
 
 
-class KeyRing(Protocol):
+class BoxKeyRing(Protocol):
     def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
         """Those that may sign for it today; none for a machine that nobody has added."""
         ...
@@ -86,44 +86,44 @@ class KeyRing(Protocol):
         ...
 
 
-def receive(message: Message, ring: KeyRing, *, now: float, zone: tzinfo) -> Received:
+def receive(message: Message, ring: BoxKeyRing, *, now: float, zone: tzinfo) -> Received:
     """Refused, or a closure to keep. `now` in seconds since 1970; a stream may hold a message for long, so its time counts for
     HTTPS alone."""
     event = _read(message)
     nim = event.nim
     if message.nim is not None and message.nim != nim:
-        raise Refused("foreign", f"came on the subject of {message.nim} and says {nim}", nim)
+        raise MessageRefused("foreign", f"came on the subject of {message.nim} and says {nim}", nim)
     if message.headers.get(ID, event.id) != event.id:
-        raise Refused("malformed", f"{ID} is not the id of the event", nim)
+        raise MessageRefused("malformed", f"{ID} is not the id of the event", nim)
     key = signer(message, ring, machine_of(nim), event.data.key_id, now=now)
     return _received(message, event, key.id, zone)
 
 
-def signer(message: Message, ring: KeyRing, machine: str, key_id: str, *, now: float) -> VerifyingKey:
+def signer(message: Message, ring: BoxKeyRing, machine: str, key_id: str, *, now: float) -> VerifyingKey:
     """The key of that machine that signed; Refused when none did."""
     keys = ring.keys_of(machine)
     if not keys:
-        raise Refused("unknown", "no key is known for this NIM", machine)
+        raise MessageRefused("unknown", "no key is known for this NIM", machine)
     try:
         return verify(keys, message.headers, message.body, now=now, window=300 if message.via == "https" else None)
     except WrongTime as error:
-        raise Refused("time", str(error), machine) from None
+        raise MessageRefused("time", str(error), machine) from None
     except NotSigned as error:
         owner = ring.owner(key_id)
         if owner is not None and owner != machine:
-            raise Refused("foreign", f"names a key of {owner}", machine) from None
-        raise Refused("unsigned", str(error), machine) from None
+            raise MessageRefused("foreign", f"names a key of {owner}", machine) from None
+        raise MessageRefused("unsigned", str(error), machine) from None
 
 
 def _read(message: Message) -> ClosureEvent:
     if message.damage:
-        raise Refused("malformed", message.damage, message.nim or "")
+        raise MessageRefused("malformed", message.damage, message.nim or "")
     if len(message.body) > MOST_BYTES:
-        raise Refused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
+        raise MessageRefused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
     try:
         return read_closure(message.body)
     except BadEvent as error:
-        raise Refused("malformed", str(error), message.nim or "") from None
+        raise MessageRefused("malformed", str(error), message.nim or "") from None
 
 
 def _received(message: Message, event: ClosureEvent, key_id: str, zone: tzinfo) -> Received:

@@ -22,7 +22,7 @@ from common.wire.instants import instant_text
 from common.wire.keys import BadKey, signing_key
 from common.wire.signing import sign
 from headquarters.core.wording import KIND, sentence
-from headquarters.store.findings import Finding
+from headquarters.store.findings import StoredFinding
 
 SECONDS = 10.0
 NOT_OF_THE_FINDING = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
@@ -50,7 +50,7 @@ class Teller(Protocol):
         """How many findings `tell` takes."""
         ...
 
-    async def tell(self, findings: Sequence[Finding]) -> None:
+    async def tell(self, findings: Sequence[StoredFinding]) -> None:
         """NotTold when they did not go; all or none of them went."""
         ...
 
@@ -67,7 +67,7 @@ class WebhookTeller:
     def name(self) -> str:
         return f"webhook {self.url}"
 
-    async def tell(self, findings: Sequence[Finding]) -> None:
+    async def tell(self, findings: Sequence[StoredFinding]) -> None:
         try:
             key = signing_key(self.secret_file.read_text().strip())
         except (OSError, BadKey) as error:
@@ -105,13 +105,13 @@ class MailTeller:
     def name(self) -> str:
         return "mail"
 
-    async def tell(self, findings: Sequence[Finding]) -> None:
+    async def tell(self, findings: Sequence[StoredFinding]) -> None:
         try:
             await asyncio.to_thread(self._send, self._mail(findings))
         except (OSError, smtplib.SMTPException) as error:
             raise NotTold(f"mail by {self.host}: {error}") from None
 
-    def _mail(self, findings: Sequence[Finding]) -> EmailMessage:
+    def _mail(self, findings: Sequence[StoredFinding]) -> EmailMessage:
         mail = EmailMessage()
         subject = Counted("mcfd: {count} finding", "mcfd: {count} findings", len(findings)).told(self.language)
         mail["Subject"] = subject.replace(SPACE, " ")
@@ -137,19 +137,19 @@ def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _line(finding: Finding, language: Language) -> str:
+def _line(finding: StoredFinding, language: Language) -> str:
     solved = Text("solved").told(language) if finding.solved_at is not None else "!"
     words = f"{KIND[finding.kind].told(language)}: {sentence(finding.kind, finding.facts, language)}"
     shop = f"{finding.label} ({finding.nim})" if finding.label else finding.nim
     return f"[{solved}] {shop} – {words} ({instant_text(finding.found_at)})"
 
 
-def _id(finding: Finding) -> str:
+def _id(finding: StoredFinding) -> str:
     """The same when it is told again."""
     return f"finding-{finding.id}-{'open' if finding.solved_at is None else 'solved'}"
 
 
-def _event(finding: Finding) -> dict[str, object]:
+def _event(finding: StoredFinding) -> dict[str, object]:
     solved = finding.solved_at is not None
     data = {
         "id": finding.id,

@@ -16,8 +16,8 @@ from headquarters.core.finding import Fact
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.findings.tell import NotTold, Teller
 from headquarters.store.database import StoreError
-from headquarters.store.findings import Finding
-from headquarters.store.store import Store
+from headquarters.store.findings import StoredFinding
+from headquarters.store.store import HqStore
 from headquarters.store.watching import Silent
 
 log = structlog.get_logger(__name__)
@@ -31,7 +31,7 @@ FAILURES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class WatchPace:
     """Seconds: between two looks, how old a finding is when others hear of it, and how long a box that has not closed may be
     silent."""
 
@@ -43,7 +43,7 @@ class Pace:
 class Watch:
     """Methods that block run on a thread; `run` is for ever."""
 
-    def __init__(self, store: Store, zone: tzinfo, pace: Pace, tellers: Sequence[Teller]) -> None:
+    def __init__(self, store: HqStore, zone: tzinfo, pace: WatchPace, tellers: Sequence[Teller]) -> None:
         self._store = store
         self._zone = zone
         self._pace = pace
@@ -106,7 +106,7 @@ class Watch:
         store, failures = self._store.findings, 0
         while failures < FAILURES:
             now = at if at is not None else time.time_ns() // 1_000_000
-            findings: list[Finding] = await asyncio.to_thread(
+            findings: list[StoredFinding] = await asyncio.to_thread(
                 store.claim_untold,
                 older_than=now - int(self._pace.tell_after * 1000),
                 now=now,
@@ -127,7 +127,7 @@ class Watch:
                 await asyncio.to_thread(again, findings, teller.name)
 
 
-async def _not_told(teller: Teller, findings: Sequence[Finding]) -> NotTold | None:
+async def _not_told(teller: Teller, findings: Sequence[StoredFinding]) -> NotTold | None:
     """Why they did not go; None when they went."""
     try:
         await teller.tell(findings)

@@ -17,12 +17,12 @@ from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.subjects import CLOSURES_STREAM
 from headquarters.intake.connection import NatsOptions, connected
 from headquarters.intake.gather import AT_ONCE
-from headquarters.intake.presence_nats import PresenceEvents, Presences
+from headquarters.intake.presence_nats import PresenceEvents, PresenceIntake
 from headquarters.intake.pull import Pull, pulling
 from headquarters.intake.questions_nats import Floods, Questions
 from headquarters.intake.reception import Batch, Reception
 from headquarters.intake.stream import (
-    NotThere,
+    NoSuchStream,
     call,
     delivery_of,
     message_of_consumer,
@@ -31,8 +31,8 @@ from headquarters.intake.stream import (
 )
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
-from headquarters.store.store import Store
-from headquarters.store.taken import Stream
+from headquarters.store.store import HqStore
+from headquarters.store.taken import StreamName
 
 log = structlog.get_logger(__name__)
 
@@ -47,12 +47,12 @@ EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_
 
 
 class JetStreamIntake:
-    def __init__(self, options: NatsOptions, store: Store, threads: Threads, reception: Reception) -> None:
+    def __init__(self, options: NatsOptions, store: HqStore, threads: Threads, reception: Reception) -> None:
         self._options = options
         self._store = store
         self._threads = threads
         self._reception = reception
-        self._stream = Stream(CLOSURES_STREAM, "")
+        self._stream = StreamName(CLOSURES_STREAM, "")
         """That we read."""
         self._events = PresenceEvents()
         self._floods = Floods()
@@ -82,7 +82,7 @@ class JetStreamIntake:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _presences(self, client: Client) -> None:
-        await Presences(client, self._options, self._reception, self._events).run()
+        await PresenceIntake(client, self._options, self._reception, self._events).run()
 
     async def _questions(self, client: Client) -> None:
         await Questions(client, self._options, self._reception, self._floods, self._known).run()
@@ -109,7 +109,7 @@ class JetStreamIntake:
         durable = self._options.durable
         try:
             found = await call(client, f"CONSUMER.INFO.{CLOSURES_STREAM}.{durable}", {})
-        except NotThere:
+        except NoSuchStream:
             config = {"durable_name": durable, "deliver_policy": "all", "replay_policy": "instant", **EXPLICIT}
             request = {"stream_name": CLOSURES_STREAM, "config": config}
             found = await call(client, f"CONSUMER.DURABLE.CREATE.{CLOSURES_STREAM}.{durable}", request)
@@ -120,7 +120,7 @@ class JetStreamIntake:
         at the database was committed before that."""
         floor = await self._acknowledged(client)
         info = await stream_info(client, CLOSURES_STREAM)
-        self._stream = Stream(CLOSURES_STREAM, info.created)
+        self._stream = StreamName(CLOSURES_STREAM, info.created)
         store = self._store.taken
         missing = await self._threads.run(store.missing, *self._stream, floor, info.last_seq)
         if not missing:

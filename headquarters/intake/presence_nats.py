@@ -10,11 +10,11 @@ import structlog
 
 from common.wire.nats_client import Client, NatsError
 from common.wire.subjects import PRESENCE, PRESENCE_STREAM
-from headquarters.core.reception import Message, Refused
+from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.pull import pulling
 from headquarters.intake.reception import Reception
-from headquarters.intake.stream import NotThere, call, message_of_consumer, read_stream
+from headquarters.intake.stream import NoSuchStream, call, message_of_consumer, read_stream
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +34,7 @@ class PresenceEvents:
         self.put_back.set()
 
 
-class Presences:
+class PresenceIntake:
     """For one connection."""
 
     def __init__(self, client: Client, options: NatsOptions, reception: Reception, events: PresenceEvents) -> None:
@@ -47,7 +47,7 @@ class Presences:
         """Until the connection is lost, which is a NatsError; where there is no such stream, presence comes by `ask` alone."""
         try:
             await self._read()
-        except NotThere:
+        except NoSuchStream:
             log.info("presence.no_stream")
             self._events.has_read.set()
             await self._client.within(asyncio.Event().wait(), None)
@@ -83,5 +83,5 @@ class Presences:
         await asyncio.gather(*map(self._heard, unheard))
 
     async def _heard(self, message: Message) -> None:
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(MessageRefused):
             await self._reception.presence(message)

@@ -16,9 +16,9 @@ from msgspec import UNSET
 
 from common.wire.cancellation import ended
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
-from common.wire.presence import MOST_BYTES, Answer, read_presence
+from common.wire.presence import MOST_BYTES, PresenceAnswer, read_presence
 from common.wire.subjects import ASK, CLOSURE, CLOSURES_STREAM
-from headquarters.core.reception import Message, Refused
+from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.connection import NatsOptions
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import MOST_HEADERS, message_of, nim_of_subject, read_stream, stream_info
@@ -133,7 +133,7 @@ class Questions:
                 answer = await self._asking(nim, message, answer)
             if reply and not reply.startswith(REPLIES_NOT_TO):
                 self._client.publish(reply, msgspec.json.encode(answer))
-        except Refused:
+        except MessageRefused:
             await asyncio.sleep(AFTER_REFUSAL_SECONDS)
         except (StoreError, NatsError, OSError):
             pass  # the box asks again in some minutes
@@ -142,7 +142,7 @@ class Questions:
             if not self._answering[nim]:
                 del self._answering[nim]
 
-    async def _asking(self, nim: str, message: Message, answer: Answer) -> Answer:
+    async def _asking(self, nim: str, message: Message, answer: PresenceAnswer) -> PresenceAnswer:
         now = asyncio.get_running_loop().time()
         nothing = msgspec.structs.replace(answer, replay=())
         if self._no_room.get(nim, now) > now:
@@ -154,7 +154,7 @@ class Questions:
         log.warning("stream.subject_full", nim=nim)
         return nothing
 
-    async def _has_room(self, nim: str, message: Message, answer: Answer) -> bool:
+    async def _has_room(self, nim: str, message: Message, answer: PresenceAnswer) -> bool:
         """What it will send and the closures of the next months have to fit. A box of 0.1.0 sends everything from the first one on."""
         try:
             info = await stream_info(self._client, CLOSURES_STREAM, f"mcf.{nim}.{CLOSURE}")

@@ -15,20 +15,20 @@ from msgspec import UNSET
 
 from common.wire.cancellation import ended
 from common.wire.errors import BadEvent
-from common.wire.presence import MOST_BYTES, Answer, Wanted, read_presence
+from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
 from common.wire.trial import Trial
 from headquarters.core.held import machine_of
-from headquarters.core.reception import Message, Received, Refused, receive, signer
+from headquarters.core.reception import Message, MessageRefused, Received, receive, signer
 from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads
-from headquarters.store.book.closures import Outcome
-from headquarters.store.book.presences import Word
+from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.presences import HeardPresence
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.evidence import Refusal
-from headquarters.store.register import Ring
+from headquarters.store.register import KeysOfRevision
 from headquarters.store.revision import StaleRing
-from headquarters.store.store import Store
-from headquarters.store.taken import Stream, Taken
+from headquarters.store.store import HqStore
+from headquarters.store.taken import StreamName, Taken
 
 log = structlog.get_logger(__name__)
 
@@ -38,10 +38,10 @@ BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may take away."""
 PRESENCE_EVERY = 4.0
 """Seconds between two transactions with the presences of boxes: one for each box would be most of the work."""
-Result = Outcome | Refused
+Result = TakeOutcome | MessageRefused
 Looked = tuple[Received, int]
 """With the revision of the keys that it was looked at with."""
-Said = tuple[Word, int]
+Said = tuple[HeardPresence, int]
 TOO_FAST = "the keys change faster than they can be read"
 
 
@@ -49,19 +49,19 @@ class Batch(NamedTuple):
     """What was found of each message, by the keys of that revision."""
 
     messages: Sequence[Message]
-    looked: Sequence[Received | Refused]
+    looked: Sequence[Received | MessageRefused]
     revision: int
 
 
 class Reception:
-    def __init__(self, store: Store, threads: Threads, zone: tzinfo, newest_version: str = "") -> None:
+    def __init__(self, store: HqStore, threads: Threads, zone: tzinfo, newest_version: str = "") -> None:
         self._store = store
         self._threads = threads
         self._zone = zone
         self._newest = newest_version
-        self._ring = Ring(-1, ())
-        self._closures: Gatherer[Looked, Outcome] = Gatherer(self._take_looked)
-        self._words: Gatherer[Said, list[Wanted]] = Gatherer(self._take_said, PRESENCE_EVERY)
+        self._ring = KeysOfRevision(-1, ())
+        self._closures: Gatherer[Looked, TakeOutcome] = Gatherer(self._take_looked)
+        self._words: Gatherer[Said, list[WantedClosures]] = Gatherer(self._take_said, PRESENCE_EVERY)
         self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
         """Since the start, by outcome or reason; for the metrics."""
@@ -78,13 +78,13 @@ class Reception:
         finally:
             await ended(*tasks)
 
-    async def closure(self, message: Message) -> Outcome:
+    async def closure(self, message: Message) -> TakeOutcome:
         """Durable when this returns; Refused, or StoreError when the database cannot be used now."""
         for _ in range(3):
             ring = self._ring
             try:
                 received = receive(message, ring, now=time.time(), zone=self._zone)
-            except Refused as refused:
+            except MessageRefused as refused:
                 if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
                 await self._refusals.add((message, refused))
@@ -98,7 +98,7 @@ class Reception:
             return outcome
         raise StoreError(TOO_FAST)
 
-    async def closures(self, messages: Sequence[Message], stream: Stream | None = None) -> list[Result]:
+    async def closures(self, messages: Sequence[Message], stream: StreamName | None = None) -> list[Result]:
         """The same for many, in one transaction; what is refused is kept as evidence before this returns. `stream`: that they are from, and
         taken from then."""
         return await self.keep(await self.look(messages), stream)
@@ -108,19 +108,21 @@ class Reception:
         for _ in range(3):
             ring = self._ring
             looked = await self._threads.run(self._look, messages, ring)
-            is_by_key = any(isinstance(one, Refused) and one.reason in BY_KEY for one in looked)
+            is_by_key = any(isinstance(one, MessageRefused) and one.reason in BY_KEY for one in looked)
             if not (is_by_key and await self._has_newer_keys(ring.revision)):
                 return Batch(messages, looked, ring.revision)
         raise StoreError(TOO_FAST)
 
-    async def keep(self, batch: Batch, stream: Stream | None = None) -> list[Result]:
+    async def keep(self, batch: Batch, stream: StreamName | None = None) -> list[Result]:
         """In one transaction; looked at again when the keys are others by now. What the database refuses for its content is found, and
         holds up no other."""
         try:
             return await self._keep(batch, stream)
         except (BadContent, ArithmeticError, ValueError) as error:
             if len(batch.messages) == 1:
-                refused = Refused("malformed", f"the database takes no such text: {error}", batch.messages[0].nim or "")
+                refused = MessageRefused(
+                    "malformed", f"the database takes no such text: {error}", batch.messages[0].nim or ""
+                )
                 return await self._keep(batch._replace(looked=[refused]), stream)
         middle = len(batch.messages) // 2
         parts = [
@@ -132,7 +134,7 @@ class Reception:
             results += await self.keep(part, stream)
         return results
 
-    async def _keep(self, batch: Batch, stream: Stream | None) -> list[Result]:
+    async def _keep(self, batch: Batch, stream: StreamName | None) -> list[Result]:
         taken = stream and Taken(*stream, [message.stream_seq or 0 for message in batch.messages])
         for _ in range(3):
             closures = [one for one in batch.looked if isinstance(one, Received)]
@@ -142,12 +144,12 @@ class Reception:
                 await self._has_newer_keys(batch.revision)
                 batch = await self.look(batch.messages)
                 continue
-            results = [one if isinstance(one, Refused) else next(outcomes) for one in batch.looked]
+            results = [one if isinstance(one, MessageRefused) else next(outcomes) for one in batch.looked]
             pairs = zip(batch.messages, results, strict=True)
-            refusals = [(message, one) for message, one in pairs if isinstance(one, Refused)]
+            refusals = [(message, one) for message, one in pairs if isinstance(one, MessageRefused)]
             if refusals:
                 await self._refuse(refusals)
-            self.counted.update(r.value for r in results if isinstance(r, Outcome))
+            self.counted.update(r.value for r in results if isinstance(r, TakeOutcome))
             return results
         raise StoreError(TOO_FAST)
 
@@ -157,7 +159,7 @@ class Reception:
             ring = self._ring
             try:
                 signer(message, ring, machine_of(trial.data.nim), trial.data.key_id, now=time.time())
-            except Refused as refused:
+            except MessageRefused as refused:
                 if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
                 self.counted[refused.reason] += 1
@@ -166,7 +168,7 @@ class Reception:
             return
         raise StoreError(TOO_FAST)
 
-    async def presence(self, message: Message, *, counts: bool = True) -> Answer:
+    async def presence(self, message: Message, *, counts: bool = True) -> PresenceAnswer:
         """What has to be asked of the box; Refused, or StoreError. It counts as asked unless the answer does not go to the box."""
         for _ in range(3):
             ring = self._ring
@@ -174,7 +176,7 @@ class Reception:
                 return await self._presence(message, ring, counts)
             except StaleRing:
                 await self._has_newer_keys(ring.revision)
-            except Refused as refused:
+            except MessageRefused as refused:
                 if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
                     continue
                 await self._refusals.add((message, refused))
@@ -187,28 +189,30 @@ class Reception:
         held = await self._threads.run(self._store.presences.contents, sorted(map(machine_of, nims)))
         return [message for message in messages if message.body != held.get(machine_of(message.nim or ""))]
 
-    async def _presence(self, message: Message, ring: Ring, counts: bool) -> Answer:
+    async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
         if message.damage:
-            raise Refused("malformed", message.damage, message.nim or "")
+            raise MessageRefused("malformed", message.damage, message.nim or "")
         if len(message.body) > MOST_BYTES:
-            raise Refused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
+            raise MessageRefused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
         try:
             presence = read_presence(message.body)
         except BadEvent as error:
-            raise Refused("malformed", str(error), message.nim or "") from None
+            raise MessageRefused("malformed", str(error), message.nim or "") from None
         if message.nim is not None and message.nim != presence.nim:
-            raise Refused("foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim)
+            raise MessageRefused(
+                "foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim
+            )
         key = signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
         # A word that waited in a stream has no answer, and counts as of when it was said.
         is_quiet = message.at is not None or (self.is_behind and message.via == "nats")
         quiet = -1 if is_quiet else QUIET_MILLIS
-        word = Word(presence, message.body, key.id, quiet, message.at, counts)
+        word = HeardPresence(presence, message.body, key.id, quiet, message.at, counts)
         wanted = await self._words.add((word, ring.revision))
         self.counted["presence"] += 1
         if not presence.wants_last_z:
-            return Answer(replay=tuple(wanted))
+            return PresenceAnswer(replay=tuple(wanted))
         last_z = await self._threads.run(self._store.presences.last_z, machine_of(presence.nim), presence.mode)
-        return Answer(replay=tuple(wanted), last_z=last_z or UNSET)
+        return PresenceAnswer(replay=tuple(wanted), last_z=last_z or UNSET)
 
     async def _has_newer_keys(self, than: int) -> bool:
         """Reads them when there are. Every transaction checks that the keys it was looked at with are those of now, so that who
@@ -217,20 +221,20 @@ class Reception:
             self._ring = await self._threads.run(self._store.register.ring)
         return self._ring.revision != than
 
-    def _look(self, messages: Sequence[Message], ring: Ring) -> list[Received | Refused]:
+    def _look(self, messages: Sequence[Message], ring: KeysOfRevision) -> list[Received | MessageRefused]:
         now = time.time()
         return [_looked(message, ring, now, self._zone) for message in messages]
 
-    async def _take(self, batch: Sequence[Received], revision: int, taken: Taken | None = None) -> list[Outcome]:
+    async def _take(self, batch: Sequence[Received], revision: int, taken: Taken | None = None) -> list[TakeOutcome]:
         now = time.time_ns() // 1_000_000
         take = self._store.closures.take
         return await self._threads.run(take, batch, now=now, revision=revision, taken=taken)
 
-    async def _take_looked(self, batch: Sequence[Looked]) -> list[Outcome]:
+    async def _take_looked(self, batch: Sequence[Looked]) -> list[TakeOutcome]:
         # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
         return await self._take([received for received, _ in batch], min(revision for _, revision in batch))
 
-    async def _take_said(self, batch: Sequence[Said]) -> list[list[Wanted]]:
+    async def _take_said(self, batch: Sequence[Said]) -> list[list[WantedClosures]]:
         return await self._threads.run(
             self._store.presences.take,
             [word for word, _ in batch],
@@ -247,11 +251,11 @@ class Reception:
         return refusals
 
 
-def _looked(message: Message, ring: Ring, now: float, zone: tzinfo) -> Received | Refused:
+def _looked(message: Message, ring: KeysOfRevision, now: float, zone: tzinfo) -> Received | MessageRefused:
     try:
         return receive(message, ring, now=now, zone=zone)
-    except Refused as refused:
+    except MessageRefused as refused:
         return refused
     except Exception as error:
         log.exception("closure.unreadable", nim=message.nim)
-        return Refused("malformed", f"{type(error).__name__}: {error}", message.nim or "")
+        return MessageRefused("malformed", f"{type(error).__name__}: {error}", message.nim or "")

@@ -28,7 +28,7 @@ WORDS = 9
 """Of the reply subject of a message, in its first form."""
 
 
-class NotThere(NatsError):
+class NoSuchStream(NatsError):
     """No such stream or consumer."""
 
 
@@ -47,7 +47,7 @@ async def call(client: Client, what: str, request: Any) -> dict[str, Any]:
     found = msgspec.json.decode(answer.data, type=dict[str, Any])
     error = found.get("error")
     if error is not None:
-        kind = NotThere if error.get("code") == NOT_FOUND else NatsError
+        kind = NoSuchStream if error.get("code") == NOT_FOUND else NatsError
         raise kind(f"{what}: {error.get('description', '')}")
     return found
 

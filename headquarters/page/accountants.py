@@ -12,9 +12,9 @@ from typing import IO, Any
 
 from common.spreadsheet import plain_cell
 from common.web.formats import day, moment
-from headquarters.store.figures import Line
-from headquarters.store.register import Box
-from headquarters.store.store import Store
+from headquarters.store.figures import ClosureLine
+from headquarters.store.register import RegisteredBox
+from headquarters.store.store import HqStore
 
 HEAD = (
     *("Jour", "NIM", "Magasin", "Région", "Z", "Début", "Fin", "Factures", "Total HT", "TVA", "Total TTC"),
@@ -22,7 +22,7 @@ HEAD = (
 )
 
 
-def write_month(file: IO[bytes], store: Store, days: Sequence[str], zone: tzinfo) -> None:
+def write_month(file: IO[bytes], store: HqStore, days: Sequence[str], zone: tzinfo) -> None:
     """The month's closures are read twice from one snapshot, the first time for the columns: none is held in memory."""
     with store.figures.days_read(days[0], days[-1]) as lines:
         groups, payments = _names(lines())
@@ -35,7 +35,7 @@ def write_month(file: IO[bytes], store: Store, days: Sequence[str], zone: tzinfo
     text.detach()
 
 
-def _names(lines: Iterable[Line]) -> tuple[list[str], list[str]]:
+def _names(lines: Iterable[ClosureLine]) -> tuple[list[str], list[str]]:
     """The tax groups and payments that occur."""
     groups: set[str] = set()
     payments: set[str] = set()
@@ -58,7 +58,9 @@ def _headings(groups: Sequence[str], payments: Sequence[str]) -> list[str]:
     return headings
 
 
-def _row(line: Line, box: Box | None, groups: Sequence[str], payments: Sequence[str], zone: tzinfo) -> list[str | int]:
+def _row(
+    line: ClosureLine, box: RegisteredBox | None, groups: Sequence[str], payments: Sequence[str], zone: tzinfo
+) -> list[str | int]:
     taxes, paid = _sums(line.groups), _sums(line.payments)
     return [
         *(day(line.day, "fr"), line.nim, plain_cell(box.label if box else ""), plain_cell(box.region if box else "")),

@@ -14,7 +14,7 @@ from common.web.asked import RIGHT
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 SHOPS = 50
 """On one page; a month of them."""
@@ -42,7 +42,7 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     )
 
 
-def _calendar(store: Store, month: str, region: str, page: int, since: int) -> dict[str, Any]:
+def _calendar(store: HqStore, month: str, region: str, page: int, since: int) -> dict[str, Any]:
     """`since`: when the month begins (ms); a shop that was closed for good after that is shown."""
     boxes, count, page = store.register.some(region or None, page, SHOPS, since)
     machines = [box.machine for box in boxes]
@@ -98,7 +98,7 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
     )
 
 
-def _totals(store: Store, machine: str, days: list[str]) -> list[Total]:
+def _totals(store: HqStore, machine: str, days: list[str]) -> list[Total]:
     return list(store.figures.totals(days[0], days[-1], machines=[machine]))
 
 

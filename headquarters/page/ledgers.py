@@ -13,7 +13,7 @@ from common.language import Text
 from common.web.asked import RIGHT
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
@@ -39,7 +39,7 @@ async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[by
     return Redirect(f"/ui/shops/{values['box'].nim}", status_code=303)
 
 
-def _seen(store: Store, machine: str) -> dict[str, Any]:
+def _seen(store: HqStore, machine: str) -> dict[str, Any]:
     """The box's last word, the last closure that is here, and whether the word names another ledger than the one that is followed."""
     box = store.register.box(machine)
     if box is None:

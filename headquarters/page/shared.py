@@ -27,7 +27,7 @@ from headquarters.core.finding import Facts, Kind
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
 from headquarters.intake.threads import Threads
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
@@ -55,7 +55,7 @@ MENU = {
 """The screens that a person of that role may see, beside those of the roles before it."""
 
 
-class NotLoggedIn(Exception):
+class NoSession(Exception):
     """The person is shown the way in."""
 
 
@@ -63,7 +63,7 @@ class NotLoggedIn(Exception):
 class Screens:
     """What a screen needs; `guard` is where passwords are checked; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
 
-    store: Store
+    store: HqStore
     threads: Threads
     guard: LoginGuard
     zone: tzinfo
@@ -77,7 +77,7 @@ class Screens:
             raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=FOREIGN)
         caller = await person_of(request, self.store, self.threads)
         if caller is None:
-            raise NotLoggedIn
+            raise NoSession
         if not caller.may(role):
             raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=NOT_PERMITTED)
         return caller

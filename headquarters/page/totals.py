@@ -15,7 +15,7 @@ from common.web.asked import RIGHT
 from common.web.security import HEADERS
 from headquarters.page.accountants import write_month
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 MONTHS = 13
 PIECE = 65_536
@@ -38,7 +38,7 @@ async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
     )
 
 
-def _month(store: Store, days: Sequence[str], region: str) -> dict[str, Any]:
+def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
     boxes = {box.machine: box for box in store.register.boxes(region or None)}
     groups: dict[str, list[int]] = {}
     payments: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, delete, select
 
 from headquarters.core.finding import Fact
 from headquarters.core.held import machine_of
-from headquarters.core.reception import Message, Reason, Received, Refused, Via, day_of, is_junk
+from headquarters.core.reception import Message, MessageRefused, Reason, Received, Via, day_of, is_junk
 from headquarters.store import tables
 from headquarters.store.bulk import among, insert_into
 from headquarters.store.database import Database
@@ -26,7 +26,7 @@ SAMPLES = 200
 ALL_KEPT: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
 """Closures that a key of the box has signed: every one, and whole."""
 SAMPLE_BYTES = 8192
-Refusal = tuple[Message, Refused]
+Refusal = tuple[Message, MessageRefused]
 
 
 class Sample(NamedTuple):
@@ -41,7 +41,7 @@ class Sample(NamedTuple):
     detail: str
 
 
-class Counted(msgspec.Struct, frozen=True):
+class RefusedCount(msgspec.Struct, frozen=True):
     """What was refused on one day."""
 
     day: str
@@ -53,7 +53,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 def keep_fork(connection: Connection, received: Received, now: int) -> None:
     detail = f"Z {received.held.z}, id {received.held.id}"
-    _sample(connection, received.message, Refused("fork", detail, received.data.nim), now)
+    _sample(connection, received.message, MessageRefused("fork", detail, received.data.nim), now)
     _count(connection, "fork", received.message.via, now)
 
 
@@ -61,10 +61,10 @@ def keep_withdrawn(connection: Connection, rows: Sequence[RowMapping], now: int)
     """Closures that were in the table, whole."""
     for row in rows:
         message = Message(via=row["via"], headers=msgspec.json.decode(row["headers"]), body=bytes(row["body"]))
-        _sample(connection, message, Refused("withdrawn", f"Z {row['z']}, id {row['id']}", row["nim"]), now)
+        _sample(connection, message, MessageRefused("withdrawn", f"Z {row['z']}, id {row['id']}", row["nim"]), now)
 
 
-class Evidence:
+class EvidenceStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -82,13 +82,14 @@ class Evidence:
                 _prune(connection, reason)
             _find(connection, refusals, now)
 
-    def counted(self, since: str) -> list[Counted]:
+    def counted(self, since: str) -> list[RefusedCount]:
         """From that day (YYYY-MM-DD, UTC) on."""
         table = tables.refused.c
         query = select(table.day, table.via, table.reason, table.count).where(table.day >= since)
         with self._database.read() as connection:
             return [
-                Counted(**row) for row in connection.execute(query.order_by(table.day.desc(), table.reason)).mappings()
+                RefusedCount(**row)
+                for row in connection.execute(query.order_by(table.day.desc(), table.reason)).mappings()
             ]
 
     def samples(self, limit: int = 50) -> list[Sample]:
@@ -131,7 +132,7 @@ def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None
             keep_fact(connection, (machine, LIVE), nims[machine], fact, now)
 
 
-def _sample(connection: Connection, message: Message, refused: Refused, now: int) -> None:
+def _sample(connection: Connection, message: Message, refused: MessageRefused, now: int) -> None:
     reason = refused.reason
     whole = message.body if reason in ALL_KEPT else message.body[:SAMPLE_BYTES]
     row = {

@@ -23,7 +23,7 @@ Big = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Written = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*$")]
 
 
-class Place(NamedTuple):
+class CursorPlace(NamedTuple):
     """Of a closure in such an order: its instant or its number, then what tells two of one apart. Its bounds are for one that comes from outside."""
 
     number: Big
@@ -32,7 +32,7 @@ class Place(NamedTuple):
     id: Written
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class ClosureLine(msgspec.Struct, frozen=True, kw_only=True):
     """A closure without its proof. Amounts in whole XOF, times in milliseconds."""
 
     machine: str
@@ -53,8 +53,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     proven: bool | None
     arrival: int
 
-    def place(self, order: Order) -> Place:
-        return Place(getattr(self, COLUMNS[order]), self.machine, self.z, self.id)
+    def place(self, order: Order) -> CursorPlace:
+        return CursorPlace(getattr(self, COLUMNS[order]), self.machine, self.z, self.id)
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -80,14 +80,14 @@ class Total(msgspec.Struct, frozen=True):
 class Whole(msgspec.Struct, frozen=True):
     """One closure with its proof: headers and body as they came."""
 
-    line: Line
+    line: ClosureLine
     headers: dict[str, str]
     body: bytes
     key_id: str
     via: str
 
 
-_LINE = [column for column in tables.closure.c if column.name in Line.__struct_fields__]
+_LINE = [column for column in tables.closure.c if column.name in ClosureLine.__struct_fields__]
 
 
 class Figures:
@@ -102,9 +102,9 @@ class Figures:
         start: int = 0,
         end: int | None = None,
         order: Order = "made",
-        after: Place | None = None,
+        after: CursorPlace | None = None,
         limit: int = 1000,
-    ) -> list[Line]:
+    ) -> list[ClosureLine]:
         """Made in start ≤ t < end, in that order; those behind `after`."""
         table = tables.closure.c
         query = select(*_LINE).where(table.mode == mode, table.created_at >= start)
@@ -121,7 +121,7 @@ class Figures:
 
     def of_days(
         self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
-    ) -> Iterator[Line]:
+    ) -> Iterator[ClosureLine]:
         """Of those days, both included, by shop and Z; read as they are used, so that a month of 10 000 shops needs no room."""
         with self.days_read(first, last, mode=mode, machines=machines) as read:
             yield from read()
@@ -129,7 +129,7 @@ class Figures:
     @contextlib.contextmanager
     def days_read(
         self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
-    ) -> Iterator[Callable[[], Iterator[Line]]]:
+    ) -> Iterator[Callable[[], Iterator[ClosureLine]]]:
         """The same lines as often as they are read: what arrives meanwhile is in none of the readings."""
         query = _days(select(*_LINE), first, last, mode, machines)
         query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
@@ -215,8 +215,8 @@ def _days(query: Select[Any], first: str, last: str, mode: str, machines: Sequen
     return query if machines is None else query.where(table.machine.in_(machines))
 
 
-def _line(row: RowMapping) -> Line:
-    values = {name: row[name] for name in Line.__struct_fields__ if name not in ("groups", "payments")}
+def _line(row: RowMapping) -> ClosureLine:
+    values = {name: row[name] for name in ClosureLine.__struct_fields__ if name not in ("groups", "payments")}
     groups = msgspec.msgpack.decode(row["groups"], type=tuple[tuple[str, int, int, int], ...])
     payments = msgspec.msgpack.decode(row["payments"], type=tuple[tuple[str, int], ...])
-    return Line(**values, groups=groups, payments=payments)
+    return ClosureLine(**values, groups=groups, payments=payments)

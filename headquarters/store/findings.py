@@ -36,14 +36,14 @@ CLAIMING = 8_490
 """The group of advisory locks: two instances claim for one teller one after the other."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class ClosureFact(msgspec.Struct, frozen=True):
     """What a closure has shown."""
 
     received: Received
     fact: Fact
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Times in milliseconds; `solved_by` is empty when it solved itself, `label` when nobody has said what the shop is called."""
 
     id: int
@@ -62,7 +62,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     told: int
 
 
-def keep_found(connection: Connection, found: Iterable[Found], now: int) -> None:
+def keep_found(connection: Connection, found: Iterable[ClosureFact], now: int) -> None:
     for one in found:
         book = (one.received.machine, one.received.mode)
         keep_fact(connection, book, one.received.data.nim, one.fact, now)
@@ -130,11 +130,13 @@ def nim_of(connection: Connection, machine: str) -> str:
     return connection.scalar(select(tables.box.c.nim).where(tables.box.c.machine == machine)) or machine
 
 
-class Findings:
+class FindingStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def listed(self, *, is_open: bool | None = None, machine: str | None = None, limit: int = 1000) -> list[Finding]:
+    def listed(
+        self, *, is_open: bool | None = None, machine: str | None = None, limit: int = 1000
+    ) -> list[StoredFinding]:
         """Newest first."""
         table = tables.finding.c
         query = _with_label().order_by(table.id.desc()).limit(limit)
@@ -182,7 +184,7 @@ class Findings:
 
     def claim_untold(
         self, *, older_than: int, now: int, lease: int, limit: int = 50, teller: str = ""
-    ) -> list[Finding]:
+    ) -> list[StoredFinding]:
         """Those that this teller has to tell, the worst first, for this instance alone until `lease` milliseconds are over: open ones, of which
         those that may pass by themselves were found before `older_than`, and solved ones that it told when they were open. One that solved
         itself before it was told is never told."""
@@ -215,7 +217,7 @@ class Findings:
             _write_tellings(connection, claims)
             return [_finding(row) for row in rows]
 
-    def told(self, findings: Sequence[Finding], teller: str = "") -> None:
+    def told(self, findings: Sequence[StoredFinding], teller: str = "") -> None:
         rows = [
             _telling(finding.id, teller, TOLD if finding.solved_at is None else TOLD_SOLVED, 0, 0)
             for finding in findings
@@ -223,7 +225,9 @@ class Findings:
         with self._database.write() as connection:
             _write_tellings(connection, rows)
 
-    def not_told(self, findings: Sequence[Finding], teller: str, *, now: int, again: int, is_refused: bool) -> None:
+    def not_told(
+        self, findings: Sequence[StoredFinding], teller: str, *, now: int, again: int, is_refused: bool
+    ) -> None:
         """They come again after `again` milliseconds; those that were refused as they are, each time after twice as long."""
         table = tables.telling.c
         with self._database.write() as connection:
@@ -248,6 +252,8 @@ def _with_label() -> Select[Any]:
     return select(tables.finding, func.coalesce(label, "").label("label"))
 
 
-def _finding(row: RowMapping) -> Finding:
+def _finding(row: RowMapping) -> StoredFinding:
     facts = msgspec.json.decode(row["facts"], type=Facts)
-    return Finding(**{name: row[name] for name in Finding.__struct_fields__ if name != "facts"}, facts=facts)
+    return StoredFinding(
+        **{name: row[name] for name in StoredFinding.__struct_fields__ if name != "facts"}, facts=facts
+    )

@@ -19,14 +19,14 @@ IDLE = 12 * 3_600_000
 TOUCH = 60_000
 
 
-class Person(NamedTuple):
+class HqPerson(NamedTuple):
     name: str
     role: str
     """of `ROLES`"""
     disabled: bool
 
 
-class ApiKey(NamedTuple):
+class ProgramKey(NamedTuple):
     id: str
     role: str
     label: str
@@ -38,7 +38,7 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-class People:
+class HqPeople:
     def __init__(self, database: Database, settled: Settled | None = None) -> None:
         self._database = database
         self._settled = settled or Settled(database)
@@ -89,11 +89,11 @@ class People:
             one = select(table.password).where(table.name == name, table.disabled.is_(False))
             return connection.scalar(one)
 
-    def listed(self) -> list[Person]:
+    def listed(self) -> list[HqPerson]:
         table = tables.person.c
         with self._database.read() as connection:
             query = select(table.name, table.role, table.disabled).order_by(table.name)
-            return [Person(**row) for row in connection.execute(query).mappings()]
+            return [HqPerson(**row) for row in connection.execute(query).mappings()]
 
     def begin(self, name: str, now: int) -> str:
         """A session; its token, of which only the hash is kept."""
@@ -104,7 +104,7 @@ class People:
             connection.execute(tables.session.insert(), row)
         return token
 
-    def of_session(self, token: str, now: int) -> Person | None:
+    def of_session(self, token: str, now: int) -> HqPerson | None:
         """Who it is of, unless it was ended, idle for 12 hours, or its person disabled."""
         table, person = tables.session.c, tables.person.c
         query = select(person.name, person.role, person.disabled, table.used_at).where(
@@ -121,7 +121,7 @@ class People:
             with self._database.write() as connection:
                 used = update(tables.session).where(table.hash == hashed(token)).values(used_at=now)
                 connection.execute(used)
-        return Person(found.name, found.role, found.disabled)
+        return HqPerson(found.name, found.role, found.disabled)
 
     def end(self, token: str) -> None:
         """A change of the register: a database that is put back to before it is noticed, and the session stays ended."""
@@ -147,11 +147,11 @@ class People:
         with self._settled.reading() as connection:
             return connection.scalar(select(table.role).where(table.hash == hashed(key), table.revoked_at.is_(None)))
 
-    def api_keys(self) -> list[ApiKey]:
+    def api_keys(self) -> list[ProgramKey]:
         table = tables.api_key.c
         with self._database.read() as connection:
             query = select(table.id, table.role, table.label, table.revoked_at).order_by(table.added_at)
-            return [ApiKey(**row) for row in connection.execute(query).mappings()]
+            return [ProgramKey(**row) for row in connection.execute(query).mappings()]
 
     def revoke_key(self, id_: str, now: int) -> bool:
         table = tables.api_key.c

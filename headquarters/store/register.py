@@ -42,7 +42,7 @@ _OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock")
 """Kinds that nobody asks for of a shop that is closed for good."""
 
 
-class Box(msgspec.Struct, frozen=True, kw_only=True):
+class RegisteredBox(msgspec.Struct, frozen=True, kw_only=True):
     """`closes_at` is the minute of the day set by a person, `usual_at` the one learnt, counted from 04:00."""
 
     machine: str
@@ -59,7 +59,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     """ms; None while the shop is open"""
 
 
-class BoxKey(msgspec.Struct, frozen=True, kw_only=True):
+class RegisteredKey(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     key_id: str
     line: str
@@ -77,17 +77,17 @@ class AcceptedLedger(msgspec.Struct, frozen=True, kw_only=True):
     accepted_by: str
 
 
-class Copy(msgspec.Struct, frozen=True):
+class RegisterContent(msgspec.Struct, frozen=True):
     """The register as a file: JSON, rows as they stand in the tables, each decoded when it is needed."""
 
     revision: int
     rows: dict[str, list[msgspec.Raw]]
 
 
-class Ring:
+class KeysOfRevision:
     """The keys of one revision, in memory."""
 
-    def __init__(self, revision: int, keys: Iterable[BoxKey]) -> None:
+    def __init__(self, revision: int, keys: Iterable[RegisteredKey]) -> None:
         self.revision = revision
         self._keys: dict[str, list[VerifyingKey]] = {}
         self._owners: dict[str, str] = {}
@@ -118,12 +118,12 @@ class Register:
             insert_new(connection, tables.meta, [{"name": "identity", "value": uuid.uuid4().hex}])
             return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == "identity")))
 
-    def ring(self) -> Ring:
+    def ring(self) -> KeysOfRevision:
         with self.settled.reading() as connection:
             # First: keys that are newer than it are looked at again, older ones never.
             revision = revision_of(connection)
             keys = connection.execute(_streamed(tables.box_key)).mappings()
-            return Ring(revision, (BoxKey(**row) for row in keys))
+            return KeysOfRevision(revision, (RegisteredKey(**row) for row in keys))
 
     def add(self, nim: str, line: str, *, now: int, label: str = "", region: str = "") -> str:
         """Another key for that box, which is made when there is none; the key's id. ValueError for a NIM or key that is none.
@@ -219,15 +219,17 @@ class Register:
         with changing(self._database) as connection:
             return _change_box(connection, machine, now, closes_at=minute)
 
-    def boxes(self, region: str | None = None) -> list[Box]:
+    def boxes(self, region: str | None = None) -> list[RegisteredBox]:
         """Also those of shops that are closed for good."""
         query = select(tables.box).order_by(tables.box.c.machine)
         if region is not None:
             query = query.where(tables.box.c.region == region)
         with self._database.read() as connection:
-            return [Box(**row) for row in connection.execute(query).mappings()]
+            return [RegisteredBox(**row) for row in connection.execute(query).mappings()]
 
-    def some(self, region: str | None, page: int, most: int, since: int | None = None) -> tuple[list[Box], int, int]:
+    def some(
+        self, region: str | None, page: int, most: int, since: int | None = None
+    ) -> tuple[list[RegisteredBox], int, int]:
         """A page of them, by region and machine; how many there are in all, and which page it is: the last when there are not so many. With those
         that were open at `since` (ms) or later."""
         table = tables.box.c
@@ -240,12 +242,12 @@ class Register:
             count = connection.scalar(select(func.count()).select_from(tables.box).where(*wanted)) or 0
             page = min(page, max(0, count - 1) // most)
             rows = connection.execute(query.offset(page * most).limit(most)).mappings()
-            return [Box(**row) for row in rows], count, page
+            return [RegisteredBox(**row) for row in rows], count, page
 
-    def box(self, machine: str) -> Box | None:
+    def box(self, machine: str) -> RegisteredBox | None:
         with self._database.read() as connection:
             row = connection.execute(select(tables.box).where(tables.box.c.machine == machine)).mappings().one_or_none()
-            return Box(**row) if row is not None else None
+            return RegisteredBox(**row) if row is not None else None
 
     def regions(self) -> list[str]:
         table = tables.box.c
@@ -253,20 +255,20 @@ class Register:
             query = select(table.region).distinct().where(table.region != "").order_by(table.region)
             return [str(region) for region in connection.scalars(query)]
 
-    def keys(self, machine: str) -> list[BoxKey]:
+    def keys(self, machine: str) -> list[RegisteredKey]:
         query = select(tables.box_key).where(tables.box_key.c.machine == machine).order_by(tables.box_key.c.added_at)
         with self._database.read() as connection:
-            return [BoxKey(**row) for row in connection.execute(query).mappings()]
+            return [RegisteredKey(**row) for row in connection.execute(query).mappings()]
 
     @contextlib.contextmanager
     def copied(self, known: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The revision of a `Copy`, and its pieces: of ten thousands of boxes it is larger than all else that is held here. PutBack when the
+        """The revision of a `RegisterContent`, and its pieces: of ten thousands of boxes it is larger than all else that is held here. PutBack when the
         database has not come from the revision `known`."""
         with self._database.read() as connection:
             revision = check_descent(connection, known)
             yield revision, _pieces(connection, revision)
 
-    def from_copy(self, copy: Copy, now: int) -> bool:
+    def from_copy(self, copy: RegisterContent, now: int) -> bool:
         """What the copy knows comes to what the database has, row by row (`core.register_merge`), so that it does not matter which of them is
         newer. False when there was nothing that the database did not know."""
         with self._database.write() as connection:

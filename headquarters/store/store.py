@@ -5,28 +5,28 @@ from __future__ import annotations
 from headquarters.store.book.closures import Closures
 from headquarters.store.book.presences import Presences
 from headquarters.store.database import Database
-from headquarters.store.evidence import Evidence
+from headquarters.store.evidence import EvidenceStore
 from headquarters.store.figures import Figures
-from headquarters.store.findings import Findings
-from headquarters.store.people import People
+from headquarters.store.findings import FindingStore
+from headquarters.store.people import HqPeople
 from headquarters.store.register import Register
 from headquarters.store.settled import Settled
 from headquarters.store.taken import TakenMessages
 from headquarters.store.watching import Watching
 
 
-class Store:
+class HqStore:
     """Methods block and may be called from any thread; StoreError when the database cannot be used."""
 
-    def __init__(self, url: str, beside: Store | None = None) -> None:
+    def __init__(self, url: str, beside: HqStore | None = None) -> None:
         """`beside`: with connections of its own, for who must not take those of the other one; of the register both know the same."""
         self.database = Database(url)
         self.closures = Closures(self.database)
-        self.evidence = Evidence(self.database)
-        self.findings = Findings(self.database)
+        self.evidence = EvidenceStore(self.database)
+        self.findings = FindingStore(self.database)
         self.figures = Figures(self.database)
         self.settled: Settled = Settled(self.database, beside.settled if beside is not None else None)
-        self.people = People(self.database, self.settled)
+        self.people = HqPeople(self.database, self.settled)
         self.presences = Presences(self.database)
         self.register = Register(self.database, self.settled)
         self.taken = TakenMessages(self.database)

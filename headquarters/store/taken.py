@@ -21,7 +21,7 @@ Ranges = list[tuple[int, int]]
 """In order, both ends included, and none beside the next."""
 
 
-class Stream(NamedTuple):
+class StreamName(NamedTuple):
     name: str
     created: str
 

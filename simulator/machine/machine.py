@@ -14,7 +14,7 @@ from simulator.machine.refusal import Refusal, status
 from simulator.machine.working_state import Mode, Stage, WorkingState
 
 
-class Answer(NamedTuple):
+class MachineAnswer(NamedTuple):
     data: bytes
     status: bytes
 
@@ -54,7 +54,7 @@ class Machine:
     def mode(self, mode: Mode) -> None:
         self._state.mode = mode
 
-    def execute(self, command: int, data: bytes) -> Answer:
+    def execute(self, command: int, data: bytes) -> MachineAnswer:
         now = self._tick()
         state = self._state
         if self.options.code_page != "utf-8":
@@ -64,7 +64,7 @@ class Machine:
             answer = commands.run(state, command, data, now)
         except Refusal as refusal:
             answer, byte0, byte1 = f"E:{refusal.text}", refusal.byte0, refusal.byte1
-        return Answer(
+        return MachineAnswer(
             answer.encode(self.options.code_page, "replace"), status(byte0, byte1, state.stage is not Stage.IDLE)
         )
 

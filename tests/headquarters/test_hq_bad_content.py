@@ -8,12 +8,12 @@ import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import UTC
 
-from headquarters.core.reception import Message, Refused
+from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
-from headquarters.store.book.closures import Outcome
+from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadContent
-from headquarters.store.taken import Stream
+from headquarters.store.taken import StreamName
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
 
     monkeypatch.setattr(store.closures, "take", choosy)
     reception = Reception(store, threads, UTC)
-    results = await reception.closures(messages, Stream("CLOSURES", "2026"))
-    assert [result for result in results if result is not Outcome.STORED] == [results[6]]
-    assert isinstance(results[6], Refused)
+    results = await reception.closures(messages, StreamName("CLOSURES", "2026"))
+    assert [result for result in results if result is not TakeOutcome.STORED] == [results[6]]
+    assert isinstance(results[6], MessageRefused)
     assert store.taken.missing("CLOSURES", "2026", 10, 10) == []
     assert [(one.reason, one.count) for one in store.evidence.counted("2020-01-01")] == [("malformed", 1)]
 
@@ -65,7 +65,7 @@ async def test_several_senders_over_https(store, box, threads, monkeypatch):
     async with reception.running():
         sent = [(box, box.close()), (other, other.close()), (box, box.close())]
         results = await _all(reception, sent)
-    assert [results[0], results[2]] == [Outcome.STORED] * 2
+    assert [results[0], results[2]] == [TakeOutcome.STORED] * 2
     assert isinstance(results[1], OverflowError)
 
 

@@ -24,7 +24,7 @@ from common.wire.keys import PrivateKey, signing_key
 from common.wire.receipt import is_receipt
 from common.wire.signing import sign
 from common.wire.trial import Trial, TrialData, encode_trial
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def hq(tmp_path_factory):
     hq = RunningHq(directory, f"sqlite:///{directory}/hq.sqlite3")
     hq.start()
     hq.reader = hq.key("reader")
-    hq.store = Store(hq.url)
+    hq.store = HqStore(hq.url)
     hq.store.register.revision()  # opens its connection here, not in the first test
     yield hq
     hq.store.close()

@@ -17,7 +17,7 @@ from support.hq.running import RunningHq
 from support.hq.store import received, said
 from support.shop import PLAIN
 
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 NIM = "EL02000015-1"
 MONTH = "2025-12"
@@ -28,7 +28,7 @@ PASSWORD = "un mot de passe"  # noqa: S105  # of a test
 def hq(tmp_path_factory):
     directory = tmp_path_factory.mktemp("page")
     hq = RunningHq(directory, f"sqlite:///{directory}/hq.sqlite3")
-    store = Store(hq.url)
+    store = HqStore(hq.url)
     store.open()
     fill(store)
     hq.start()

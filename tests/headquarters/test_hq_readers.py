@@ -10,7 +10,7 @@ from support.hq.running import RunningHq
 from support.hq.store import NOW
 from support.shop import PLAIN
 
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 TABS = 20
 
@@ -18,7 +18,7 @@ TABS = 20
 def test_closures_come_in_while_pages_wait(cluster, tmp_path):
     """Twenty tabs of Totals, of shops and of the list of boxes wait for the database: a box's closure is taken, and its presence answered, all the same."""
     url = cluster.database()
-    hq, store, box = RunningHq(tmp_path, url), Store(url), PaperBox()
+    hq, store, box = RunningHq(tmp_path, url), HqStore(url), PaperBox()
     store.open()
     store.register.add(box.nim, box.key.public, now=NOW)
     store.people.create("Awa", "no password", "accountant", 1)

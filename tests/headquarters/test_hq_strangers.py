@@ -18,7 +18,7 @@ from support.receivers.authority import Authority
 
 from headquarters.app.connection import HEAD_BYTES
 from headquarters.app.server import DIRECT
-from headquarters.core.reception import Message, Refused
+from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 
@@ -40,7 +40,7 @@ async def test_strangers_by_the_hundred(store, threads):
     event.listen(store.database.engine, "commit", commits.append)
 
     async def stranger(number):
-        with pytest.raises(Refused):
+        with pytest.raises(MessageRefused):
             await reception.closure(Message(via="https", headers={}, body=b"%d" % number))
 
     async with asyncio.timeout(60), reception.running():

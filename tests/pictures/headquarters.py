@@ -11,7 +11,7 @@ from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import received, said
 
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 PASSWORD = "un mot de passe"  # noqa: S105  # of a picture
 SHOPS = (
@@ -37,7 +37,7 @@ SHOWN = ("calendar", "findings")
 VIEWS = (("desk", 1440, "light"), ("phone", 360, "dark"))
 
 
-def fill(store: Store) -> str:
+def fill(store: HqStore) -> str:
     """Most of a month of five shops; what is missing and wrong in it. The path of one closure."""
     path = ""
     now = time.time_ns() // 1_000_000
@@ -58,7 +58,7 @@ def fill(store: Store) -> str:
 
 def shoot(browser: Any, place: Path, folder: Path, everything: bool) -> None:
     hq = RunningHq(place, f"sqlite:///{place}/hq.sqlite3")
-    store = Store(hq.url)
+    store = HqStore(hq.url)
     store.open()
     screens = {**SCREENS, "closure": fill(store)}
     store.close()

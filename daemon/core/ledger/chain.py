@@ -7,7 +7,7 @@ must still find today's hashes right.
 
 from __future__ import annotations
 
-from common.wire.chain import GENESIS, Link, chained, closure_head
+from common.wire.chain import GENESIS, ChainLink, chained, closure_head
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import Placed
@@ -48,7 +48,7 @@ def closure_hash(previous: bytes, closure: Closure) -> bytes:
     counters = closure.counters
     return closure_head(
         previous,
-        Link(
+        ChainLink(
             z_number=closure.z_number,
             report_id=closure.report_id,
             period_start=closure.chained_start or closure.period_start,

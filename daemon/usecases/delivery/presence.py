@@ -14,7 +14,7 @@ import structlog
 from msgspec import UNSET
 
 from common.wire.cancellation import heed_cancellation
-from common.wire.presence import EVERY_SECONDS, Answer, Wanted
+from common.wire.presence import EVERY_SECONDS, PresenceAnswer, WantedClosures
 from daemon.core.ledger.attempt import Mode
 
 FIRST_WITHIN = 60.0
@@ -42,7 +42,7 @@ class Word(NamedTuple):
 
 
 class Listener(Protocol):
-    async def announce(self, presence: bytes, *, nim: str) -> Answer | None:
+    async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """None when nobody heard it. Ends in bounded time and does not raise for anything the other side can do."""
         ...
 
@@ -104,7 +104,7 @@ class Announcer:
             for wanted in answer.replay if answer else ():
                 await self._answer(word.nim, wanted)
 
-    async def _answer(self, nim: str, wanted: Wanted) -> None:
+    async def _answer(self, nim: str, wanted: WantedClosures) -> None:
         now = asyncio.get_running_loop().time()
         self._resent = {key: last for key, last in self._resent.items() if now - last.at < FORGOTTEN_AFTER}
         key = (nim, wanted.mode, wanted.from_z)

@@ -20,7 +20,7 @@ Key = tuple[str, str]
 KEPT = ("max_z", "held", "told_z", "told_by", "last", "closed_at", "ledger")
 
 
-class Book(msgspec.Struct):
+class LockedBook(msgspec.Struct):
     """A row of `book` under lock, and what of its closures is at hand, by number. `ledger` is None until somebody has accepted
     another ledger than the one it began with; from then on only that one's closures count in it."""
 
@@ -59,7 +59,7 @@ class Book(msgspec.Struct):
         return self.ledger in (None, ledger_id)
 
 
-def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
+def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook]:
     """Rows of `book`, made where there are none, held until the transaction ends."""
     if not keys:
         return {}
@@ -76,7 +76,7 @@ def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
     return found
 
 
-def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
+def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook]:
     table = tables.book.c
     modes = {mode for _, mode in keys}
     of_mode = [
@@ -86,7 +86,9 @@ def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, Book]:
     query = select(tables.book).where(or_(*of_mode)).order_by(table.machine, table.mode).with_for_update()
     books = {}
     for row in connection.execute(query):
-        book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, row.told_by)
+        book = LockedBook(
+            row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, row.told_by
+        )
         book.was_whole = book.is_whole
         if row.last is not None:
             book.around[row.max_z] = read_held(row.last)
@@ -101,7 +103,7 @@ def accepted_ledgers(connection: Connection, machines: Sequence[str]) -> dict[st
     return {row.machine: row.ledger_id for row in connection.execute(query.order_by(table.accepted_at))}
 
 
-def _follow(connection: Connection, book: Book, ledger: str | None) -> None:
+def _follow(connection: Connection, book: LockedBook, ledger: str | None) -> None:
     """The book is from now on that ledger's: what of it is here already counts, and what others sent does not."""
     book.ledger = ledger
     count_closures(connection, book)
@@ -109,7 +111,7 @@ def _follow(connection: Connection, book: Book, ledger: str | None) -> None:
     book.was_whole, book.is_newly_followed = False, True  # whatever was missing before is looked at again
 
 
-def count_closures(connection: Connection, book: Book) -> None:
+def count_closures(connection: Connection, book: LockedBook) -> None:
     """How far it goes and what of it is here, as the closures say that are in the table now."""
     table = tables.closure.c
     book.held, last = connection.execute(
@@ -124,14 +126,14 @@ def count_closures(connection: Connection, book: Book) -> None:
             book.around[book.max_z], book.closed_at = read_held(row.held), row.created_at
 
 
-def of_book(book: Book) -> ColumnElement[bool]:
+def of_book(book: LockedBook) -> ColumnElement[bool]:
     """The closures that count in it."""
     table = tables.closure.c
     mine = and_(table.machine == book.machine, table.mode == book.mode)
     return mine if book.ledger is None else and_(mine, table.ledger_id == book.ledger)
 
 
-def keep_books(connection: Connection, books: Sequence[Book], received_at: int | None) -> None:
+def keep_books(connection: Connection, books: Sequence[LockedBook], received_at: int | None) -> None:
     """`received_at` when closures of them have come."""
     rows = [
         {
@@ -152,7 +154,7 @@ def keep_books(connection: Connection, books: Sequence[Book], received_at: int |
     write_all(connection, tables.book, rows, replaced=(*KEPT, "received_at") if received_at else KEPT)
 
 
-def settle_gaps(connection: Connection, books: Sequence[Book], now: int) -> None:
+def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -> None:
     """The open gaps of these books become what is missing of them now."""
     changed = [book for book in books if not (book.was_whole and book.is_whole)]
     found = {book.key: checks.gaps([] if book.is_whole else missing_of(connection, book)) for book in changed}
@@ -183,7 +185,7 @@ def _said_by(column: ColumnElement[Any], key_id: str) -> ColumnElement[bool]:
     return or_(column.is_(None), column == key_id)
 
 
-def missing_of(connection: Connection, book: Book) -> list[Missing]:
+def missing_of(connection: Connection, book: LockedBook) -> list[Missing]:
     """Found beside each other in the database: a book of ten years is not read here for one gap. What a ledger says it never had is gone;
     in one that was accepted in the place of another, that is as it has to be."""
     table = tables.closure.c
@@ -207,7 +209,7 @@ def _is_gone(after: Held, first: int, last: int) -> bool:
     return any(begin <= first and last <= end for begin, end in after.gone)
 
 
-def numbered_closures(connection: Connection, book: Book, numbers: set[int]) -> dict[int, Held]:
+def numbered_closures(connection: Connection, book: LockedBook, numbers: set[int]) -> dict[int, Held]:
     table = tables.closure.c
     query = select(table.z, table.held).where(of_book(book), among(connection, table.z, sorted(numbers)))
     return {z: read_held(held) for z, held in connection.execute(query)} if numbers else {}

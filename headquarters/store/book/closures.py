@@ -18,16 +18,24 @@ from headquarters.core.held import Held
 from headquarters.core.reception import Received
 from headquarters.store import tables
 from headquarters.store.arrivals import next_arrival
-from headquarters.store.book.books import Book, Key, keep_books, lock_books, numbered_closures, read_held, settle_gaps
+from headquarters.store.book.books import (
+    Key,
+    LockedBook,
+    keep_books,
+    lock_books,
+    numbered_closures,
+    read_held,
+    settle_gaps,
+)
 from headquarters.store.bulk import insert_all, with_keys
 from headquarters.store.database import Database
 from headquarters.store.evidence import keep_fork
-from headquarters.store.findings import Found, keep_found
+from headquarters.store.findings import ClosureFact, keep_found
 from headquarters.store.revision import hold_revision
 from headquarters.store.taken import Taken, keep_taken
 
 
-class Outcome(enum.Enum):
+class TakeOutcome(enum.Enum):
     STORED = "stored"
     KNOWN = "known"
     FORK = "fork"
@@ -44,7 +52,7 @@ class Closures:
         now: int,
         revision: int | None = None,
         taken: Taken | None = None,
-    ) -> list[Outcome]:
+    ) -> list[TakeOutcome]:
         """What became of each, durable when this returns; StaleRing when the keys are no longer those of `revision`.
 
         `taken` are the messages that the batch came in, with those that were refused. `now` in milliseconds."""
@@ -64,14 +72,14 @@ class _Taking:
         self._batch = batch
         self._now = now
         self._new: list[Received] = []
-        self._found: list[Found] = []
+        self._found: list[ClosureFact] = []
         self._known: dict[tuple[str, str], bytes] = {}
 
-    def run(self) -> list[Outcome]:
+    def run(self) -> list[TakeOutcome]:
         keys = sorted({(received.machine, received.mode) for received in self._batch})
         books = lock_books(self._connection, keys)
         self._look(books)
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, TakeOutcome] = {}
         order = sorted(range(len(self._batch)), key=lambda index: self._batch[index].held.z)
         for index in order:
             received = self._batch[index]
@@ -79,7 +87,7 @@ class _Taking:
         self._write(books)
         return [outcomes[index] for index in range(len(self._batch))]
 
-    def _look(self, books: dict[Key, Book]) -> None:
+    def _look(self, books: dict[Key, LockedBook]) -> None:
         """Loads which of them are known, and the closures beside those that do not simply come next."""
         wanted_ids = [(received.machine, received.held.id) for received in self._batch]
         table = tables.closure.c
@@ -94,11 +102,11 @@ class _Taking:
         for key, numbers in wanted.items():
             books[key].around |= numbered_closures(self._connection, books[key], numbers)
 
-    def _one(self, received: Received, book: Book) -> Outcome:
+    def _one(self, received: Received, book: LockedBook) -> TakeOutcome:
         held = received.held
         known = self._known.get((received.machine, held.id))
         if known is not None:
-            return Outcome.KNOWN if known == held.digest else self._fork(received, "id")
+            return TakeOutcome.KNOWN if known == held.digest else self._fork(received, "id")
         if not book.follows(held.ledger_id):
             return self._late(received, book)
         if held.z in book.around:
@@ -106,21 +114,21 @@ class _Taking:
         self._keep(received)
         before, after = book.around.get(held.z - 1), book.around.get(held.z + 1)
         if before is not None:
-            self._found += [Found(received, fact) for fact in self._pair(book, before, held)]
+            self._found += [ClosureFact(received, fact) for fact in self._pair(book, before, held)]
         if after is not None:
-            self._found += [Found(received, fact) for fact in self._pair(book, held, after)]
+            self._found += [ClosureFact(received, fact) for fact in self._pair(book, held, after)]
         book.around[held.z] = held
         book.held += 1
         if held.z > book.max_z:
             book.max_z, book.closed_at = held.z, received.created_at
-        return Outcome.STORED
+        return TakeOutcome.STORED
 
     def _keep(self, received: Received) -> None:
-        self._found += [Found(received, fact) for fact in checks.alone(received.held)]
+        self._found += [ClosureFact(received, fact) for fact in checks.alone(received.held)]
         self._known[received.machine, received.held.id] = received.held.digest
         self._new.append(received)
 
-    def _late(self, received: Received, book: Book) -> Outcome:
+    def _late(self, received: Received, book: LockedBook) -> TakeOutcome:
         """Of a ledger in whose place another one was accepted: money, but no longer a part of the book."""
         table, held = tables.closure.c, received.held
         mine = and_(table.machine == book.machine, table.mode == book.mode, table.ledger_id != book.ledger)
@@ -130,9 +138,9 @@ class _Taking:
         if other is not None or fresh:
             return self._fork(received, "number", other or fresh[0])
         self._keep(received)
-        return Outcome.STORED
+        return TakeOutcome.STORED
 
-    def _pair(self, book: Book, before: Held, after: Held) -> Iterable[Fact]:
+    def _pair(self, book: LockedBook, before: Held, after: Held) -> Iterable[Fact]:
         for fact in checks.pair(before, after):
             sibling = self._sibling(book, after) if fact.kind == "chain" else None
             if sibling is None:
@@ -140,7 +148,7 @@ class _Taking:
             else:
                 yield Fact("fork", f"{after.z}:previous", {"z": after.z, "what": "previous", "other": sibling})
 
-    def _sibling(self, book: Book, held: Held) -> int | None:
+    def _sibling(self, book: LockedBook, held: Held) -> int | None:
         """Another closure of the book that says it follows the same one: the ledger was put back in between."""
         if held.previous_id is None:
             return None
@@ -152,15 +160,15 @@ class _Taking:
         ]
         return next((z for z in (found, *new) if z is not None and z != held.z), None)
 
-    def _fork(self, received: Received, what: str, other: str = "") -> Outcome:
+    def _fork(self, received: Received, what: str, other: str = "") -> TakeOutcome:
         """Two closures where there can be one: the second is kept as evidence, and is never said to be delivered."""
         keep_fork(self._connection, received, self._now)
         facts: Facts = {"z": received.held.z, "what": what, "id": received.held.id, "other": other}
         key = f"{received.held.z}:{received.held.id}:{received.held.digest.hex()[:8]}"
-        self._found.append(Found(received, Fact("fork", key, facts)))
-        return Outcome.FORK
+        self._found.append(ClosureFact(received, Fact("fork", key, facts)))
+        return TakeOutcome.FORK
 
-    def _write(self, books: dict[Key, Book]) -> None:
+    def _write(self, books: dict[Key, LockedBook]) -> None:
         if self._new:
             insert_all(self._connection, tables.message, [_message(received) for received in self._new])
             arrival = next_arrival(self._connection, self._now)

@@ -9,14 +9,14 @@ import msgspec
 from sqlalchemy import Connection, func, or_, select, update
 
 from common.wire.instants import instant_millis
-from common.wire.presence import Presence, Wanted
+from common.wire.presence import Presence, WantedClosures
 from headquarters.core import asking
-from headquarters.core.asking import Asked
+from headquarters.core.asking import AskedRange
 from headquarters.core.finding import Fact, Kind
 from headquarters.core.held import machine_of
 from headquarters.core.presence_checks import facts_of
 from headquarters.store import tables
-from headquarters.store.book.books import Book, Key, keep_books, lock_books, missing_of, settle_gaps
+from headquarters.store.book.books import Key, LockedBook, keep_books, lock_books, missing_of, settle_gaps
 from headquarters.store.bulk import among, write_all
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing
@@ -33,7 +33,7 @@ class LastWord(msgspec.Struct, frozen=True):
     presence: Presence
 
 
-class Word(msgspec.Struct, frozen=True):
+class HeardPresence(msgspec.Struct, frozen=True):
     """What a box has said, and its bytes as they came. Nothing is asked of a book that got a closure less than `quiet` milliseconds ago,
     since more is on its way; with `quiet` below 0 nothing is asked at all."""
 
@@ -66,8 +66,8 @@ class Presences:
         self._database = database
 
     def take(
-        self, words: Sequence[Word], *, now: int, newest_version: str = "", revision: int | None = None
-    ) -> list[list[Wanted]]:
+        self, words: Sequence[HeardPresence], *, now: int, newest_version: str = "", revision: int | None = None
+    ) -> list[list[WantedClosures]]:
         """Each is kept when it is newer than the last of its box, with what it shows; and what has to be asked of each box. StaleRing as
         for closures."""
         with self._database.write() as connection:
@@ -109,7 +109,7 @@ def _last_word(machine: str, received_at: int, body: bytes) -> LastWord:
     return LastWord(machine, received_at, msgspec.json.decode(body, type=Presence))
 
 
-def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word]:
+def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[HeardPresence]:
     """The last word of each book, where it is newer than what was here: two ways upstream need not agree on the order, and each word
     comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer. So does one
     whose last was heard in a time that is still to come: our own clock was wrong."""
@@ -118,7 +118,7 @@ def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word
     query = select(tables.presence).where(among(connection, table.machine, machines))
     held = {row.machine: row for row in connection.execute(query)}
 
-    def is_newer(word: Word) -> bool:
+    def is_newer(word: HeardPresence) -> bool:
         last: Any = held.get(word.machine)
         if last is None or word.at > last.at or last.received_at > now + FORGETS_MILLIS:
             return True
@@ -134,11 +134,11 @@ def _newer(connection: Connection, words: Sequence[Word], now: int) -> list[Word
     return list({word.book: word for word in fresh}.values())
 
 
-def _heard_at(word: Word, now: int) -> int:
+def _heard_at(word: HeardPresence, now: int) -> int:
     return now if word.heard_at is None else min(word.heard_at, now)
 
 
-def _kept(word: Word, before: Any) -> dict[str, str | bytes | None]:
+def _kept(word: HeardPresence, before: Any) -> dict[str, str | bytes | None]:
     """While a box asks for its last Z number, what it said before it lost it is the only thing that knows."""
     if before is not None and word.presence.wants_last_z:
         said: bytes = before.body
@@ -147,7 +147,9 @@ def _kept(word: Word, before: Any) -> dict[str, str | bytes | None]:
     return {"body": word.content, "key_id": word.key_id}
 
 
-def _settle(connection: Connection, books: dict[Key, Book], words: Sequence[Word], now: int, newest: str) -> None:
+def _settle(
+    connection: Connection, books: dict[Key, LockedBook], words: Sequence[HeardPresence], now: int, newest: str
+) -> None:
     """`words` has one of each book."""
     told = [books[word.book] for word in words if _tell(books[word.book], word)]
     keep_books(connection, sorted(told, key=lambda book: book.key), None)
@@ -163,7 +165,7 @@ def _settle(connection: Connection, books: dict[Key, Book], words: Sequence[Word
                 keep_fact(connection, word.book, word.presence.nim, fact, now)
 
 
-def _tell(book: Book, word: Word) -> bool:
+def _tell(book: LockedBook, word: HeardPresence) -> bool:
     """Whether the book has changed: by what the box has closed, or under which key, or by the ledger that it follows since the last look."""
     before, presence = (book.told_z, book.told_by), word.presence
     if book.follows(presence.ledger):
@@ -173,29 +175,29 @@ def _tell(book: Book, word: Word) -> bool:
     return (book.told_z, book.told_by) != before or book.is_newly_followed
 
 
-def _facts(book: Book, word: Word, now: int, newest: str) -> Iterable[Fact]:
+def _facts(book: LockedBook, word: HeardPresence, now: int, newest: str) -> Iterable[Fact]:
     last = book.last if book.follows(word.presence.ledger) else None
     return facts_of(
         word.presence, at=word.at, now=_heard_at(word, now), newest=newest, last=last, closed_at=book.closed_at
     )
 
 
-def _wanted(connection: Connection, words: Sequence[Word], now: int) -> list[list[Wanted]]:
+def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[list[WantedClosures]]:
     """For each, what is missing of each book of that box and may be asked for now."""
     table = tables.book.c
     asking_words = {word.machine: word for word in words if word.quiet >= 0}
     lacks = or_(table.held < table.max_z, table.held < table.told_z)
     query = select(tables.book).where(among(connection, table.machine, sorted(asking_words)), lacks)
-    wanted: dict[str, list[Wanted]] = {}
+    wanted: dict[str, list[WantedClosures]] = {}
     for row in connection.execute(query.order_by(table.machine, table.mode)).all():
         word = asking_words[row.machine]
         if abs(now - row.received_at) < word.quiet:
             continue
-        book = Book(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
+        book = LockedBook(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
         missing = [one for one in missing_of(connection, book) if not one.is_gone]
-        asked = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[Asked])
+        asked = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[AskedRange])
         due = asking.due(asked, missing, now)
-        wanted.setdefault(row.machine, []).extend(Wanted(row.mode, one.first, one.last) for one in due)
+        wanted.setdefault(row.machine, []).extend(WantedClosures(row.mode, one.first, one.last) for one in due)
         if due and word.counts:
             counted = msgspec.msgpack.encode(asking.counted(asked, missing, due, now))
             mine = (table.machine == row.machine, table.mode == row.mode)

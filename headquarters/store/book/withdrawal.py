@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Connection, and_, delete, select, update
 
 from headquarters.store import tables
-from headquarters.store.book.books import Book, count_closures, keep_books, lock_books, settle_gaps
+from headquarters.store.book.books import LockedBook, count_closures, keep_books, lock_books, settle_gaps
 from headquarters.store.bulk import among
 from headquarters.store.database import READ_AT_ONCE
 from headquarters.store.evidence import keep_withdrawn
@@ -37,7 +37,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     return sum(map(len, numbers.values()))
 
 
-def _taken_out(connection: Connection, book: Book, theirs: ColumnElement[bool], now: int) -> set[int]:
+def _taken_out(connection: Connection, book: LockedBook, theirs: ColumnElement[bool], now: int) -> set[int]:
     """Their numbers."""
     table, message = tables.closure.c, tables.message.c
     query = (

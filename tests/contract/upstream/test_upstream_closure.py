@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from support.ledgers.ledger import START, Till, invoice, opened, tamper
 
 from common.wire.chain import GENESIS
-from common.wire.closure import Closure, proves_itself, read_closure
+from common.wire.closure import ClosureData, proves_itself, read_closure
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
 from daemon.upstream.event import compose
@@ -34,7 +34,7 @@ async def sent(store, till) -> list[bytes]:
     return [compose(entry, "caisse-1", KEY_ID) for entry in waiting]
 
 
-def read(events) -> list[Closure]:
+def read(events) -> list[ClosureData]:
     return [read_closure(event).data for event in events]
 
 
@@ -88,7 +88,7 @@ async def test_sender_schema_and_page_are_one(path):
         Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
         assert set(event["data"]) == properties
         assert set(event) == set(SCHEMA["properties"])
-    assert set(Closure.__struct_fields__) == properties
+    assert set(ClosureData.__struct_fields__) == properties
     added = properties - set(SCHEMA["$defs"]["closure"]["required"])
     assert {name for name in added if f"`{name}`" not in PAGE} == set()
 

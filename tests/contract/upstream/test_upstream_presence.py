@@ -16,7 +16,7 @@ from support.receivers.nats_server import NIM, SECOND
 from support.shop import PLAIN
 
 from common.wire.keys import verifying_key
-from common.wire.presence import MOST_BYTES, Answer, Wanted, read_presence
+from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
 from common.wire.signing import verify
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.replication import Replication
@@ -59,7 +59,7 @@ class TestHttps:
     async def test_signed_and_answered(self, web):
         """Beside the closures' URL, signed anew each time with another id; the answer says what is missed."""
         await want(web, {"replay": [{"mode": "live", "from_z": 7}]})
-        assert await announce(web, 2) == [Answer((Wanted("live", 7),)), Answer()]
+        assert await announce(web, 2) == [PresenceAnswer((WantedClosures("live", 7),)), PresenceAnswer()]
         first, second = await presences(web)
         assert first["body"].encode() == WORD
         assert first["headers"]["webhook-id"] != second["headers"]["webhook-id"]
@@ -68,7 +68,7 @@ class TestHttps:
     async def test_what_cannot_be_read_asks_for_nothing(self, web, answer):
         """Whatever somebody answers."""
         await want(web, answer)
-        assert await announce(web) == [Answer()]
+        assert await announce(web) == [PresenceAnswer()]
 
     async def test_nobody_hears(self, web):
         """Down, or with another key: None, in bounded time."""
@@ -93,7 +93,7 @@ class TestNats:
         await reader.subscribe("mcf.*.ask", queue="headquarters", cb=answer)
         await reader.flush()
         try:
-            assert await announce(nats, 2) == [Answer((Wanted("live", 2),))] * 2
+            assert await announce(nats, 2) == [PresenceAnswer((WantedClosures("live", 2),))] * 2
         finally:
             await reader.close()
         async with nats.reading() as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.hq.store import NOW, open_findings, said, take
 
-from common.wire.presence import Wanted
+from common.wire.presence import WantedClosures
 from headquarters.core.asking import MOST_RANGES, MOST_TIMES
 from headquarters.core.finding import Fact
 from headquarters.core.held import machine_of
@@ -31,7 +31,7 @@ def test_what_is_refused_for_good_is_not_asked_for_for_ever(store, box):
     alone; the finding stays."""
     lacking(store, box, 3)
     times = [NOW + (2**n - 1) * HOUR + minutes * MINUTE for n in range(13) for minutes in (-5, 0, 5)]
-    asked = [at for at in times[1:] if _is_asked(store, box, at, [Wanted("live", 3, 3)])]
+    asked = [at for at in times[1:] if _is_asked(store, box, at, [WantedClosures("live", 3, 3)])]
     hours = [(at - NOW) // HOUR for at in asked]
     assert hours == [2**n - 1 for n in range(MOST_TIMES)]
     assert open_findings(store) == [("gap", 3, 3)]
@@ -60,7 +60,7 @@ def test_what_goes_missing_later_is_asked_for(store, box):
         say(store, box, NOW + round(day * DAY))
     closures = [box.close() for _ in range(3)]
     take(store, box, closures[0], closures[2])
-    assert say(store, box, NOW + 101 * DAY) == [Wanted("live", 8, 8)]
+    assert say(store, box, NOW + 101 * DAY) == [WantedClosures("live", 8, 8)]
     take(store, box, closures[1])
     assert say(store, box, NOW + 102 * DAY) == []
 
@@ -72,7 +72,7 @@ def test_a_new_key_asks_anew(store, box):
         say(store, box, NOW + round(day * DAY))
     assert say(store, box, NOW + 101 * DAY) == []
     store.register.add(box.nim, box.key.public, now=NOW)
-    assert say(store, box, NOW + 102 * DAY) == [Wanted("live", 3, 3)]
+    assert say(store, box, NOW + 102 * DAY) == [WantedClosures("live", 3, 3)]
 
 
 def test_many_gaps(store, box):
@@ -87,9 +87,9 @@ def test_our_clock_was_a_year_ahead(store, box):
     closures = [box.close() for _ in range(3)]
     take(store, box, closures[0], closures[2], now=NOW + YEAR)
     say(store, box, NOW + YEAR)
-    assert say(store, box, NOW) == [Wanted("live", 2, 2)]
+    assert say(store, box, NOW) == [WantedClosures("live", 2, 2)]
     assert store.presences.last_words()[machine_of(box.nim)].received_at == NOW
-    assert say(store, box, NOW + 2 * HOUR) == [Wanted("live", 2, 2)]
+    assert say(store, box, NOW + 2 * HOUR) == [WantedClosures("live", 2, 2)]
 
 
 def test_a_silent_box_that_spoke_while_our_clock_was_ahead(store, box):

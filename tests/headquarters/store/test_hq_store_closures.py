@@ -16,12 +16,12 @@ from support.hq.store import NOW, UTC, open_findings, received, said, take
 from common.wire.closure import Counters
 from headquarters.core.reception import Message, receive
 from headquarters.store import tables
-from headquarters.store.book.closures import Outcome
+from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.migrations import first
-from headquarters.store.register import Ring
+from headquarters.store.register import KeysOfRevision
 from headquarters.store.revision import StaleRing
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 from headquarters.store.taken import Taken
 
 
@@ -47,7 +47,7 @@ def test_the_first_version_never_changes():
 
 def test_two_instances_migrate_at_once(new_url):
     """Both open a new database in the same moment; both can use it."""
-    stores = [Store(new_url) for _ in range(2)]
+    stores = [HqStore(new_url) for _ in range(2)]
     threads = [threading.Thread(target=store.open) for store in stores]
     try:
         for thread in threads:
@@ -63,8 +63,8 @@ def test_two_instances_migrate_at_once(new_url):
 def test_once_by_id(store, box):
     """A closure that comes twice, in one batch or another, is one row; the second time it is known."""
     closure = box.close()
-    assert take(store, box, closure, closure) == [Outcome.STORED, Outcome.KNOWN]
-    assert take(store, box, closure) == [Outcome.KNOWN]
+    assert take(store, box, closure, closure) == [TakeOutcome.STORED, TakeOutcome.KNOWN]
+    assert take(store, box, closure) == [TakeOutcome.KNOWN]
     assert store.figures.count() == 1
     assert open_findings(store) == []
 
@@ -119,7 +119,7 @@ def test_same_number_twice_is_a_fork(store, box):
     """A ledger that was put back closes Z 3 again: the second is evidence, not in the table, and is not said to be delivered."""
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
-    assert take(store, box, box.close(5)) == [Outcome.FORK]
+    assert take(store, box, box.close(5)) == [TakeOutcome.FORK]
     assert [line.certs for line in store.figures.lines()] == [2, 2, 2]
     assert [kind for kind, *_ in open_findings(store)] == ["fork"]
     [sample] = store.evidence.samples()
@@ -131,14 +131,14 @@ def test_fork_in_one_batch(store, box):
     """Two closures with one number in the same batch: the first one stays."""
     first = box.close()
     box.forget(0)
-    assert take(store, box, first, box.close(7)) == [Outcome.STORED, Outcome.FORK]
+    assert take(store, box, first, box.close(7)) == [TakeOutcome.STORED, TakeOutcome.FORK]
 
 
 def test_same_id_with_other_figures_is_a_fork(store, box):
     """An id that is known with other figures in it was altered."""
     closure = box.close()
     take(store, box, closure)
-    assert take(store, box, msgspec.structs.replace(closure, body="", total_ttc=1)) == [Outcome.FORK]
+    assert take(store, box, msgspec.structs.replace(closure, body="", total_ttc=1)) == [TakeOutcome.FORK]
     assert store.figures.lines()[0].ttc == 16000
 
 
@@ -146,7 +146,7 @@ def test_replay_by_a_later_version_is_no_fork(store, box):
     """The same closure from a box that got another label, key and version is known."""
     closure = box.close()
     take(store, box, closure)
-    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [Outcome.KNOWN]
+    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [TakeOutcome.KNOWN]
 
 
 def test_two_that_follow_the_same_one_are_a_fork(store, box):
@@ -155,7 +155,7 @@ def test_two_that_follow_the_same_one_are_a_fork(store, box):
     fourth = box.closures[3]
     box.forget(2)
     again = box.close(z_number=5)
-    assert take(store, box, again) == [Outcome.STORED]
+    assert take(store, box, again) == [TakeOutcome.STORED]
     assert again.previous_report_id != fourth.report_id
     assert open_findings(store) == [("counters", 5, "down", "TC, FVC"), ("fork", 5, "previous", 3)]
 
@@ -171,7 +171,7 @@ def test_chain_that_does_not_continue(store, box):
 def test_head_that_is_not_its_own(store, box):
     """A closure whose head is not the hash of its figures is kept, and found."""
     closure = box.close()
-    assert take(store, box, msgspec.structs.replace(closure, chain_head="cd" * 32)) == [Outcome.STORED]
+    assert take(store, box, msgspec.structs.replace(closure, chain_head="cd" * 32)) == [TakeOutcome.STORED]
     assert open_findings(store) == [("chain", 1, "head", "cd" * 8)]
     assert store.figures.lines()[0].proven is False
 
@@ -196,8 +196,8 @@ def test_another_shop_cannot_take_an_id(store, box):
     store.register.add(thief.nim, thief.key.public, now=NOW)
     closure = box.close()
     stolen = thief.close(report_id=closure.report_id)
-    assert take(store, thief, stolen) == [Outcome.STORED]
-    assert take(store, box, closure) == [Outcome.STORED]
+    assert take(store, thief, stolen) == [TakeOutcome.STORED]
+    assert take(store, box, closure) == [TakeOutcome.STORED]
 
 
 def test_revoked_between_look_and_commit(store, box):
@@ -209,7 +209,7 @@ def test_revoked_between_look_and_commit(store, box):
     with pytest.raises(StaleRing):
         store.closures.take([one], now=NOW, revision=ring.revision)
     assert store.figures.count() == 0
-    assert isinstance(store.register.ring(), Ring)
+    assert isinstance(store.register.ring(), KeysOfRevision)
     assert store.register.ring().keys_of("EL02000015") == ()
 
 
@@ -229,14 +229,14 @@ def test_a_batch_is_all_or_nothing(store, box):
         store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
     event.remove(store.database.engine, "commit", cut)
     assert (store.figures.count(), open_findings(store), lacks(store)) == (0, [], [(1, 9)])
-    assert store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [Outcome.STORED] * 2
+    assert store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [TakeOutcome.STORED] * 2
     assert (open_findings(store), lacks(store)) == ([("gap", 2, 2)], [(1, 7)])
 
 
 def test_two_instances_with_closures_of_one_shop(store, box):
     """Each takes every second closure of one shop, at the same time, in batches: all are kept and no gap is left."""
     closures = [box.close() for _ in range(40)]
-    other = Store(store.url)
+    other = HqStore(store.url)
     batches = [[received(box, closure, store) for closure in closures[half::2]] for half in range(2)]
     errors = []
 

@@ -9,12 +9,12 @@ from sqlalchemy import MetaData, select, text
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, copy_of, open_findings, said, take
 
-from common.wire.closure import Gap, read_closure
-from common.wire.presence import Wanted
+from common.wire.closure import ZGap, read_closure
+from common.wire.presence import WantedClosures
 from headquarters.store import tables
-from headquarters.store.book.closures import Outcome
+from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import HEAD, MIGRATIONS, Database
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 LATER = EVENING + 30 * DAY
 
@@ -37,7 +37,7 @@ def restored_after(store, box, lost):
     for _ in lost:
         box.close()
     box.forget(2)
-    gaps = (Gap(first=lost[0], last=lost[-1], known_from="high-water"),)
+    gaps = (ZGap(first=lost[0], last=lost[-1], known_from="high-water"),)
     take(store, box, box.close(z_number=lost[-1] + 1, gaps=gaps))
 
 
@@ -58,7 +58,7 @@ def test_numbers_that_are_gone_and_come_after_all(store, box):
     take(store, box, box.close(), box.close())
     late = box.close()
     box.forget(2)
-    take(store, box, box.close(z_number=4, gaps=(Gap(first=3, last=3),)))
+    take(store, box, box.close(z_number=4, gaps=(ZGap(first=3, last=3),)))
     take(store, box, late)
     assert "gap" not in {kind for kind, *_ in open_findings(store)}
 
@@ -70,7 +70,7 @@ def test_a_gap_behind_what_is_gone_is_asked_for(store, box):
     closure = box.close()
     take(store, box, closure)
     assert open_findings(store) == [("gap", 3, 4, "gone"), ("gap", 6, 6)]
-    assert say(store, box) == [Wanted("live", 6, 6)]
+    assert say(store, box) == [WantedClosures("live", 6, 6)]
 
 
 def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
@@ -79,14 +79,14 @@ def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
     take(store, box, *(box.close() for _ in range(3)))
     new = another_ledger(box)
     first, second = new.close(5), new.close(5)
-    assert take(store, new, first) == [Outcome.FORK]
+    assert take(store, new, first) == [TakeOutcome.FORK]
     say(store, new)
     assert [kind for kind, *_ in open_findings(store)] == ["fork", "fork"]
     assert store.register.accept_ledger(new.nim.partition("-")[0], new.ledger, "awa", LATER)
     assert open_findings(store) == []
-    assert say(store, new, LATER + 1) == [Wanted("live", 1, 2)]
+    assert say(store, new, LATER + 1) == [WantedClosures("live", 1, 2)]
     assert open_findings(store) == [("gap", 1, 2)]
-    assert take(store, new, first, second) == [Outcome.STORED] * 2
+    assert take(store, new, first, second) == [TakeOutcome.STORED] * 2
     assert open_findings(store) == []
     assert say(store, new, LATER + DAY) == []
     assert [line.z for line in store.figures.lines()] == [1, 1, 2, 2, 3]
@@ -101,11 +101,11 @@ def test_what_the_lost_ledger_still_sends(store, box):
     take(store, box, closures[0])
     new = another_ledger(box)
     store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
-    assert take(store, new, new.close()) == [Outcome.STORED]
-    assert take(store, box, closures[2], closures[0]) == [Outcome.STORED, Outcome.KNOWN]
+    assert take(store, new, new.close()) == [TakeOutcome.STORED]
+    assert take(store, box, closures[2], closures[0]) == [TakeOutcome.STORED, TakeOutcome.KNOWN]
     box.forget(2)
-    assert take(store, box, box.close(9)) == [Outcome.FORK]
-    assert take(store, new, new.close()) == [Outcome.STORED]
+    assert take(store, box, box.close(9)) == [TakeOutcome.FORK]
+    assert take(store, new, new.close()) == [TakeOutcome.STORED]
     assert [kind for kind, *_ in open_findings(store)] == ["fork"]
 
 
@@ -113,7 +113,7 @@ def test_a_new_ledger_that_goes_on_with_the_numbers(store, box):
     """Somebody has told the box which Z was the last: after it was accepted, neither its numbers nor its chain are in question."""
     take(store, box, *(box.close() for _ in range(3)))
     new = another_ledger(box)
-    fourth = new.close(z_number=4, gaps=(Gap(first=1, last=3),))
+    fourth = new.close(z_number=4, gaps=(ZGap(first=1, last=3),))
     take(store, new, fourth)
     assert ("chain", 4, "previous", "0" * 16, box.closures[-1].chain_head[:16]) in open_findings(store)
     store.register.accept_ledger("EL02000015", new.ledger, "awa", LATER)
@@ -128,11 +128,11 @@ def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
     old, fresh = [box.close() for _ in range(3)], [new.close() for _ in range(2)]
     store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
     copy = copy_of(store)
-    again = Store(f"sqlite:///{tmp_path}/again.sqlite3")
+    again = HqStore(f"sqlite:///{tmp_path}/again.sqlite3")
     again.open()
     assert again.register.from_copy(copy, NOW)
-    assert take(again, box, *old) == [Outcome.STORED] * 3
-    assert take(again, new, *fresh) == [Outcome.STORED] * 2
+    assert take(again, box, *old) == [TakeOutcome.STORED] * 3
+    assert take(again, new, *fresh) == [TakeOutcome.STORED] * 2
     assert open_findings(again) == []
     again.close()
 
@@ -147,7 +147,7 @@ def test_who_has_no_such_ledger(store):
 @pytest.mark.parametrize("version", ["0001", "0004"])
 def test_from_an_older_version_on(tmp_path, new_url, version):
     """A database as an older version has left it (0004 is that of 0.1.0), with a closure in it, is brought up to date at the start, and goes on."""
-    store, box = Store(f"sqlite:///{tmp_path}/of_today.sqlite3"), PaperBox()
+    store, box = HqStore(f"sqlite:///{tmp_path}/of_today.sqlite3"), PaperBox()
     store.open()
     store.register.add(box.nim, box.key.public, now=NOW)
     take(store, box, box.close())
@@ -167,9 +167,9 @@ def test_from_an_older_version_on(tmp_path, new_url, version):
                     connection.execute(made.tables[table.name].insert(), known)
     older.close()
     store.close()
-    again = Store(new_url)
+    again = HqStore(new_url)
     again.open()
-    assert take(again, box, box.close(), box.closures[0]) == [Outcome.STORED, Outcome.KNOWN]
+    assert take(again, box, box.close(), box.closures[0]) == [TakeOutcome.STORED, TakeOutcome.KNOWN]
     assert [line.z for line in again.figures.lines()] == [1, 2]
     with again.database.read() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD
@@ -181,19 +181,19 @@ def test_one_backup_put_back_twice(store, box):
     of the first time. Each is told as a fork, by itself and by the box's own word, and kept whole; what comes after them is taken."""
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
-    first = [box.close(z_number=4, gaps=(Gap(first=3, last=3),)), box.close()]
-    assert take(store, box, *first) == [Outcome.STORED] * 2
+    first = [box.close(z_number=4, gaps=(ZGap(first=3, last=3),)), box.close()]
+    assert take(store, box, *first) == [TakeOutcome.STORED] * 2
     box.forget(2)
     box.epoch, box.seed = 1, "the second time"
-    again = [box.close(9, z_number=4, gaps=(Gap(first=3, last=3),)), box.close(9)]
+    again = [box.close(9, z_number=4, gaps=(ZGap(first=3, last=3),)), box.close(9)]
     assert [(one.ledger_id, one.epoch, one.z_number) for one in again] == [
         (one.ledger_id, one.epoch, one.z_number) for one in first
     ]
-    assert take(store, box, *again) == [Outcome.FORK] * 2
+    assert take(store, box, *again) == [TakeOutcome.FORK] * 2
     kept = [store.evidence.content(one.id) for one in store.evidence.samples() if one.reason == "fork"]
     assert {read_closure(body).data.chain_head for body in kept} >= {one.chain_head for one in again}
     say(store, box)
-    assert take(store, box, box.close()) == [Outcome.STORED]
+    assert take(store, box, box.close()) == [TakeOutcome.STORED]
     assert [line.z for line in store.figures.lines()] == [1, 2, 3, 4, 5, 6]
     told = [(kind, *facts) for kind, *facts in open_findings(store) if kind in ("fork", "chain")]
     assert {(one[0], one[1], one[2]) for one in told} >= {

@@ -17,9 +17,9 @@ from common.wire.keys import PrivateKey
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.core.register_merge import MERGED
 from headquarters.store import tables
-from headquarters.store.register import Copy
+from headquarters.store.register import RegisterContent
 from headquarters.store.revision import MOST_TRAIL, StaleRing, hold_revision
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 MACHINE = "EL02000015"
 STOLEN = PrivateKey(b"s" * 32)
@@ -58,7 +58,7 @@ def with_two_keys(store):
 @pytest.fixture
 def other(store):
     """Of an operator who works on the database while no program of ours looks."""
-    other = Store(store.url)
+    other = HqStore(store.url)
     yield other
     other.close()
 
@@ -116,7 +116,7 @@ def test_commands_between(store, other, tmp_path, commands, is_running):
     assert [key.id for key in program.register.ring().keys_of(MACHINE)] == [box.key.id]
     assert len(program.register.ring().keys_of("EL02000016")) == 1
     assert program.register.box(MACHINE).closes_at == (commands - 1 if commands else None)
-    kept = msgspec.json.decode(path.read_bytes(), type=Copy)
+    kept = msgspec.json.decode(path.read_bytes(), type=RegisterContent)
     assert b'"revoked_at":%d' % NOW in b"".join(bytes(row) for row in kept.rows["box_key"])
 
 

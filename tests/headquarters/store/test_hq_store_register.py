@@ -9,7 +9,7 @@ from support.hq.store import NOW, copy_of
 
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.store import register
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 MACHINE = "EL02000015"
 
@@ -25,7 +25,7 @@ def box(store):
 def revoked_meanwhile(request, store, box, monkeypatch):
     """Another instance revokes the key at the moment that this one looks at the revision."""
     look = register.revision_of
-    other = Store(store.url)
+    other = HqStore(store.url)
 
     def looked(connection):
         monkeypatch.setattr(register, "revision_of", look)
@@ -64,7 +64,7 @@ def test_a_copy_of_many_boxes(store, tmp_path, monkeypatch):
     for box in boxes:
         store.register.add(box.nim, box.key.public, now=NOW, label=f"Café {box.nim[-4:]}")
     RegisterCopy(store.register, tmp_path / "copy.json").write()
-    again = Store(f"sqlite:///{tmp_path}/again.sqlite3")
+    again = HqStore(f"sqlite:///{tmp_path}/again.sqlite3")
     again.open()
     copy = RegisterCopy(again.register, tmp_path / "copy.json")
     copy.heal()

@@ -10,7 +10,7 @@ from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, copy_of, open_findings, said, take
 
 from common.wire.keys import PrivateKey
-from common.wire.presence import Wanted
+from common.wire.presence import WantedClosures
 from headquarters.store.revision import StaleRing
 
 MACHINE = "EL02000015"
@@ -30,7 +30,7 @@ def stolen(store, box):
     """Two closures are here; another key of the box is the thief's, and has named a Z that nobody has made."""
     take(store, box, box.close(), box.close())
     store.register.add(box.nim, STOLEN.public, now=NOW)
-    assert say(store, box, STOLEN, z=HUGE) == [Wanted("live", 3, HUGE)]
+    assert say(store, box, STOLEN, z=HUGE) == [WantedClosures("live", 3, HUGE)]
     assert open_findings(store) == [("gap", 3, HUGE)]
     return STOLEN
 
@@ -50,7 +50,7 @@ def test_what_the_box_says_under_its_own_key_counts_again(store, box, stolen):
     say(store, box, stolen, LATER + 1000 * DAY, z=HUGE)
     store.register.revoke(MACHINE, stolen.id, LATER + 1)
     box.close()
-    assert say(store, box, box.key, LATER + 2) == [Wanted("live", 3, 3)]
+    assert say(store, box, box.key, LATER + 2) == [WantedClosures("live", 3, 3)]
     assert open_findings(store) == [("gap", 3, 3)]
 
 

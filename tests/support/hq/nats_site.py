@@ -14,7 +14,7 @@ from support.receivers.raw_nats import OpenServer, RawClient, raw_client
 
 from common.wire.keys import PrivateKey
 from common.wire.nkey import decode_seed
-from headquarters.store.store import Store
+from headquarters.store.store import HqStore
 
 
 class Site:
@@ -26,7 +26,7 @@ class Site:
         self.server = NatsServer(self.nats)
         self.database = directory / "hq.sqlite3"
         self.hq = RunningHq(directory / "hq", url or f"sqlite:///{self.database}", self.section)
-        self.store = Store(self.hq.url)
+        self.store = HqStore(self.hq.url)
         self.boxes = [
             PaperBox(nim, PrivateKey(decode_seed(file.read_text().strip())), seed=nim)
             for nim, file in ((NIM, self.nats.shop), (OTHER, self.nats.other_shop))
@@ -118,7 +118,7 @@ class OpenSite(Site):
         self.server = OpenServer(directory)
         self.database = directory / "hq.sqlite3"
         self.hq = RunningHq(directory / "hq", f"sqlite:///{self.database}", self.section)
-        self.store = Store(self.hq.url)
+        self.store = HqStore(self.hq.url)
         self.boxes = [PaperBox(NIM), PaperBox(OTHER)]
 
     @property

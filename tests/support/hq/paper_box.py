@@ -12,11 +12,11 @@ from support.receivers.vectors import event_of, proven
 
 from common.wire.chain import GENESIS
 from common.wire.closure import (
-    Closure,
+    ClosureData,
     Counters,
-    GroupTotal,
-    PaymentTotal,
-    TypeTotal,
+    ZGroupTotal,
+    ZPaymentTotal,
+    ZTypeTotal,
 )
 from common.wire.instants import instant_text
 from common.wire.keys import PrivateKey
@@ -36,13 +36,13 @@ class PaperBox:
         self.key = key or PrivateKey(hashlib.sha256(self.seed.encode()).digest())
         self.ledger = self._id("ledger")
         self.epoch = 0
-        self.closures: list[Closure] = []
+        self.closures: list[ClosureData] = []
         self.made: dict[int, bytes] = {}
 
     def _id(self, name: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.seed}/{name}"))
 
-    def close(self, sales: int = 2, at: int | None = None, **changes: Any) -> Closure:
+    def close(self, sales: int = 2, at: int | None = None, **changes: Any) -> ClosureData:
         last = self.closures[-1] if self.closures else None
         z = last.z_number + 1 if last else 1
         if at is None:
@@ -52,7 +52,7 @@ class PaperBox:
         name = f"z{z}" if not self.epoch else f"z{z}.{self.epoch}"
         entry = hashlib.sha256(f"{self.seed}{name}".encode()).hexdigest()
         before = last.chain_head if last else GENESIS.hex()
-        closure = Closure(
+        closure = ClosureData(
             kind="Z",
             nim=self.nim,
             period_start=instant_text(at - DAY),
@@ -61,9 +61,9 @@ class PaperBox:
             total_ttc=8000 * sales,
             total_ht=6780 * sales,
             total_tva=1220 * sales,
-            by_group=(GroupTotal(group="B", ht=6780 * sales, tva=1220 * sales, ttc=8000 * sales),) if sales else (),
-            by_type=(TypeTotal(invoice_type="FV", count=sales, total_ttc=8000 * sales),) if sales else (),
-            by_payment=(PaymentTotal(method="E", label="Espèces", amount=8000 * sales),) if sales else (),
+            by_group=(ZGroupTotal(group="B", ht=6780 * sales, tva=1220 * sales, ttc=8000 * sales),) if sales else (),
+            by_type=(ZTypeTotal(invoice_type="FV", count=sales, total_ttc=8000 * sales),) if sales else (),
+            by_payment=(ZPaymentTotal(method="E", label="Espèces", amount=8000 * sales),) if sales else (),
             fvc_start=fvc + 1 if sales else fvc,
             fvc_end=fvc + sales,
             z_number=z,
@@ -92,7 +92,7 @@ class PaperBox:
         self.epoch += 1
 
     def sent(
-        self, closure: Closure, now: int | None = None, key: PrivateKey | None = None
+        self, closure: ClosureData, now: int | None = None, key: PrivateKey | None = None
     ) -> tuple[dict[str, str], bytes]:
         """Headers and body, as they go."""
         body = event_of(closure)

@@ -16,9 +16,9 @@ from support.hq.paper_box import EVENING, PaperBox
 from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
-from headquarters.store.book.presences import Word
-from headquarters.store.register import Copy
-from headquarters.store.store import Store
+from headquarters.store.book.presences import HeardPresence
+from headquarters.store.register import RegisterContent
+from headquarters.store.store import HqStore
 
 UTC = ZoneInfo("UTC")
 NOW = EVENING + 1000
@@ -64,7 +64,7 @@ def made_database(cluster):
 
 
 def _make(url: str) -> None:
-    store = Store(url)
+    store = HqStore(url)
     store.open()
     store.close()
 
@@ -96,7 +96,7 @@ def new_store(new_url):
 
 @contextlib.contextmanager
 def _opened(url: str):
-    store = Store(url)
+    store = HqStore(url)
     store.url = url
     if store.database.is_sqlite:
         event.listen(store.database.engine, "connect", _sync_nothing)
@@ -129,13 +129,13 @@ def take(store, box, *closures, now=NOW):
 
 def said(box, presence, key=None):
     """That presence, as it comes to the store: signed with the box's key or another one of its keys."""
-    return Word(presence, box.sent_presence(presence)[1], (key or box.key).id)
+    return HeardPresence(presence, box.sent_presence(presence)[1], (key or box.key).id)
 
 
 def copy_of(store):
     """The register as its file has it."""
     with store.register.copied() as (_, pieces):
-        return msgspec.json.decode(b"".join(pieces), type=Copy)
+        return msgspec.json.decode(b"".join(pieces), type=RegisterContent)
 
 
 def open_findings(store):

@@ -10,7 +10,7 @@ from support.line.naive_frames import naive_decode, naive_encode
 
 from bridge.commands import Command
 from bridge.link import Link, Timers
-from bridge.machine import Asked, Machine, Sentences
+from bridge.machine import Machine, Query, Sentences
 
 NAK, SYN = b"\x15", b"\x16"
 IDLE = b"\x80" * 6
@@ -46,7 +46,7 @@ async def said(machine: Machine, *commands: Command[Any]) -> Any:
     def sentences() -> Sentences[Any]:
         *before, last = commands
         yield from before
-        answer = yield Asked(last)
+        answer = yield Query(last)
         return answer
 
     return await machine.converse(sentences())

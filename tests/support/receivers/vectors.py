@@ -16,15 +16,15 @@ import msgspec
 from common.wire.chain import GENESIS, closure_head
 from common.wire.closure import (
     TYPES,
-    Closure,
+    ClosureData,
     ClosureEvent,
     Counters,
-    Gap,
-    GroupTotal,
     Mode,
-    PaymentTotal,
-    TypeGroupTotal,
-    TypeTotal,
+    ZGap,
+    ZGroupTotal,
+    ZPaymentTotal,
+    ZTypeGroupTotal,
+    ZTypeTotal,
     encode_closure,
     link_of,
 )
@@ -80,14 +80,14 @@ LEDGER = _id("ledger")
 
 def closure(
     name: str,
-    before: Closure | None = None,
+    before: ClosureData | None = None,
     *,
     sales: int = 2,
     entry: str = "",
     mode: Mode = "live",
     epoch: int = 0,
     key: str = "shop",
-) -> Closure:
+) -> ClosureData:
     """The closure after `before`; chained to an entry of the book, or to `before` itself when nothing was sold."""
     z_number = before.z_number + 1 if before else 1
     opening = before.mcf_counters if before else Counters(tc=10, fvc=10, frc=0)
@@ -95,19 +95,19 @@ def closure(
     last_seq = before.last_seq if before else 0
     head = before.chain_head if before else GENESIS.hex()
     ht, tva = 6780 * sales, 1220 * sales
-    made = Closure(
+    made = ClosureData(
         kind="Z",
         nim=NIM,
         certs_count=sales,
         total_ttc=ht + tva,
         total_ht=ht,
         total_tva=tva,
-        by_group=(GroupTotal(group="B", ht=ht, tva=tva, ttc=ht + tva),) if sales else (),
-        by_type=(TypeTotal(invoice_type="FV", count=sales, total_ttc=ht + tva),) if sales else (),
-        by_type_and_group=(TypeGroupTotal(invoice_type="FV", group="B", ht=ht, tva=tva, ttc=ht + tva),)
+        by_group=(ZGroupTotal(group="B", ht=ht, tva=tva, ttc=ht + tva),) if sales else (),
+        by_type=(ZTypeTotal(invoice_type="FV", count=sales, total_ttc=ht + tva),) if sales else (),
+        by_type_and_group=(ZTypeGroupTotal(invoice_type="FV", group="B", ht=ht, tva=tva, ttc=ht + tva),)
         if sales
         else (),
-        by_payment=(PaymentTotal(method="E", label="Espèces", amount=ht + tva),) if sales else (),
+        by_payment=(ZPaymentTotal(method="E", label="Espèces", amount=ht + tva),) if sales else (),
         period_start=before.period_end if before else instant_text(EVENING - DAY),
         period_end=instant_text(EVENING + (z_number - 1) * DAY),
         fvc_start=opening.fvc + 1 if sales else counters.fvc,
@@ -131,7 +131,7 @@ def closure(
     return proven(made)
 
 
-def proven(made: Closure) -> Closure:
+def proven(made: ClosureData) -> ClosureData:
     """With the stored body, and the head over it."""
     everything = msgspec.to_builtins(made)
     body = msgspec.json.encode({field: everything[field] for field in REPORT_FIELDS}).decode()
@@ -141,7 +141,7 @@ def proven(made: Closure) -> Closure:
     )
 
 
-def event_of(made: Closure) -> bytes:
+def event_of(made: ClosureData) -> bytes:
     return encode_closure(
         ClosureEvent(
             specversion="1.0",
@@ -156,7 +156,7 @@ def event_of(made: Closure) -> bytes:
     )
 
 
-def _vector(name: str, made: Closure, *signers: str, **more: Any) -> dict[str, Any]:
+def _vector(name: str, made: ClosureData, *signers: str, **more: Any) -> dict[str, Any]:
     content = event_of(made)
     headers = sign([KEYS[signer] for signer in signers], made.report_id, SIGNED_AT, content)
     return {"name": name, "headers": headers, "content": content.decode(), "signed_by": [*signers], **more}
@@ -168,7 +168,7 @@ def vectors() -> dict[str, Any]:
     third = closure("Z 3", empty, entry="record 4", key="shop-new")
     again = closure("Z 3 of epoch 1", empty, sales=3, entry="another record 5", epoch=1, key="shop-new")
     restored = closure("Z 6 of epoch 1", third, entry="record 6", epoch=1, key="shop-new")
-    gaps = (Gap(first=4, last=5, known_from="ledger.high-water"),)
+    gaps = (ZGap(first=4, last=5, known_from="ledger.high-water"),)
     restored = proven(msgspec.structs.replace(restored, z_number=6, gaps=gaps))
     sandbox = closure("Z 1 of the sandbox", sales=1, entry="record 1 of the sandbox", mode="test", key="secret")
     return {
@@ -195,7 +195,7 @@ def vectors() -> dict[str, Any]:
     }
 
 
-def _wrong(first: Closure, empty: Closure) -> list[dict[str, Any]]:
+def _wrong(first: ClosureData, empty: ClosureData) -> list[dict[str, Any]]:
     good = _vector("", first, "shop")
     altered = msgspec.structs.replace(first, total_ttc=first.total_ttc - 1000)
     rewritten = proven(msgspec.structs.replace(empty, certs_count=1, chain_head=""))
@@ -218,7 +218,7 @@ def _wrong(first: Closure, empty: Closure) -> list[dict[str, Any]]:
     ]
 
 
-def _presence(last: Closure) -> dict[str, Any]:
+def _presence(last: ClosureData) -> dict[str, Any]:
     content = encode_presence(
         Presence(
             type="bf.mcfd.presence.v1",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from bridge.frame import Decoder, Nak, Reply, Request, Syn, encode
 from simulator.line.session import Output, Sent, Session
-from simulator.machine.machine import Answer, Machine
+from simulator.machine.machine import Machine, MachineAnswer
 from simulator.machine.options import Options
 
 RICE = "Riz 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000"
@@ -38,7 +38,7 @@ class Till:
         self.status = b""
 
     def ask(self, command: int, text: str = "") -> str:
-        answer: Answer = self.machine.execute(command, text.encode())
+        answer: MachineAnswer = self.machine.execute(command, text.encode())
         self.status = answer.status
         return answer.data.decode()
 

@@ -12,7 +12,7 @@ from common.login_limits import (
     MOST_KEPT,
     Budget,
     LoginLimits,
-    Place,
+    LoginPlace,
     Rules,
     known_device,
     network_of,
@@ -22,7 +22,7 @@ from common.turns import WAITING, Busy, Turns
 
 RULES = Rules(account=Budget(10, 600), address=Budget(5, 12))
 DAY = 86_400
-HOME, DESK = Place("192.168.1.7"), Place("10.9.9.9", "a device")
+HOME, DESK = LoginPlace("192.168.1.7"), LoginPlace("10.9.9.9", "a device")
 NOW = 1_800_000_000.0
 
 
@@ -44,7 +44,7 @@ def limits(clock):
 
 
 def addresses():
-    return (Place(f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}") for number in itertools.count())
+    return (LoginPlace(f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}") for number in itertools.count())
 
 
 def logs_in(limits, name, place):
@@ -75,7 +75,7 @@ def test_one_address_takes_nothing_from_another(limits, clock):
     tried = sum(limits.begin(f"name{number}", HOME, exists=False) == 0 for number in range(100))
     assert tried == 5
     assert limits.begin("awa", HOME, exists=True) > 0
-    assert logs_in(limits, "awa", Place("192.168.1.8"))
+    assert logs_in(limits, "awa", LoginPlace("192.168.1.8"))
     clock.now += 12
     assert limits.begin("awa", HOME, exists=True) == 0
     looked_at = 0

@@ -11,7 +11,7 @@ from support.receivers.vectors import closure, event_of, vectors
 
 from common.wire.closure import MOST_BYTES, proves_itself, read_closure
 from common.wire.errors import BadEvent
-from common.wire.presence import Answer, Wanted, read_answer, read_presence
+from common.wire.presence import PresenceAnswer, WantedClosures, read_answer, read_presence
 from common.wire.receipt import is_receipt, receipt_of
 
 GOOD = event_of(closure("Z 1", entry="record 2"))
@@ -100,7 +100,7 @@ def test_anything_at_all(content):
     for read in (read_closure, read_presence):
         with pytest.raises(BadEvent):
             read(content)
-    assert read_answer(content) == Answer()
+    assert read_answer(content) == PresenceAnswer()
     assert not is_receipt(content, "id", b"body")
 
 
@@ -112,7 +112,7 @@ def test_a_tower(content):
     for read in (read_closure, read_presence):
         with pytest.raises(BadEvent):
             read(content)
-    assert read_answer(content) == Answer()
+    assert read_answer(content) == PresenceAnswer()
 
 
 @given(st.data())
@@ -139,7 +139,7 @@ def test_presence():
 def test_an_answer():
     """What headquarters misses is read from its answer."""
     content = b'{"replay":[{"mode":"live","from_z":42}],"more":1}'
-    assert read_answer(content) == Answer((Wanted(mode="live", from_z=42),))
+    assert read_answer(content) == PresenceAnswer((WantedClosures(mode="live", from_z=42),))
 
 
 def test_a_receipt():

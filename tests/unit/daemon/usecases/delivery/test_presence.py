@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET
 from structlog.testing import capture_logs
 
-from common.wire.presence import EVERY_SECONDS, Answer, Wanted
+from common.wire.presence import EVERY_SECONDS, PresenceAnswer, WantedClosures
 from daemon.usecases.delivery.presence import FIRST_WITHIN, JITTER, LAST_Z, REPEATED_AFTER, Announcer, Word
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
@@ -35,7 +35,7 @@ class Rig:
 
     async def announce(self, presence, *, nim):
         self.said.append((nim, presence))
-        return self.answers.pop(0) if self.answers else Answer()
+        return self.answers.pop(0) if self.answers else PresenceAnswer()
 
     async def words(self):
         if self.failing:
@@ -91,8 +91,8 @@ async def test_trouble_ends_nothing():
 async def test_what_headquarters_misses_is_sent_again():
     """The Z that it names, once, however often it asks within the hour while the closures are on their way; from one on where it names no
     end, as 0.1.0 does."""
-    wanted = Answer((Wanted("live", 7, 9),))
-    rig = Rig([wanted, Answer()] * 5 + [Answer((Wanted("live", 3),))])
+    wanted = PresenceAnswer((WantedClosures("live", 7, 9),))
+    rig = Rig([wanted, PresenceAnswer()] * 5 + [PresenceAnswer((WantedClosures("live", 3),))])
     logs = await rig.run()
     assert rig.resent == [(NIM, "live", 7, 9), (NIM, "live", 3, LAST_Z)]
     assert logs == ["closures_asked_for"] * 2
@@ -100,7 +100,7 @@ async def test_what_headquarters_misses_is_sent_again():
 
 async def test_what_was_still_on_its_way_is_asked_for_again_at_once():
     """Nothing was sent again for that request: the next one, five minutes later, is looked at anew."""
-    rig = Rig([Answer((Wanted("live", 7, 9),)), Answer()] * 5, again=(0, 2))
+    rig = Rig([PresenceAnswer((WantedClosures("live", 7, 9),)), PresenceAnswer()] * 5, again=(0, 2))
     logs = await rig.run()
     assert rig.resent == [(NIM, "live", 7, 9)] * 2
     assert logs == ["closures_asked_for"]
@@ -116,7 +116,10 @@ async def test_what_is_asked_for_each_hour_ends(monkeypatch, with_end):
         [
             answer
             for hour in hours
-            for answer in (Answer((Wanted("live", 7, 9 + hour if with_end else UNSET),)), Answer())
+            for answer in (
+                PresenceAnswer((WantedClosures("live", 7, 9 + hour if with_end else UNSET),)),
+                PresenceAnswer(),
+            )
         ]
     )
     sent = []
@@ -140,6 +143,6 @@ async def test_what_is_asked_for_each_hour_ends(monkeypatch, with_end):
 @pytest.mark.parametrize(("modes", "resent"), [({"live"}, []), ({"live", "test"}, [(NIM, "test", 1, 2)])])
 async def test_the_sandbox_is_sent_only_where_it_is_sent_anyway(modes, resent):
     """Headquarters asks for closures of the sandbox in vain where `include_sandbox` is off."""
-    rig = Rig([Answer((Wanted("test", 1, 2),))], modes=frozenset(modes))
+    rig = Rig([PresenceAnswer((WantedClosures("test", 1, 2),))], modes=frozenset(modes))
     await rig.run()
     assert rig.resent == resent
