@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult
 
+from common.credentials import read_secret
 from common.wire.keys import PUBLIC, PrivateKey, decode
 from common.wire.nkey import USER, decode_seed, encode_nkey
 
@@ -34,7 +35,7 @@ class Credentials:
 def read_credentials(path: Path, option: str) -> Credentials:
     """`option`: the key of the configuration that names the file, for BadCredentials."""
     try:
-        text = path.read_text("ascii").strip()
+        text = read_secret(path).decode("ascii")
     except OSError as error:
         raise BadCredentials(f"{option} {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -13,9 +13,8 @@ from typing import TypeAlias
 import msgspec
 import structlog
 
-from common import logs
+from common import logs, notify
 from common.credentials import secret_path
-from daemon import notify
 from daemon.api.http.server import BadCertificate
 from daemon.core.errors import StorageError
 from daemon.settings import Settings, SettingsError, changes, check_files, load

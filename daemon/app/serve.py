@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 import uvloop
 
-from daemon import notify
+from common import notify
 from daemon.api.access.auth import recognising
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins

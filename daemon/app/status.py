@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from common import notify
 from common.language import ambient, tell, tr
-from daemon import notify
 from daemon.app.runtime import Runtime
 from daemon.core.machine.nim import short_nim
 from daemon.usecases.worker.machine_worker import MachineWorker

@@ -13,9 +13,9 @@ import msgspec
 import structlog
 import uvloop
 
+from common import notify
 from common.login_guard import LoginGuard
 from common.wire.cancellation import ended
-from headquarters.app import notify
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.server import HttpServer
 from headquarters.app.service import create_service
@@ -78,9 +78,9 @@ async def _serve(settings: Settings) -> int:
         _beside(stack, copy.keep(threads), "register")
         _beside(stack, _watchdog(), "watchdog")
         log.info("started", version=version("mcfd"), address=server.address)
-        notify.tell("READY=1")
+        notify.ready()
         await _until(stop, server)
-        notify.tell("STOPPING=1")
+        notify.stopping()
     log.info("stopped")
     return EXIT_OK
 
@@ -118,9 +118,9 @@ def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -
 
 
 async def _watchdog() -> None:
-    every = notify.watchdog_seconds()
+    every = notify.watchdog_interval()
     while every is not None:
-        notify.tell("WATCHDOG=1")
+        notify.watchdog()
         await asyncio.sleep(every)
 
 

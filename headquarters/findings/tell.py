@@ -16,10 +16,11 @@ from typing import Protocol
 import httpx
 import msgspec
 
+from common.credentials import read_secret
 from common.language import Counted, Language, Text
 from common.numbers import SPACE
 from common.wire.instants import instant_text
-from common.wire.keys import BadKey, signing_key
+from common.wire.keys import signing_key
 from common.wire.signing import sign
 from headquarters.core.wording import KIND, sentence
 from headquarters.store.findings import StoredFinding
@@ -69,8 +70,8 @@ class WebhookTeller:
 
     async def tell(self, findings: Sequence[StoredFinding]) -> None:
         try:
-            key = signing_key(self.secret_file.read_text().strip())
-        except (OSError, BadKey) as error:
+            key = signing_key(read_secret(self.secret_file).decode())
+        except (OSError, ValueError) as error:
             raise NotTold(f"{self.secret_file}: {error}") from None
         async with httpx.AsyncClient(timeout=SECONDS, trust_env=False, verify=_trusted()) as client:
             for finding in findings:
@@ -127,7 +128,7 @@ class MailTeller:
                 server.starttls(context=ssl.create_default_context())
                 server.ehlo()
             if self.user and self.password_file is not None:
-                server.login(self.user, self.password_file.read_text().strip())
+                server.login(self.user, read_secret(self.password_file).decode())
             server.send_message(mail)
 
 

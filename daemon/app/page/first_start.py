@@ -13,8 +13,8 @@ from typing import Final
 
 import uvloop
 
+from common import notify
 from common.language import Language, Text, ambient
-from daemon import notify
 from daemon.api.http.server import HttpServer, ServerConfig
 from daemon.api.page.faults import BoxFailed, BoxRefused
 from daemon.api.page.first_start import FoundPort, Probed, SetupRequest

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from daemon import notify
+from common import notify
 from daemon.app.page.files import backups
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.audit import Actor

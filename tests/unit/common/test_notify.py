@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon import notify
+from common import notify
 
 
 @pytest.fixture(params=["path", "abstract"])
