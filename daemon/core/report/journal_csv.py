@@ -1,4 +1,5 @@
-"""The journal as CSV (RFC 4180): one line for each entry, amounts in whole XOF, for spreadsheets and auditors.
+"""The journal as CSV: one line for each entry, amounts in whole XOF, for spreadsheets and auditors; in the form of RFC 4180, and as a French Excel
+or LibreOffice opens it by a double click.
 
 What a till wrote freely may look like a formula to a spreadsheet; such a cell gets an apostrophe in front. JSON Lines carries everything,
 and exactly as it is."""
@@ -7,75 +8,109 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from datetime import datetime, tzinfo
+from functools import partial
+from typing import Final, NamedTuple
 
+from common.language.stored import retold
 from common.spreadsheet import plain_cell
-from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import PAYMENT_METHODS
+from daemon.core.clock import machine_millis, millis_text
+from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.cash import move_of
 from daemon.core.report.journal import told_reason
 
-COLUMNS: Final = (
-    *("seq", "state", "invoiceNumber", "invoiceType", "codeSecef", "dateTime", "begunAt", "endedAt"),
-    *("totalTtc", "totalHt", "totalTva", "specificTax", "psvbGroup", "psvbAmount"),
-    *(f"paid{method}" for method in PAYMENT_METHODS),
-    *("tc", "fvc", "frc", "zNumber", "creditNoteNature", "creditNoteRef"),
-    *("operatorId", "operatorName", "clientType", "customerIfu", "customerName", "reason", "requestId", "cash", "nim"),
-)
-"""`cash` is what a movement of cash put into the drawer, below 0 what it took out; such a line has no totals."""
 Cell = str | int | None
+
+
+class Column(NamedTuple):
+    """`heading` is that of the French form."""
+
+    name: str
+    heading: str
+    cell: Callable[[Record], Cell] = lambda _: None
+
+
+def _paid(method: str, record: Record) -> int:
+    return sum(payment.amount for payment in record.invoice.payments if payment.method == method)
+
+
+_COLUMNS: Final = (
+    Column("seq", "N° d'ordre", lambda record: record.seq or None),
+    Column("state", "État", lambda record: record.state),
+    Column("invoiceNumber", "Facture", lambda record: plain_cell(record.number)),
+    Column("invoiceType", "Type", lambda record: record.type),
+    Column("codeSecef", "Code SECeF", lambda record: record.code),
+    Column("dateTime", "Date de la MCF", lambda record: record.machine_time),
+    Column("begunAt", "Début", lambda record: millis_text(record.begun_at) if record.begun_at else None),
+    Column("endedAt", "Fin", lambda record: millis_text(record.ended_at) if record.ended_at else None),
+    Column("totalTtc", "Total TTC", lambda record: record.total_ttc),
+    Column("totalHt", "Total HT", lambda record: sum(line.ht for line in record.invoice.taxes)),
+    Column("totalTva", "TVA", lambda record: sum(line.tva for line in record.invoice.taxes)),
+    Column("specificTax", "Taxe spécifique", lambda record: record.invoice.specific_tax),
+    Column("psvbGroup", "Groupe PSVB", lambda record: record.invoice.psvb.group if record.invoice.psvb else None),
+    Column("psvbAmount", "PSVB", lambda record: record.invoice.psvb.amount if record.invoice.psvb else None),
+    *(Column(f"paid{method}", label, partial(_paid, method)) for method, label in PAYMENT_LABELS.items()),
+    Column("tc", "TC", lambda record: record.counters.tc if record.counters else None),
+    Column("fvc", "FVC", lambda record: record.counters.fvc if record.counters else None),
+    Column("frc", "FRC", lambda record: record.counters.frc if record.counters else None),
+    Column("zNumber", "N° de Z"),
+    Column("creditNoteNature", "Nature de l'avoir", lambda record: record.invoice.nature),
+    Column("creditNoteRef", "Facture d'origine", lambda record: plain_cell(record.invoice.reference)),
+    Column("operatorId", "N° d'opérateur", lambda record: plain_cell(record.invoice.operator_id)),
+    Column("operatorName", "Opérateur", lambda record: plain_cell(record.invoice.operator_name)),
+    Column("clientType", "Type de client", lambda record: record.invoice.customer.client_type),
+    Column("customerIfu", "IFU du client", lambda record: plain_cell(record.invoice.customer.ifu)),
+    Column("customerName", "Client", lambda record: plain_cell(record.invoice.customer.name)),
+    Column("reason", "Motif", lambda record: plain_cell(told_reason(record))),
+    Column("requestId", "Requête", lambda record: plain_cell(record.request_id)),
+    Column("cash", "Mouvement de caisse"),
+    Column("nim", "NIM", lambda record: record.nim),
+)
+"""Totals are those of the invoice alone, positive for a credit note too. `cash` is what a movement of cash put into the drawer, below 0 what it
+took out; such a line has no totals."""
+COLUMNS: Final = tuple(column.name for column in _COLUMNS)
+_Z_NUMBER: Final = COLUMNS.index("zNumber")
+
+MARK: Final = "\ufeff"
+"""By which a spreadsheet knows UTF-8."""
+STATES: Final = {
+    "certified": "certifiée",
+    "refused": "refusée",
+    "abandoned": "abandonnée",
+    "begun": "commencée",
+    "disputed": "à régler",
+    "damaged": "illisible",
+    "deposit": "dépôt",
+    "withdrawal": "retrait",
+}
 
 
 def csv_header() -> str:
     return csv_lines([COLUMNS])
 
 
-def csv_lines(rows: Iterable[tuple[Cell, ...]]) -> str:
+def excel_header() -> str:
+    return MARK + excel_lines([tuple(column.heading for column in _COLUMNS)])
+
+
+def csv_lines(rows: Iterable[tuple[Cell, ...]], delimiter: str = ",") -> str:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text, delimiter=delimiter).writerows(rows)
     return text.getvalue()
 
 
+def excel_lines(rows: Iterable[tuple[Cell, ...]]) -> str:
+    return csv_lines(rows, ";")
+
+
 def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
-    """As `COLUMNS`; totals are those of the invoice alone, positive for a credit note too."""
-    invoice, counters = record.invoice, record.counters
-    paid = dict.fromkeys(PAYMENT_METHODS, 0)
-    for payment in invoice.payments:
-        paid[payment.method] += payment.amount
-    customer, psvb = invoice.customer, invoice.psvb
-    return (
-        record.seq or None,
-        record.state,
-        plain_cell(record.number),
-        record.type,
-        record.code,
-        record.machine_time,
-        millis_text(record.begun_at) if record.begun_at else None,
-        millis_text(record.ended_at) if record.ended_at else None,
-        record.total_ttc,
-        sum(line.ht for line in invoice.taxes),
-        sum(line.tva for line in invoice.taxes),
-        invoice.specific_tax,
-        psvb.group if psvb else None,
-        psvb.amount if psvb else None,
-        *paid.values(),
-        *((counters.tc, counters.fvc, counters.frc) if counters else (None, None, None)),
-        z_number or None,
-        invoice.nature,
-        plain_cell(invoice.reference),
-        plain_cell(invoice.operator_id),
-        plain_cell(invoice.operator_name),
-        customer.client_type,
-        plain_cell(customer.ifu),
-        plain_cell(customer.name),
-        plain_cell(told_reason(record)),
-        plain_cell(record.request_id),
-        None,
-        record.nim,
-    )
+    """As `COLUMNS`."""
+    cells = [column.cell(record) for column in _COLUMNS]
+    cells[_Z_NUMBER] = z_number or None
+    return tuple(cells)
 
 
 def csv_cash(placed: Placed, z_number: int) -> tuple[Cell, ...]:
@@ -92,3 +127,19 @@ def csv_cash(placed: Placed, z_number: int) -> tuple[Cell, ...]:
         "cash": move.amount if move.kind == "deposit" else -move.amount,
     }
     return tuple(cells.get(name) for name in COLUMNS)
+
+
+def excel_row(row: tuple[Cell, ...], zone: tzinfo) -> tuple[Cell, ...]:
+    """One of `csv_row` or `csv_cash` with words in French and times on the clock of the shop."""
+    cells = dict(zip(COLUMNS, row, strict=True))
+    cells["state"] = STATES.get(str(cells["state"]), cells["state"])
+    cells["reason"] = cells["reason"] and retold(str(cells["reason"]), "fr")
+    at = machine_millis(str(cells["dateTime"]))
+    cells["dateTime"] = cells["dateTime"] if at is None else _shown(millis_text(at), zone)
+    for name in ("begunAt", "endedAt"):
+        cells[name] = cells[name] and _shown(str(cells[name]), zone)
+    return tuple(cells.values())
+
+
+def _shown(text: str, zone: tzinfo) -> str:
+    return datetime.fromisoformat(text).astimezone(zone).strftime("%d/%m/%Y %H:%M:%S")

@@ -16,8 +16,16 @@ from daemon.core.ledger.entries import Placed
 from daemon.core.ledger.unreadable import readable_move
 from daemon.core.report.cash import journal_cash
 from daemon.core.report.journal import Extent, Page, journal_record
-from daemon.core.report.journal_csv import Cell, csv_cash, csv_header, csv_lines, csv_row
-from daemon.core.report.journal_excel import excel_header, excel_lines, excel_row
+from daemon.core.report.journal_csv import (
+    Cell,
+    csv_cash,
+    csv_header,
+    csv_lines,
+    csv_row,
+    excel_header,
+    excel_lines,
+    excel_row,
+)
 from daemon.usecases.reports.journal import BATCH, JournalSource, read_in_slices
 
 EXCEL_FR: Final = "excel-fr"

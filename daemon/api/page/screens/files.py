@@ -18,8 +18,7 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.ledger.closure import Closure
 from daemon.core.report.fiscal_reports import AReport
-from daemon.core.report.journal_csv import Cell, csv_lines
-from daemon.core.report.journal_excel import MARK, excel_lines
+from daemon.core.report.journal_csv import MARK, Cell, csv_lines, excel_lines
 from daemon.usecases.reports import report
 from daemon.usecases.worker.machine_worker import MachineWorker
 
