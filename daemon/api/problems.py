@@ -176,12 +176,20 @@ def problem_answer(error: Exception, request_id: str, language: Language = "en")
     """`language` of `title`, `detail` and the messages, never of a code."""
     if isinstance(error, HTTPException):
         return _http_problem(error, request_id, language)
-    kind = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
+    kind = _kind(error)
     if kind is INTERNAL or isinstance(error, errors.LedgerUnusable):
         log.error("request.failed", request_id=request_id, exc_info=error)
+    return _answer(problem_of(error, request_id, language), _headers(error, kind))
+
+
+def problem_of(error: Exception, request_id: str, language: Language = "en") -> Problem:
+    kind = _kind(error)
     problem = _problem(kind, kind.detail or _text(error, language), request_id, language)
-    problem = msgspec.structs.replace(problem, **_members(error, language))
-    return _answer(problem, _headers(error, kind))
+    return msgspec.structs.replace(problem, **_members(error, language))
+
+
+def _kind(error: Exception) -> Kind:
+    return next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
 
 
 def plain_problem(

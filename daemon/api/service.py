@@ -49,12 +49,14 @@ from daemon.api.routes import (
     metrics,
     qr,
     reports,
+    requests,
     tickets,
 )
 from daemon.unneeded import without
 
 MACHINE_ROUTES = (
     *certify.HANDLERS,
+    *requests.HANDLERS,
     *reports.HANDLERS,
     *cash.HANDLERS,
     *articles.HANDLERS,

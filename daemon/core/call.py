@@ -11,6 +11,11 @@ import msgspec
 from daemon.core.audit import DAEMON, Actor
 
 
+def key_hash_of(key: str) -> bytes:
+    """Of an Idempotency-Key, as the ledger has it."""
+    return hashlib.sha256(key.encode()).digest()[:16]
+
+
 class Call(msgspec.Struct, frozen=True):
     """`key` is the Idempotency-Key as sent, empty without one; `fingerprint` tells one request of a book from another
     (SHA-256 over method, path without the NIM, and body, cut to 16 bytes); `by` is who asks, for the audit log."""
@@ -26,7 +31,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def key_hash(self) -> bytes:
-        return hashlib.sha256(self.key.encode()).digest()[:16] if self.key else b""
+        return key_hash_of(self.key) if self.key else b""
 
     def is_request(self, fingerprint: bytes, nims: Iterable[str] = ()) -> bool:
         """Whether a stored fingerprint is of this request; `nims` are the names of the book's machine."""

@@ -159,15 +159,18 @@ class Ledger(CashDrawer):
     async def check_reference(self, book: Book, reference: Reference) -> None:
         self._snapshot(partial(originals.places, mode=book.mode, reference=reference))
 
+    async def check_original(self, book: Book, invoice: Invoice) -> bool:
+        return self._snapshot(partial(originals.exists, book=book, invoice=invoice))
+
     async def claim_original(self, book: Book, attempt_id: int, invoice: Invoice) -> bool:
         claim = partial(originals.claim, book=book, attempt_id=attempt_id, invoice=invoice)
         return await self._write(claim, caller=book.id)
 
     # -- keys of requests ---------------------------------------------------------------------------------------------
 
-    async def find_key(self, book: Book, key_hash: bytes) -> KeyUse | None:
-        """None also when what the key stood for failed without changing anything (decision 6)."""
-        return self._snapshot(partial(_key_use, book=book, key_hash=key_hash))
+    async def find_key(self, book: Book, key_hash: bytes, *, failed: bool = False) -> KeyUse | None:
+        """None, unless `failed`, also when what the key stood for failed without changing anything (decision 6)."""
+        return self._snapshot(partial(_key_use, book=book, key_hash=key_hash, failed=failed))
 
     async def keep_answer(self, book: Book, key_hash: bytes, fingerprint: bytes, answer: bytes, *, at: int) -> None:
         keep = partial(attempts.keep_key, book=book, key_hash=key_hash, fingerprint=fingerprint)
@@ -273,14 +276,14 @@ class SandboxLedger(Ledger):
         return await super()._write(job, caller)
 
 
-def _key_use(connection: sqlite3.Connection, book: Book, key_hash: bytes) -> KeyUse | None:
+def _key_use(connection: sqlite3.Connection, book: Book, key_hash: bytes, *, failed: bool) -> KeyUse | None:
     row = attempts.find_key(connection, book, key_hash)
     if row is None:
         return None
     fingerprint, attempt_id, z_number, answer = row
     if attempt_id is not None:
         record = attempts.find_record(connection, book, attempt_id)
-        return None if record.state in attempts.FAILED else KeyUse(fingerprint, record=record)
+        return None if record.state in attempts.FAILED and not failed else KeyUse(fingerprint, record=record)
     if z_number is not None:
         return KeyUse(fingerprint, closure=closures.find_closure(connection, book, z_number))
     return KeyUse(fingerprint, answer=answer or b"")

@@ -88,6 +88,7 @@ def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, 
 
 PATH_TEXTS: Final = {
     "nim": "The key's NIM, exactly, as EL02000015-1",
+    "key": "The `Idempotency-Key` of the request, escaped as a path needs it",
     "code": "With or without dashes",
     "z": "Z number or `report_id`",
 }
@@ -114,6 +115,11 @@ ONCE: Final = header(
     "restart too.",
     Schema(type=OpenAPIType.STRING, min_length=1, max_length=200, pattern="^[ -~]+$"),
     required=True,
+)
+DRY_RUN: Final = query(
+    "dry_run",
+    "`true`: the totals and warnings, or the error, that the request would get; nothing is stored or sent",
+    choice("true", "false", default="false"),
 )
 STRICT: Final = header(
     "Mcfd-Strict",

@@ -6,17 +6,19 @@ from typing import Any, Final
 
 from litestar import post
 
+from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import CERTIFYING, described
-from daemon.api.document.operation import ONCE, STRICT
+from daemon.api.document.operation import DRY_RUN, ONCE, STRICT
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
-from daemon.core.errors import CreditExceedsOriginal
+from daemon.api.request.query import read_query
+from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
-from daemon.core.report.receipt import Receipt, receipt
-from daemon.usecases.certification.certify import certify
+from daemon.core.report.receipt import Preview, Receipt, preview, receipt
+from daemon.usecases.certification.certify import certify, dry_run
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {
     "invoiceNumber": "F-2026-000123",
@@ -36,8 +38,19 @@ CREDIT_NOTE_EXAMPLE: Final[dict[str, Any]] = {
 async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     worker = request.auth.worker
     raw, body = await read_json(request.scope["headers"], request.receive)
+    if _is_dry_run(request):
+        invoice = await dry_run(worker, body, call_of(request, raw), credit=credit)
+        return encoded(preview(invoice, language_of(request.scope)))
     done = await certify(worker, body, call_of(request, raw), credit=credit)
     return encoded(receipt(done.value, language_of(request.scope)), replayed=done.replayed)
+
+
+def _is_dry_run(request: ApiRequest) -> bool:
+    """A value that is neither true nor false is refused: it was sent to be on the safe side."""
+    value = read_query(request, "dry_run").get("dry_run", "false")
+    if value not in ("true", "false"):
+        raise InvalidRequest([FieldError("dry_run", Text("has to be true or false"))])
+    return value == "true"
 
 
 @post(
@@ -51,12 +64,13 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
 `Idempotency-Key` the same request always gets the same answer, after a power cut too. A specific tax that does not
 hold the two invariants is folded into the price and never refused; `warnings` says so, and names each field that is not
 known with the one that was probably meant. The certification enters the
-reports about two seconds later.""",
+reports about two seconds later. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent.""",
         answer=Receipt,
         answer_text="Certified",
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
-        parameters=(ONCE, STRICT),
+        parameters=(ONCE, STRICT, DRY_RUN),
+        mentions=(Preview,),
         problems=CERTIFYING,
     ),
 )
@@ -78,7 +92,8 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
         answer_text="Certified",
         body=CreditNoteBody,
         example=CREDIT_NOTE_EXAMPLE,
-        parameters=(ONCE, STRICT),
+        parameters=(ONCE, STRICT, DRY_RUN),
+        mentions=(Preview,),
         problems=(*CERTIFYING, CreditExceedsOriginal),
     ),
 )

@@ -14,7 +14,7 @@ from msgspec import Meta
 from common.language import Language
 from common.language.stored import retold
 from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import NO_ITEM, Psvb, TaxLine, Warn
+from daemon.core.invoice.invoice import NO_ITEM, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import field_of
 from daemon.core.ledger.attempt import UNTOLD, Record
@@ -81,6 +81,31 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     certified_at: Annotated[str, Meta(description="When mcfd had it on disk")]
     duration_ms: Annotated[int, Meta(description="From the request's arrival to the durable outcome")]
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A dry run's answer: a receipt before the machine (decision 40). The machine's VAT may differ by a franc for each item."""
+
+    invoice_number: Annotated[str, Meta(description="The till's number")]
+    invoice_type: Annotated[str, Meta(description="FV, FT, EV, ET, FA or EA")]
+    total_ttc: Annotated[int, Meta(description="The total that would be certified")]
+    tax_details: Annotated[tuple[TaxDetail, ...], Meta(description="VAT by tax group")]
+    specific_tax: Annotated[int, Meta(description="Specific tax that would be certified separately")]
+    psvb: Annotated[Withholding | None, Meta(description="Withholding, when `psvbGroup` was sent")]
+    warnings: Annotated[tuple[Adjustment, ...], Meta(description="What would be folded, rounded or adjusted")]
+    dry_run: Annotated[bool, Meta(description="Always true: nothing was certified")] = True
+
+
+def preview(invoice: Invoice, language: Language = "en") -> Preview:
+    return Preview(
+        invoice_number=invoice.number,
+        invoice_type=invoice.type,
+        total_ttc=invoice.total_ttc,
+        tax_details=tuple(_tax_detail(line) for line in invoice.taxes),
+        specific_tax=invoice.specific_tax,
+        psvb=_withholding(invoice.psvb),
+        warnings=adjustments(invoice.warnings, language),
+    )
 
 
 def receipt(record: Record, language: Language = "en") -> Receipt:

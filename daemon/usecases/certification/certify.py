@@ -35,10 +35,7 @@ def _replay(use: KeyUse) -> Record | None:
 
 
 async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float) -> Record:
-    if not worker.rates:
-        worker.ready()  # without the machine's rates nothing can be checked
-    invoice = read_invoice(body, defaults=worker.defaults, rates=worker.rates, credit=credit, strict=call.strict)
-    invoice = await credit_note.name(worker, invoice)
+    invoice = await _read(worker, body, call, credit=credit)
     deadline = arrived + worker.limits.patience
     await _number_free(worker, invoice.number, deadline)
     live = worker.attempts.intend(invoice.number)
@@ -51,6 +48,21 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
         worker.attempts.step(live, Step.NOT_WRITTEN)
         raise
     return await worker.see_through(attempt(Job(worker, invoice, call, live, arrived, deadline), entry), "certify")
+
+
+async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:
+    """The invoice as it would go to the machine, with its totals and warnings, or the error that it would get; nothing is stored or sent
+    (decision 40)."""
+    invoice = await _read(worker, body, call, credit=credit)
+    await _refuse_duplicate(worker, invoice)
+    return await credit_note.check(worker, invoice) if invoice.is_credit else invoice
+
+
+async def _read(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
+    if not worker.rates:
+        worker.ready()  # without the machine's rates nothing can be checked
+    invoice = read_invoice(body, defaults=worker.defaults, rates=worker.rates, credit=credit, strict=call.strict)
+    return await credit_note.name(worker, invoice)
 
 
 async def _number_free(worker: MachineWorker, number: str, deadline: float) -> None:

@@ -33,6 +33,12 @@ async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Inv
     return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
 
 
+async def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
+    """As `claim`, and nothing is written down."""
+    is_ours = await worker.ledger.check_original(worker.book, invoice)
+    return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
+
+
 def _unchecked(invoice: Invoice) -> Invoice:
     text = Text(
         "{reference} is not an invoice of this ledger; the sum of its credit notes is not checked",

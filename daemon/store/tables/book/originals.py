@@ -33,13 +33,22 @@ def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> 
 def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> bool:
     """Books the credit note under way on its sale, in the same transaction as its limit is looked at: whichever machine another one is at.
     Whether there is such a sale; InvalidRequest, CreditExceedsOriginal, MachineBusy."""
-    found = None
-    if (reference := read_reference(invoice.reference)) is not None:
-        _resolve_older(connection, book.mode)
-        candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
-        found = choose(invoice.reference, invoice.type, invoice.total_ttc, candidates)
+    _resolve_older(connection, book.mode)
+    found = _choose(connection, book, attempt_id, invoice)
     connection.execute(_SQL["claim"], (found.id if found else NONE, attempt_id))
     return found is not None
+
+
+def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
+    """Whether `claim` would find the sale; its errors. Nothing is written."""
+    return _choose(connection, book, 0, invoice) is not None
+
+
+def _choose(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> Candidate | None:
+    if (reference := read_reference(invoice.reference)) is None:
+        return None
+    candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
+    return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates)
 
 
 def check_amended(connection: sqlite3.Connection, attempt_id: int, invoice: Invoice) -> None:

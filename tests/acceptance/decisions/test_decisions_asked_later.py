@@ -1,0 +1,135 @@
+"""Decisions 36 and 40: what became of a request, and what a request would get."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from support.shop import NIM, Machine, Shop, invoice, wait_for
+from support.till import certified, fresh, invalid, problem, untouched
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    with Shop(folder, machines=(Machine(folder),)) as shop:
+        yield shop.start()
+
+
+def found(shop: Shop, key: str) -> dict[str, Any]:
+    answer = shop.http.get(f"/v1/mcf/{NIM}/requests/{quote(key, safe='')}", headers=shop.headers())
+    assert answer.status_code == 200, answer.text
+    outcome: dict[str, Any] = answer.json()
+    return outcome
+
+
+@pytest.mark.parametrize("key", ["till1 FV/2026/0001", "/begins", "ends/", "100%", "a?b#c", "k" * 200])
+def test_decision_36_a_certified_request_gives_its_receipt(shop: Shop, key: str) -> None:
+    """Byte for byte that of the first answer, for any key that the header takes; nothing is certified by it."""
+    receipt = certified(shop.certify(invoice(fresh()), key=key))
+    with untouched(shop):
+        assert found(shop, key) == {"status": "certified", "receipt": receipt}
+
+
+def test_decision_36_a_key_that_is_not_known(shop: Shop) -> None:
+    """404: never seen, refused before anything was stored, of another book, or malformed in no way that a store would mind."""
+    key = fresh()
+    invalid(shop.certify({**invoice(fresh()), "items": []}, key=key))
+    for each in (key, fresh(), "é"):
+        answer = shop.http.get(f"/v1/mcf/{NIM}/requests/{quote(each, safe='')}", headers=shop.headers())
+        problem(answer, 404, "NOT_FOUND")
+    sandbox = fresh()
+    certified(shop.certify(invoice(fresh()), key=sandbox, mode="test"))
+    problem(shop.get(f"requests/{sandbox}"), 404, "NOT_FOUND")
+    assert shop.get(f"requests/{sandbox}", mode="test").json()["status"] == "certified"
+
+
+def test_decision_36_a_request_that_failed(shop: Shop) -> None:
+    """Refused by the machine with its words, or abandoned when its line was lost; certified once the same request was sent again."""
+    machine, key, body = shop.machines[0], fresh(), invoice(fresh())
+    machine.order("mode", mode="blocked")
+    refused = problem(shop.certify(body, key=key), 422, "MACHINE_REFUSED")
+    outcome = found(shop, key)
+    assert outcome["status"] == "refused"
+    assert (outcome["problem"]["code"], outcome["problem"]["detail"]) == ("MACHINE_REFUSED", refused["detail"])
+    machine.order("mode", mode="active")
+    other, key2 = invoice(fresh()), fresh()
+    machine.order("fault", spec="unplug-before:0.2@33h#1")
+    problem(shop.certify(other, key=key2), 503, "BRIDGE_OFFLINE")
+    wait_for(lambda: found(shop, key2)["status"] == "abandoned")
+    assert found(shop, key2)["problem"]["code"] == "BRIDGE_OFFLINE"
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
+    certified(shop.certify(body, key=key))
+    assert found(shop, key)["status"] == "certified"
+
+
+def test_decision_36_a_request_that_is_under_way(shop: Shop) -> None:
+    """On the line while the machine is closing it, and waiting behind it; certified in the end."""
+    machine, first, second = shop.machines[0], fresh(), fresh()
+    machine.order("fault", spec="syn-storm:3@38h#1")
+    tills = [
+        threading.Thread(target=shop.certify, args=(invoice(fresh()),), kwargs={"key": key}) for key in (first, second)
+    ]
+    tills[0].start()
+    wait_for(lambda: shop.get(f"requests/{first}").json().get("status") == "on_the_line")
+    tills[1].start()
+    wait_for(lambda: shop.get(f"requests/{second}").json().get("status") == "waiting")
+    for till in tills:
+        till.join()
+    assert [found(shop, key)["status"] for key in (first, second)] == ["certified"] * 2
+
+
+def test_decision_36_a_closure_is_answered(shop: Shop) -> None:
+    """A Z that is made says that its request is done; the same POST gives it again."""
+    key = fresh()
+    shop.close_period(key=key)
+    assert found(shop, key) == {"status": "answered"}
+
+
+def dry_run(shop: Shop, body: dict[str, Any], path: str = "certify", value: str = "true") -> httpx.Response:
+    return shop.http.post(f"/v1/mcf/{NIM}/{path}", params={"dry_run": value}, json=body, headers=shop.headers())
+
+
+def test_decision_40_a_dry_run_says_what_would_be_certified(shop: Shop) -> None:
+    """Totals and warnings as the receipt then has them; nothing is stored, nothing is sent, no code is given."""
+    body = {**invoice(fresh(), 999, 1500), "invoiceNumer": "x"}
+    with untouched(shop):
+        answer = dry_run(shop, body)
+    assert answer.status_code == 200
+    preview = answer.json()
+    receipt = certified(shop.certify(body))
+    shared = ("invoiceNumber", "invoiceType", "totalTtc", "taxDetails", "specificTax", "psvb", "warnings")
+    assert {name: preview[name] for name in shared} == {name: receipt[name] for name in shared}
+    assert preview.keys() == {*shared, "dryRun"}
+
+
+def test_decision_40_a_dry_run_gets_the_errors_of_the_real_one(shop: Shop) -> None:
+    """A wrong field, a number that is taken, a credit note that exceeds its sale; and `dry_run` itself is read strictly."""
+    sale = certified(shop.certify(invoice(fresh())))
+    reference = f"{sale['nim']}-{sale['fvc']}"
+    credit = {
+        **invoice(fresh(), 15_001),
+        "invoiceType": "FA",
+        "creditNoteNature": "COR",
+        "creditNoteRef": reference,
+    }
+    with untouched(shop):
+        assert "items" in invalid(dry_run(shop, {**invoice(fresh()), "items": []}))
+        problem(dry_run(shop, invoice(sale["invoiceNumber"])), 409, "DUPLICATE_INVOICE")
+        problem(dry_run(shop, credit, "credit-note"), 409, "CREDIT_EXCEEDS_ORIGINAL")
+        assert (
+            dry_run(
+                shop,
+                {
+                    **invoice(fresh(), 15_000),
+                    **{k: credit[k] for k in ("invoiceType", "creditNoteNature", "creditNoteRef")},
+                },
+                "credit-note",
+            ).status_code
+            == 200
+        )
+        assert invalid(dry_run(shop, invoice(fresh()), value="yes")).keys() == {"dry_run"}
