@@ -17,6 +17,7 @@ NEEDED = {
     ("GET", "/certifications/{code:str}"): LOOK,
     ("GET", "/certifications/{code:str}/qr.svg"): LOOK,
     ("GET", "/certifications/{code:str}/qr.png"): LOOK,
+    ("GET", "/requests/{key:path}"): CERTIFY,
     ("POST", "/certify"): CERTIFY,
     ("POST", "/credit-note"): CERTIFY,
     ("GET", "/events"): REPORT,
