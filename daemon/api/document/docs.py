@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from litestar import Request, get
 from litestar.exceptions import NotFoundException
 
 from daemon.api.http.answers import Answer, Header
+from daemon.api.http.files import static_file
 
-STATIC: Final = Path(__file__).parent / "static"
-MEDIA_TYPES: Final = {
-    "swagger-ui-bundle.js": b"text/javascript; charset=utf-8",
-    "swagger-ui.css": b"text/css; charset=utf-8",
-    "start.js": b"text/javascript; charset=utf-8",
-    "page.css": b"text/css; charset=utf-8",
-    "favicon.svg": b"image/svg+xml",
-}
+PACKAGE: Final = "daemon.api.document"
+FILES: Final = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "start.js", "page.css", "favicon.svg"})
 """What may be asked for; nothing else under `static/` can be."""
 
 POLICY: Final[Header] = (
@@ -58,8 +50,8 @@ class DrawnOnce:
 
 
 @get("/schema")
-async def page(request: Request[Any, Any, Any]) -> Answer:  # noqa: ARG001  what Litestar gives a handler
-    return Answer(_file("page.html")[0], media_type=b"text/html; charset=utf-8", headers=(POLICY,))
+async def page(request: Request[Any, Any, Any]) -> Answer:
+    return static_file(request.scope["headers"], PACKAGE, "page.html", POLICY)
 
 
 @get(["/openapi.json", "/schema/openapi.json"])
@@ -71,19 +63,9 @@ async def openapi(request: Request[Any, Any, Any]) -> Answer:
 @get("/schema/{name:str}")
 async def asset(request: Request[Any, Any, Any]) -> Answer:
     name = request.path_params["name"]
-    if name not in MEDIA_TYPES:
+    if name not in FILES:
         raise NotFoundException
-    body, tag = _file(name)
-    headers: tuple[Header, ...] = ((b"etag", tag), (b"cache-control", b"private, max-age=3600"))
-    if (b"if-none-match", tag) in request.scope["headers"]:
-        return Answer(b"", status=304, media_type=MEDIA_TYPES[name], headers=headers)
-    return Answer(body, media_type=MEDIA_TYPES[name], headers=headers)
-
-
-@cache
-def _file(name: str) -> tuple[bytes, bytes]:
-    body = (STATIC / name).read_bytes()
-    return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
+    return static_file(request.scope["headers"], PACKAGE, name)
 
 
 HANDLERS = (page, openapi, asset)

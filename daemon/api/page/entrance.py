@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
-from importlib.resources import files
 from typing import Final
 
 from litestar import get, post
@@ -13,7 +10,8 @@ from litestar.exceptions import NotFoundException
 from common.cookies import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie
-from daemon.api.http.answers import Answer, Header, Reply
+from daemon.api.http.answers import Reply
+from daemon.api.http.files import static_file
 from daemon.api.page.asked import forget_asked, screen_asked_for
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, fault_of
@@ -33,12 +31,12 @@ from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.language import LANGUAGES, Speaker
 
 STATIC: Final = {
-    "kit.css": ("common.web", b"text/css; charset=utf-8"),
-    "icon.svg": ("common.web", b"image/svg+xml"),
-    "page.css": ("daemon.api.page", b"text/css; charset=utf-8"),
-    "page.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),
-    "htmx.min.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),
-    "sse.min.js": ("daemon.api.page", b"text/javascript; charset=utf-8"),
+    "kit.css": "common.web",
+    "icon.svg": "common.web",
+    "page.css": "daemon.api.page",
+    "page.js": "daemon.api.page",
+    "htmx.min.js": "daemon.api.page",
+    "sse.min.js": "daemon.api.page",
 }
 A_YEAR: Final = 31_536_000
 
@@ -106,18 +104,7 @@ async def static(request: AnyRequest) -> Reply:
     name = request.path_params["name"]
     if name not in STATIC:
         raise NotFoundException
-    package, media_type = STATIC[name]
-    body, tag = _file(package, name)
-    headers: tuple[Header, ...] = ((b"etag", tag), (b"cache-control", b"private, max-age=3600"))
-    if (b"if-none-match", tag) in request.scope["headers"]:
-        return Answer(b"", status=304, media_type=media_type, headers=headers)
-    return Answer(body, media_type=media_type, headers=headers)
-
-
-@cache
-def _file(package: str, name: str) -> tuple[bytes, bytes]:
-    body = files(package).joinpath("static", name).read_bytes()
-    return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
+    return static_file(request.scope["headers"], STATIC[name], name)
 
 
 HANDLERS = (root, login_form, login, logout, choose_language, static)
