@@ -15,9 +15,9 @@ import msgspec
 from bridge.errors import Nonsense, Refused
 from bridge.fields import UTF_8, Free, compose, cut, decode, escape, price, quantity, short_price, unescape
 from bridge.frame import MAX_REQUEST_DATA
-from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLink
+from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLinkReply
 from bridge.replies.state import StateReply
-from bridge.replies.subtotal import Subtotal
+from bridge.replies.subtotal import SubtotalReply
 
 R_co = TypeVar("R_co", covariant=True)
 Readable = TypeVar("Readable", Opened, LineTotals, Balance)
@@ -30,7 +30,7 @@ _PENDING = re.compile(r"\s*P\s?:", re.IGNORECASE)
 _RESULT = re.compile(r"\s*R\s?:", re.IGNORECASE)
 
 
-class Habits(msgspec.Struct, frozen=True):
+class MachineHabits(msgspec.Struct, frozen=True):
     """How this machine wants to be talked to, where the page is not sure (C) or firmwares differ; the defaults suit what is known.
 
     `name_bytes`: the longest item name it takes, 0 for what a frame holds. `walk_in`: a customer of whom nothing is known goes
@@ -42,17 +42,17 @@ class Habits(msgspec.Struct, frozen=True):
     close_total: Literal["decimals", "whole"] = "decimals"
 
 
-USUAL = Habits()
+USUAL = MachineHabits()
 
 
 class Command(Protocol[R_co]):
     @property
     def cmd(self) -> int: ...
-    def encode(self, habits: Habits = USUAL, /) -> bytes: ...
+    def encode(self, habits: MachineHabits = USUAL, /) -> bytes: ...
     def read(self, text: str, /) -> R_co: ...
 
 
-def check_taken(data: bytes, habits: Habits = USUAL) -> None:
+def check_taken(data: bytes, habits: MachineHabits = USUAL) -> None:
     """Refused for an `E:` answer; whatever else a reply says, the command was taken."""
     if _MAY_REFUSE.match(data):
         _refused(decode(data, habits.code_page))
@@ -63,7 +63,7 @@ def _refused(text: str) -> None:
         raise Refused(unescape(text[refusal.end() :]).strip())
 
 
-def understand(command: Command[R_co], data: bytes, habits: Habits = USUAL) -> R_co:
+def understand(command: Command[R_co], data: bytes, habits: MachineHabits = USUAL) -> R_co:
     """The reply's data as its value. Refused for an `E:` answer, Nonsense for one that cannot be read."""
     text = decode(data, habits.code_page)
     _refused(text)
@@ -80,7 +80,7 @@ def _unless_unreadable(kind: type[Readable], text: str) -> Readable | Done:
 class ReadState(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0xC1
 
-    def encode(self, _: Habits = USUAL) -> bytes:
+    def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b""
 
     def read(self, text: str) -> StateReply:
@@ -90,11 +90,11 @@ class ReadState(msgspec.Struct, frozen=True):
 class ReadServerLink(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0xC2
 
-    def encode(self, _: Habits = USUAL) -> bytes:
+    def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b""
 
-    def read(self, text: str) -> ServerLink:
-        return ServerLink.read(text)
+    def read(self, text: str) -> ServerLinkReply:
+        return ServerLinkReply.read(text)
 
 
 class ReadTaxpayer(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class ReadTaxpayer(msgspec.Struct, frozen=True):
     line: int
     cmd: ClassVar[int] = 0x2B
 
-    def encode(self, _: Habits = USUAL) -> bytes:
+    def encode(self, _: MachineHabits = USUAL) -> bytes:
         return f"I{self.line}".encode()
 
     def read(self, text: str) -> str:
@@ -122,7 +122,7 @@ class SetCustomer(msgspec.Struct, frozen=True):
     rccm: str = ""
     cmd: ClassVar[int] = 0xC3
 
-    def encode(self, habits: Habits = USUAL) -> bytes:
+    def encode(self, habits: MachineHabits = USUAL) -> bytes:
         if self == SetCustomer() and habits.walk_in == "nothing":
             return b""
         parts = [self.type, ",", escape(self.ifu)]
@@ -148,7 +148,7 @@ class OpenInvoice(msgspec.Struct, frozen=True):
     reference: str = ""
     cmd: ClassVar[int] = 0xC0
 
-    def encode(self, habits: Habits = USUAL) -> bytes:
+    def encode(self, habits: MachineHabits = USUAL) -> bytes:
         credit = [self.nature, escape(self.reference)] if self.type in _CREDIT_TYPES else []
         rest = [escape(self.ifu), self.type, *credit, self.price_mode, escape(self.isf), escape(self.number)]
         parts = [escape(self.operator_id), ",", Free(self.operator_name), ",", ",".join(rest)]
@@ -174,7 +174,7 @@ class AddItem(msgspec.Struct, frozen=True):
     specific_name: str = ""
     cmd: ClassVar[int] = 0x31
 
-    def encode(self, habits: Habits = USUAL) -> bytes:
+    def encode(self, habits: MachineHabits = USUAL) -> bytes:
         parts: list[str] = [Free(self._name(habits))]
         if self.code:
             parts += ("\n", Free(self.code))
@@ -186,7 +186,7 @@ class AddItem(msgspec.Struct, frozen=True):
                 parts += (",", Free(self.specific_name))
         return compose(parts, MAX_REQUEST_DATA, habits.code_page)
 
-    def _name(self, habits: Habits) -> str:
+    def _name(self, habits: MachineHabits) -> str:
         if not habits.name_bytes:
             return self.name
         return unescape(decode(cut(self.name, habits.name_bytes, habits.code_page), habits.code_page))
@@ -198,11 +198,11 @@ class AddItem(msgspec.Struct, frozen=True):
 class ReadSubtotal(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0x33
 
-    def encode(self, _: Habits = USUAL) -> bytes:
+    def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b""
 
-    def read(self, text: str) -> Subtotal:
-        return Subtotal.read(text)
+    def read(self, text: str) -> SubtotalReply:
+        return SubtotalReply.read(text)
 
 
 class Pay(msgspec.Struct, frozen=True):
@@ -210,7 +210,7 @@ class Pay(msgspec.Struct, frozen=True):
     amount: int
     cmd: ClassVar[int] = 0x35
 
-    def encode(self, _: Habits = USUAL) -> bytes:
+    def encode(self, _: MachineHabits = USUAL) -> bytes:
         return f"{self.method}{self.amount}".encode()
 
     def read(self, text: str) -> Balance | Done:
@@ -222,7 +222,7 @@ class AddComment(msgspec.Struct, frozen=True):
     text: str
     cmd: ClassVar[int] = 0x36
 
-    def encode(self, habits: Habits = USUAL) -> bytes:
+    def encode(self, habits: MachineHabits = USUAL) -> bytes:
         return compose([f"{self.label},", Free(self.text)], MAX_REQUEST_DATA, habits.code_page)
 
     def read(self, text: str) -> Done:
@@ -233,7 +233,7 @@ class CloseInvoice(msgspec.Struct, frozen=True):
     total: int
     cmd: ClassVar[int] = 0x38
 
-    def encode(self, habits: Habits = USUAL) -> bytes:
+    def encode(self, habits: MachineHabits = USUAL) -> bytes:
         return (str(self.total) if habits.close_total == "whole" else price(self.total * 100)).encode()
 
     def read(self, text: str) -> Closed | Pending:
@@ -246,7 +246,7 @@ class CloseInvoice(msgspec.Struct, frozen=True):
 class CancelInvoice(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0x38
 
-    def encode(self, _: Habits = USUAL) -> bytes:
+    def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b"C"
 
     def read(self, text: str) -> Done:

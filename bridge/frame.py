@@ -59,7 +59,7 @@ class Request(NamedTuple):
     data: bytes = b""
 
 
-class Reply(NamedTuple):
+class MachineReply(NamedTuple):
     seq: int
     cmd: int
     data: bytes = b""
@@ -89,7 +89,7 @@ class NEED_DATA:  # noqa: N801  # a sentinel that is its own type, spelt as one
     """Nothing complete is buffered."""
 
 
-Event = Request | Reply | Nak | Syn | Garbage
+Event = Request | MachineReply | Nak | Syn | Garbage
 
 _Layout = tuple[tuple[int, re.Pattern[bytes]], ...]
 
@@ -114,7 +114,7 @@ def _checksum(covered: bytes | bytearray) -> bytes:
     return (b"%04x" % ((zlib.adler32(covered) & 0xFFFF) - 1)).translate(_NIBBLES)
 
 
-def encode(frame: Request | Reply) -> bytes:
+def encode(frame: Request | MachineReply) -> bytes:
     """ValueError when the frame cannot be put on the line: the caller's mistake, never the machine's."""
     if not MIN_SEQ <= frame.seq <= MAX_SEQ:
         raise ValueError(f"SEQ {frame.seq:#x} is outside 20h…FFh")
@@ -124,7 +124,7 @@ def encode(frame: Request | Reply) -> bytes:
         raise ValueError("DATA holds a control byte other than TAB and LF")
     body = bytes((frame.seq, frame.cmd)) + frame.data
     limit = MAX_REQUEST_DATA
-    if isinstance(frame, Reply):
+    if isinstance(frame, MachineReply):
         if len(frame.status) != STATUS_BYTES or not _STA_RUN.fullmatch(frame.status):
             raise ValueError("the status is six bytes with bit 7 set")
         body += bytes((BRK,)) + frame.status
@@ -135,13 +135,13 @@ def encode(frame: Request | Reply) -> bytes:
     return bytes((SOH,)) + covered + _checksum(covered) + bytes((ETX,))
 
 
-def _read(raw: bytes, brk: int | None) -> Request | Reply | Garbage:
+def _read(raw: bytes, brk: int | None) -> Request | MachineReply | Garbage:
     """Of a whole frame with every byte legal in its place; `brk` is the offset of BRK in a reply."""
     if raw[-5:-1] != _checksum(raw[1:-5]):
         return Garbage(raw, "checksum")
     if brk is None:
         return Request(raw[2], raw[3], raw[_HEAD:-_TAIL])
-    return Reply(raw[2], raw[3], raw[_HEAD:brk], raw[brk + 1 : -_TAIL])
+    return MachineReply(raw[2], raw[3], raw[_HEAD:brk], raw[brk + 1 : -_TAIL])
 
 
 class Decoder:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
-from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
+from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn, encode
 from bridge.recording.recorder import LinkRecord, Recorder
 from bridge.talk import Talk, Words
 
@@ -98,7 +98,7 @@ class _Exchange(msgspec.Struct):
     give_up_at: float = 0.0
     is_spoiled: bool = False
 
-    def is_answered_by(self, reply: Reply) -> bool:
+    def is_answered_by(self, reply: MachineReply) -> bool:
         return reply.seq == self.request.seq and reply.cmd == self.request.cmd
 
     def extend(self, until: float) -> None:
@@ -150,12 +150,12 @@ class Link:
 
     async def exchange(
         self, cmd: int, data: bytes = b"", *, first_byte: float | None = None, overall: float | None = None
-    ) -> Reply:
+    ) -> MachineReply:
         """The machine's reply; callers at the same time take turns. LineDown or PortVanished when the link is over."""
-        reply: Reply = await self._run((cmd, data), self._exchange(first_byte, overall))
+        reply: MachineReply = await self._run((cmd, data), self._exchange(first_byte, overall))
         return reply
 
-    async def converse(self, words: Words[T], check: Callable[[Reply], None] = lambda _: None) -> T:
+    async def converse(self, words: Words[T], check: Callable[[MachineReply], None] = lambda _: None) -> T:
         """Exchange after exchange, each reply answered with the next command in the same moment: to wake a task for each would
         cost as much as all the rest of it. What `words` raises is raised here, and what `check` raises about a reply that is not read;
         nothing more is sent then."""
@@ -169,12 +169,12 @@ class Link:
         result: T = await self._run((first.cmd, first.data), current)
         return result
 
-    async def probe(self, cmd: int, data: bytes = b"") -> Reply | None:
+    async def probe(self, cmd: int, data: bytes = b"") -> MachineReply | None:
         """One try, whose silence does not end the link: None."""
         current = self._exchange()
         current.tries, current.is_probe = 1, True
         try:
-            reply: Reply = await self._run((cmd, data), current)
+            reply: MachineReply = await self._run((cmd, data), current)
         except LineDown:
             if self.is_over:
                 raise
@@ -254,7 +254,7 @@ class Link:
             current = self._current
             if current is None or current.answer.done():
                 self._drop(event)
-            elif isinstance(event, Reply) and current.is_answered_by(event):
+            elif isinstance(event, MachineReply) and current.is_answered_by(event):
                 self._on_answer(current, event)
             else:
                 self._on_event(current, event)
@@ -264,7 +264,7 @@ class Link:
     def _on_event(self, current: _Exchange, event: Event) -> None:
         """Anything but the answer."""
         match event:
-            case Reply():
+            case MachineReply():
                 self._drop(event)
                 current.extend(self._loop.time() + self.timers.syn_gap)  # late, but alive
             case Syn():
@@ -277,7 +277,7 @@ class Link:
             case _:
                 self._drop(event)  # a NAK after the last try: an answer may be on its way; or our own echo
 
-    def _on_answer(self, current: _Exchange, reply: Reply) -> None:
+    def _on_answer(self, current: _Exchange, reply: MachineReply) -> None:
         self.record.has_answered = True
         if current.talk is None:
             current.answer.set_result(reply)
@@ -293,7 +293,7 @@ class Link:
 
     def _drop(self, event: Event) -> None:
         match event:
-            case Reply():
+            case MachineReply():
                 self.counters.stale += 1
                 self._log_odd("stale reply", "line.stale_reply", seq=event.seq, cmd=event.cmd, size=len(event.data))
             case Garbage():

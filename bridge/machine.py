@@ -11,7 +11,7 @@ from bridge.commands import (
     CancelInvoice,
     CloseInvoice,
     Command,
-    Habits,
+    MachineHabits,
     ReadServerLink,
     ReadState,
     ReadTaxpayer,
@@ -19,11 +19,11 @@ from bridge.commands import (
     understand,
 )
 from bridge.errors import Nonsense, Refused, Unsendable
-from bridge.frame import Reply
+from bridge.frame import MachineReply
 from bridge.link import Link
-from bridge.replies.answers import Closed, ServerLink
+from bridge.replies.answers import Closed, ServerLinkReply
 from bridge.replies.state import StateReply
-from bridge.talk import Word, Words
+from bridge.talk import TalkCommand, Words
 
 T = TypeVar("T")
 
@@ -38,17 +38,17 @@ Sentences = Generator[Command[Any] | Query, Any, T]
 """Yields a command, is sent what its reply says where it was `Query`, and so on; what it returns is what came of it all."""
 
 
-class Machine:
+class LinkedMachine:
     """Over a link whose handshake is done. Every method may raise LinkEnded, Refused and Nonsense."""
 
-    def __init__(self, link: Link, habits: Habits = USUAL) -> None:
+    def __init__(self, link: Link, habits: MachineHabits = USUAL) -> None:
         self.link = link
         self.habits = habits
 
     async def state(self) -> StateReply:
         return await self._ask(ReadState())
 
-    async def server_link(self) -> ServerLink:
+    async def server_link(self) -> ServerLinkReply:
         return await self._ask(ReadServerLink())
 
     async def taxpayer(self, line: int) -> str:
@@ -64,7 +64,7 @@ class Machine:
             nonlocal taken
             taken += 1
 
-        def check(reply: Reply) -> None:
+        def check(reply: MachineReply) -> None:
             check_taken(reply.data, self.habits)
             took()
 
@@ -132,7 +132,7 @@ class Machine:
             raise
 
 
-def _words(sentences: Sentences[T], habits: Habits, took: Callable[[], None]) -> Words[T]:
+def _words(sentences: Sentences[T], habits: MachineHabits, took: Callable[[], None]) -> Words[T]:
     """What is said, as commands to the link; replies that are read, as what they say, each counted with `took`."""
     told = None
     while True:
@@ -143,18 +143,18 @@ def _words(sentences: Sentences[T], habits: Habits, took: Callable[[], None]) ->
             return result
         command = sentence.command if isinstance(sentence, Query) else sentence
         is_read = command is not sentence
-        reply = yield Word(command.cmd, command.encode(habits), is_read)
+        reply = yield TalkCommand(command.cmd, command.encode(habits), is_read)
         told = None
         if reply is not None:
             told = understand(command, reply.data, habits)
             took()
 
 
-async def handshake(link: Link, habits: Habits = USUAL) -> StateReply:
+async def handshake(link: Link, habits: MachineHabits = USUAL) -> StateReply:
     """What the machine says first on a new connection (protocol section 5).
 
     The SEQ of the last frame of an earlier run is unknown. Should our first one equal it by chance, the machine repeats
     an old reply: so C1h goes out twice, with two SEQs, and only the second answer is believed. The first may stay out.
     """
     await link.probe(ReadState.cmd)
-    return await Machine(link, habits).state()
+    return await LinkedMachine(link, habits).state()

@@ -15,18 +15,18 @@ import serial
 from support.shop import IFU
 
 from bench.shop.invoices import bodies
-from bridge.frame import Decoder, Reply
+from bridge.frame import Decoder, MachineReply
 from bridge.link import Link
-from bridge.machine import Machine
+from bridge.machine import LinkedMachine
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import FiscalCounters, Subtotal
 from daemon.machines.adapter import ConnectedMachine
 from simulator.line.memory_port import MemoryPort
-from simulator.line.session import Session
-from simulator.machine.machine import Machine as FiscalMachine
-from simulator.machine.options import Options
+from simulator.line.session import LineSession
+from simulator.machine.machine import SimulatedMachine as FiscalMachine
+from simulator.machine.options import SimulatorOptions
 from simulator.machine.taxes import DEFAULT_RATES
 
 
@@ -49,7 +49,7 @@ class BareScript(Iterator[float]):
         self._port.write(frame)
         while True:
             replies.receive(self._port.read(max(1, self._port.in_waiting)))
-            if isinstance(replies.next_event(), Reply):
+            if isinstance(replies.next_event(), MachineReply):
                 return
 
 
@@ -65,10 +65,10 @@ class _Tap(MemoryPort):
 
 async def _frames(items: int, count: int) -> list[list[bytes]]:
     """Of each invoice, as the driver itself writes them when it certifies one after the other."""
-    tap = _Tap(Session(FiscalMachine(Options())))
+    tap = _Tap(LineSession(FiscalMachine(SimulatorOptions())))
     tap.written = []
     link = Link(tap)
-    machine = ConnectedMachine(Machine(link))
+    machine = ConnectedMachine(LinkedMachine(link))
     await machine.state()
     frames = []
     for at, body in enumerate(islice(bodies(items, series="BARE", walk_in=True), count)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from bridge.frame import SOH, Decoder, Event, Garbage, Nak, Reply, Request, Syn
+from bridge.frame import SOH, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn
 from bridge.recording.recording import NOTE, RECEIVED, SENT
 from bridge.recording.recording import Event as Recorded
 
@@ -78,7 +78,7 @@ def _heard(stream: bytes) -> Iterator[tuple[Event, bytes]]:
 
 def _size(event: Event) -> int:
     match event:
-        case Reply():
+        case MachineReply():
             return len(event.data) + 7 + _HEAD + _TAIL
         case Request():
             return len(event.data) + _HEAD + _TAIL
@@ -104,7 +104,7 @@ class _People:
         match event:
             case Garbage():
                 return _only_frame_words(raw)
-            case Reply():
+            case MachineReply():
                 return self._with_data(raw, _mask_reply(event))
             case Request():
                 return self._with_data(raw, _mask_request(event))
@@ -152,9 +152,9 @@ def _personal(event: Event) -> Iterator[bytes]:
             yield from event.data.split(b",")[1:3]
         case Request(cmd=0x36):
             yield event.data.partition(b",")[2]
-        case Reply(cmd=0x2B) if not event.data.startswith(b"E:"):
+        case MachineReply(cmd=0x2B) if not event.data.startswith(b"E:"):
             yield _taxpayer_text(event.data)
-        case Reply() if event.cmd in _REPLY_SECRETS:
+        case MachineReply() if event.cmd in _REPLY_SECRETS:
             fields = event.data.split(b",")
             yield from (fields[at] for at in _REPLY_SECRETS[event.cmd] if at < len(fields))
 
@@ -210,7 +210,7 @@ def _mask_request(request: Request) -> bytes:
             return _x(data)
 
 
-def _mask_reply(reply: Reply) -> bytes:
+def _mask_reply(reply: MachineReply) -> bytes:
     data = reply.data
     if data.startswith((b"E:", b"P:")):
         return data  # the machine's own words; what of people is in them is found by `_People`

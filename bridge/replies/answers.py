@@ -23,7 +23,7 @@ from bridge.replies.numbers import (
 _BALANCE = re.compile(r"\s*([DR])[\s:,]*(.*)", re.DOTALL | re.IGNORECASE)
 
 
-class ServerLink(msgspec.Struct, frozen=True):
+class ServerLinkReply(msgspec.Struct, frozen=True):
     """Transactions acknowledged by the tax server and held by the machine; `last_contact` empty if never; `state` is CON,
     TRA or DIS, or another word of the machine's own."""
 

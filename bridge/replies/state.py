@@ -30,7 +30,7 @@ _COMMAS_MOST = 4
 _WHOLE_RATE = 10_000
 
 
-class LastInvoice(msgspec.Struct, frozen=True):
+class LastInvoiceReply(msgspec.Struct, frozen=True):
     """`code` without dashes; `number` as the machine kept it (see `fields.as_machine_tells`).
 
     It may be somebody else's: a type of their own, no code or no time (empty), a total that cannot be read (0)."""
@@ -52,7 +52,7 @@ class StateReply(msgspec.Struct, frozen=True):
     tc: int
     fvc: int
     frc: int
-    last: LastInvoice | None
+    last: LastInvoiceReply | None
     rates: tuple[int, ...]
 
     @classmethod
@@ -74,7 +74,7 @@ class StateReply(msgspec.Struct, frozen=True):
         )
 
 
-def _last_and_rates(fields: list[str]) -> tuple[LastInvoice | None, tuple[int, ...]]:
+def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[int, ...]]:
     """None before the first invoice: its fields are left out, or empty, where a time and a total may be zeros."""
     if not _has_block(fields):
         return None, _rates(fields[:_EACH])
@@ -82,7 +82,7 @@ def _last_and_rates(fields: list[str]) -> tuple[LastInvoice | None, tuple[int, .
         return None, _rates(fields[_LAST_FIELDS : _LAST_FIELDS + _EACH])
     time, kind, code, *rest = fields
     size, total, rates = _total_and_rates(rest)
-    last = LastInvoice(
+    last = LastInvoiceReply(
         time=read_time_if_any(time),
         type=kind.strip().upper(),
         code=_code_if_any(code),

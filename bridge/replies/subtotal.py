@@ -18,7 +18,7 @@ _SUBTOTAL_FIELDS = _SUBTOTAL_LEAST + 1
 _FRANC = 100
 
 
-class Subtotal(msgspec.Struct, frozen=True):
+class SubtotalReply(msgspec.Struct, frozen=True):
     """In hundredths of a franc. `groups` are the totals and `vat` the VAT in them, of the groups A to P. Whether the totals
     are with VAT, the total of all tells, which is. `specific` is None when it was left out."""
 

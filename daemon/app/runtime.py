@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from bridge.commands import Habits
+from bridge.commands import MachineHabits
 from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
@@ -188,9 +188,9 @@ def _defaults(machine: Machine, mode: Mode) -> Defaults:
     )
 
 
-def _habits(machine: Machine) -> Habits:
+def _habits(machine: Machine) -> MachineHabits:
     wants = machine.habits
-    return Habits(wants.code_page, wants.name_bytes, wants.walk_in, wants.close_total)
+    return MachineHabits(wants.code_page, wants.name_bytes, wants.walk_in, wants.close_total)
 
 
 def _timers(machine: Machine) -> Timers:

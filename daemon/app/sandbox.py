@@ -12,10 +12,10 @@ from daemon.core.ledger.book import Book
 from daemon.store.store import Store
 from daemon.usecases.worker.machine_worker import MachineWorker
 from simulator.line.memory_port import MemoryPort
-from simulator.line.session import Session
-from simulator.machine.fiscal_memory import LastInvoice, Snapshot
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.line.session import LineSession
+from simulator.machine.fiscal_memory import RememberedInvoice, Snapshot
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 AWAITED: Final = 5.0
 """Seconds at the most that a start waits for the sandbox."""
@@ -38,12 +38,12 @@ def _is_opening(worker: MachineWorker) -> bool:
 async def sandbox_port(store: Store, book: Book, ifu: str, tills_first: TillsFirst) -> Callable[[], Port]:
     """Opens the port of a machine that has certified exactly what the test book holds: it keeps nothing of its own, so
     a crash cannot make the two disagree. `ifu` is the live machine's, once that is known."""
-    options = Options(nim=book.nim, test_mode=True, log_limit=0)
+    options = SimulatorOptions(nim=book.nim, test_mode=True, log_limit=0)
     if ifu:
-        options = Options(nim=book.nim, test_mode=True, log_limit=0, ifu=ifu)
-    machine = Machine(options)
+        options = SimulatorOptions(nim=book.nim, test_mode=True, log_limit=0, ifu=ifu)
+    machine = SimulatedMachine(options)
     machine.restore(await _certified_so_far(store, book))
-    session = Session(machine)
+    session = LineSession(machine)
     return lambda: MemoryPort(session, tills_first.rest)
 
 
@@ -54,5 +54,5 @@ async def _certified_so_far(store: Store, book: Book) -> Snapshot:
     record = await store.ledger.find_number(book, state.last_number) if state.last_number else None
     last = None
     if record is not None:
-        last = LastInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)
+        last = RememberedInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)
     return Snapshot(tc=state.known.tc, fvc=state.known.fvc, frc=state.known.frc, last=last)

@@ -10,11 +10,11 @@ import msgspec
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
-from bridge.machine import Machine, Query, Sentences
+from bridge.machine import LinkedMachine, Query, Sentences
 from bridge.replies.answers import Closed, Opened
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
-from bridge.replies.subtotal import Subtotal as SubtotalReply
+from bridge.replies.subtotal import SubtotalReply
 from common.language import Text
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
@@ -72,7 +72,7 @@ class ConnectedMachine:
     """Fits `usecases.ports.FiscalMachine`. `nim`, where given, is the one machine this may be: the connection ends with
     the first answer of another one."""
 
-    def __init__(self, machine: Machine, nim: str = "") -> None:
+    def __init__(self, machine: LinkedMachine, nim: str = "") -> None:
         self._machine = machine
         self._nim = nim
         self._rates: dict[str, int] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from bridge.errors import BridgeError, PortUnavailable, PortVanished
 from bridge.holders import find_holders
 from bridge.link import Link, Timers
-from bridge.machine import Machine as Wire
+from bridge.machine import LinkedMachine as Wire
 from bridge.machine import handshake
 from bridge.port_network import is_network, open_line
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused

@@ -9,10 +9,10 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from bridge.commands import USUAL, Habits
+from bridge.commands import USUAL, MachineHabits
 from bridge.errors import BridgeError
 from bridge.link import LineStatistics, Link, Port, Timers
-from bridge.machine import Machine, handshake
+from bridge.machine import LinkedMachine, handshake
 from bridge.recording.recorder import Recorder
 from common.language import Text
 from daemon.core.errors import MachineError, StorageError
@@ -45,7 +45,7 @@ class LineSettings(msgspec.Struct, frozen=True):
     nim: str
     open_port: Callable[[], Port | Awaitable[Port]]
     timers: Timers
-    habits: Habits = USUAL
+    habits: MachineHabits = USUAL
     retry: float = RETRY_SECONDS
     heartbeat: float = HEARTBEAT_SECONDS
     counters: LineStatistics = msgspec.field(default_factory=LineStatistics)
@@ -82,7 +82,7 @@ async def _serve(settings: LineSettings, listener: LineListener, told: str) -> s
     link = Link(port, settings.timers, log=log.info, recorder=settings.recorder)
     try:
         link.counters = settings.counters
-        machine = ConnectedMachine(Machine(link, settings.habits), settings.nim)
+        machine = ConnectedMachine(LinkedMachine(link, settings.habits), settings.nim)
         state = machine.take(await handshake(link, settings.habits))
         await listener.connected(machine, state)
         log.info("line.up", nim=settings.nim, after=told or None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.errors import LinkEnded
-from bridge.frame import Decoder, Event, Garbage, Nak, Reply, Request, Syn, encode
+from bridge.frame import Decoder, Event, Garbage, MachineReply, Nak, Request, Syn, encode
 from bridge.link import LAST_SEQ, Port
 from bridge.recording.recorder import Recorder
 
@@ -35,7 +35,7 @@ class Answer:
 
     request: bytes
     heard: tuple[Heard, ...]
-    reply: Reply | None
+    reply: MachineReply | None
     first_byte: float | None
     longest_pause: float = 0.0
     """Seconds between two pieces of what came."""
@@ -117,7 +117,7 @@ class ProbeLine:
         self._port.write(frame)
         await self._wait(lambda event: self._ends(frame, event), patience)
         reply = next((heard.event for heard in self._heard if _answers(frame, heard.event)), None)
-        taken = reply if isinstance(reply, Reply) else None
+        taken = reply if isinstance(reply, MachineReply) else None
         answer = Answer(frame, tuple(self._heard), taken, self._first_byte, self._longest_pause)
         self.answers.append(answer)
         return answer
@@ -165,4 +165,4 @@ class ProbeLine:
 
 def _answers(frame: bytes, event: Event) -> bool:
     """SEQ and CMD are at the third and fourth byte of every frame, also of one that is damaged on purpose."""
-    return isinstance(event, Reply) and (event.seq, event.cmd) == (frame[2], frame[3])
+    return isinstance(event, MachineReply) and (event.seq, event.cmd) == (frame[2], frame[3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bridge.commands import Habits, ReadServerLink, ReadState, ReadTaxpayer, understand
+from bridge.commands import MachineHabits, ReadServerLink, ReadState, ReadTaxpayer, understand
 from bridge.errors import Nonsense, Refused
 from bridge.replies.state import StateReply
 from daemon.probe.line import Answer, ProbeLine
@@ -65,7 +65,7 @@ def state_of(answer: Answer) -> State:
     data = answer.reply.data if answer.reply else b""
     fields = tuple(answer.text.split(","))
     try:
-        return State(fields, understand(ReadState(), data, Habits()))
+        return State(fields, understand(ReadState(), data, MachineHabits()))
     except (Nonsense, Refused) as error:
         return State(fields, None, str(error))
 
@@ -73,7 +73,7 @@ def state_of(answer: Answer) -> State:
 def trouble_with(command: ReadServerLink | ReadTaxpayer, answer: Answer) -> str:
     """Why the driver cannot read it; empty when it can, or when the machine refused."""
     try:
-        understand(command, answer.reply.data if answer.reply else b"", Habits())
+        understand(command, answer.reply.data if answer.reply else b"", MachineHabits())
     except Nonsense as error:
         return str(error)
     except Refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from bridge.frame import Decoder, Garbage, Nak, Reply, Request, Syn
+from bridge.frame import Decoder, Garbage, MachineReply, Nak, Request, Syn
 from bridge.frame import Event as Heard
 from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, Event
 from daemon.language import Text, tr
@@ -93,7 +93,7 @@ def told(heard: Heard) -> str:
             return f"?    {tr(_WRONG[heard.reason])}: {_shown(heard.data)}"
         case Request():
             return f"{heard.cmd:02X}h  SEQ {heard.seq:02X}  {_name(heard)}{_request(heard)}"
-        case Reply():
+        case MachineReply():
             return f"{heard.cmd:02X}h  SEQ {heard.seq:02X}  {_reply(heard)}{_status(heard.status)}"
 
 
@@ -119,7 +119,7 @@ def _request(request: Request) -> str:
     return f"  {named}"
 
 
-def _reply(reply: Reply) -> str:
+def _reply(reply: MachineReply) -> str:
     text = _text(reply.data)
     names = REPLY_FIELDS.get(reply.cmd)
     if text.startswith("E:"):

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import UNSET
 
 from simulator.control import control_orders
-from simulator.line.faults import Plan
-from simulator.line.session import Point, Session
+from simulator.line.faults import FaultPlan
+from simulator.line.session import LineSession, Point
 from simulator.machine.options import MachineClock
 from simulator.machine.working_state import Mode
 
@@ -27,7 +27,7 @@ class Operator:
 
     def __init__(
         self,
-        session: Session,
+        session: LineSession,
         clock: MachineClock,
         *,
         now: Callable[[], float],
@@ -87,7 +87,7 @@ class Operator:
         return {}
 
     @carry_out.register
-    def _(self, order: control_orders.Silence) -> Answer:
+    def _(self, order: control_orders.SilenceOrder) -> Answer:
         self._session.silence(self._now(), _FOREVER if order.seconds is None else order.seconds)
         return {}
 
@@ -103,7 +103,7 @@ class Operator:
 
     @carry_out.register
     def _(self, order: control_orders.SetFaults) -> Answer:
-        self._session.plan = Plan(order.spec, order.seed)
+        self._session.plan = FaultPlan(order.spec, order.seed)
         return {}
 
     @carry_out.register
@@ -112,7 +112,7 @@ class Operator:
         return {}
 
     @carry_out.register
-    def _(self, order: control_orders.TaxServer) -> Answer:
+    def _(self, order: control_orders.TaxServerOrder) -> Answer:
         given = _given(order)
         fiscal = self._machine.fiscal
         fiscal.reachable = given.pop("reachable", fiscal.reachable)

@@ -47,7 +47,7 @@ class LeaveOpen(_Order, tag="leave-open"):
     """Another program begins an invoice, and goes away."""
 
 
-class Silence(_Order, tag="silence"):
+class SilenceOrder(_Order, tag="silence"):
     """`seconds` null: until speak."""
 
     seconds: float | None = None
@@ -72,7 +72,7 @@ class SetMode(_Order, tag="mode"):
     mode: Literal["active", "not activated", "blocked", "deactivated"]
 
 
-class TaxServer(_Order, tag="tax-server"):
+class TaxServerOrder(_Order, tag="tax-server"):
     """Only what is given changes; `last_contact` in 14 digits."""
 
     reachable: bool | UnsetType = UNSET
@@ -166,12 +166,12 @@ Order = (
     | ForeignInvoice
     | LoseInvoice
     | LeaveOpen
-    | Silence
+    | SilenceOrder
     | Speak
     | AddFault
     | SetFaults
     | SetMode
-    | TaxServer
+    | TaxServerOrder
     | SetClock
     | Think
     | SetOptions

@@ -12,7 +12,7 @@ _CHUNK = 65_536
 _LINE_MOST = 65_536
 
 
-class _Client:
+class _ControlClient:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.received = bytearray()
@@ -26,7 +26,7 @@ class Control:
     def __init__(self, path: Path, obey: Callable[[bytes], bytes]) -> None:
         self._path = path
         self._obey = obey
-        self._clients: dict[socket.socket, _Client] = {}
+        self._clients: dict[socket.socket, _ControlClient] = {}
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.setblocking(False)
         path.unlink(missing_ok=True)
@@ -66,9 +66,9 @@ class Control:
         with contextlib.suppress(BlockingIOError):
             connection, _ = self._listener.accept()
             connection.setblocking(False)
-            self._clients[connection] = _Client(connection)
+            self._clients[connection] = _ControlClient(connection)
 
-    def _take(self, client: _Client) -> None:
+    def _take(self, client: _ControlClient) -> None:
         try:
             data = client.connection.recv(_CHUNK)
         except BlockingIOError:
@@ -85,7 +85,7 @@ class Control:
         else:
             self._drop(client)
 
-    def _flush(self, client: _Client) -> None:
+    def _flush(self, client: _ControlClient) -> None:
         try:
             sent = client.connection.send(client.waiting) if client.waiting else 0
         except BlockingIOError:
@@ -95,6 +95,6 @@ class Control:
             return
         del client.waiting[:sent]
 
-    def _drop(self, client: _Client) -> None:
+    def _drop(self, client: _ControlClient) -> None:
         self._clients.pop(client.connection, None)
         client.connection.close()

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bridge.frame import Reply, encode
+from bridge.frame import MachineReply, encode
 
 _ITEM = re.compile(r"([a-z-]+)(?::([^@#=]+))?(?:@([0-9A-Fa-f]{2})h?)?(?:#([0-9]{1,9})(\+)?)?(?:=([0-9.]{1,8})%)?")
 _ALL = 100.0
@@ -23,39 +23,39 @@ _NOISE_MOST = 20
 _PRINTABLE = (0x20, 0x7E)
 
 
-class Kind(NamedTuple):
+class FaultKind(NamedTuple):
     """`default`: the argument when none is given; empty when the kind takes none."""
 
     default: str
     means: str
 
 
-KINDS: Mapping[str, Kind] = {
-    "drop-request": Kind("", "the request does not reach the machine"),
-    "flip-request": Kind("", "one bit of the request is flipped on its way"),
-    "nak": Kind("", "the machine answers NAK to a good request"),
-    "silent": Kind("5", "the machine hears and says nothing for ARG seconds, this request included"),
-    "slow": Kind("1", "the machine works ARG seconds on it without SYN"),
-    "syn-storm": Kind("0.3", "SYN every 20 ms for ARG seconds before the command is executed"),
-    "lose-invoice": Kind("", "the open invoice is gone before the command is executed"),
-    "foreign": Kind("1000", "somebody else certifies ARG francs on the machine before the command is executed"),
-    "other-nim": Kind("EL09999999-1", "power cut before the command; then a machine with NIM ARG stands there"),
-    "cut-before": Kind("0.3", "power cut before the command is executed; back after ARG seconds"),
-    "cut-executed": Kind("0.3", "power cut after the command is executed, before its answer"),
-    "cut-after": Kind("0.3", "power cut after the answer"),
-    "unplug-before": Kind("1", "the port vanishes for ARG seconds before the machine hears the request"),
-    "unplug": Kind("1", "the port vanishes after the command is executed, before its answer"),
-    "unplug-after": Kind("1", "the port vanishes after the answer"),
-    "nonsense": Kind("", "executed, but the answer is a good frame full of rubbish"),
-    "drop-reply": Kind("", "the reply does not reach the client"),
-    "flip-reply": Kind("", "one bit of the reply is flipped on its way"),
-    "split": Kind("0.02", "the reply comes in two pieces, ARG seconds apart"),
-    "double": Kind("", "the reply comes twice"),
-    "late": Kind("4", "the line holds the reply back for ARG seconds"),
-    "stale-seq": Kind("", "a reply of another SEQ comes first"),
-    "stale-cmd": Kind("", "a reply of another command comes first"),
-    "noise": Kind("", "random bytes come before the reply"),
-    "spoil": Kind("", "one of the short line faults, drawn for the request and for the reply separately"),
+KINDS: Mapping[str, FaultKind] = {
+    "drop-request": FaultKind("", "the request does not reach the machine"),
+    "flip-request": FaultKind("", "one bit of the request is flipped on its way"),
+    "nak": FaultKind("", "the machine answers NAK to a good request"),
+    "silent": FaultKind("5", "the machine hears and says nothing for ARG seconds, this request included"),
+    "slow": FaultKind("1", "the machine works ARG seconds on it without SYN"),
+    "syn-storm": FaultKind("0.3", "SYN every 20 ms for ARG seconds before the command is executed"),
+    "lose-invoice": FaultKind("", "the open invoice is gone before the command is executed"),
+    "foreign": FaultKind("1000", "somebody else certifies ARG francs on the machine before the command is executed"),
+    "other-nim": FaultKind("EL09999999-1", "power cut before the command; then a machine with NIM ARG stands there"),
+    "cut-before": FaultKind("0.3", "power cut before the command is executed; back after ARG seconds"),
+    "cut-executed": FaultKind("0.3", "power cut after the command is executed, before its answer"),
+    "cut-after": FaultKind("0.3", "power cut after the answer"),
+    "unplug-before": FaultKind("1", "the port vanishes for ARG seconds before the machine hears the request"),
+    "unplug": FaultKind("1", "the port vanishes after the command is executed, before its answer"),
+    "unplug-after": FaultKind("1", "the port vanishes after the answer"),
+    "nonsense": FaultKind("", "executed, but the answer is a good frame full of rubbish"),
+    "drop-reply": FaultKind("", "the reply does not reach the client"),
+    "flip-reply": FaultKind("", "one bit of the reply is flipped on its way"),
+    "split": FaultKind("0.02", "the reply comes in two pieces, ARG seconds apart"),
+    "double": FaultKind("", "the reply comes twice"),
+    "late": FaultKind("4", "the line holds the reply back for ARG seconds"),
+    "stale-seq": FaultKind("", "a reply of another SEQ comes first"),
+    "stale-cmd": FaultKind("", "a reply of another command comes first"),
+    "noise": FaultKind("", "random bytes come before the reply"),
+    "spoil": FaultKind("", "one of the short line faults, drawn for the request and for the reply separately"),
 }
 
 SPOILED_REQUEST = ("drop-request", "flip-request", "nak")
@@ -67,7 +67,7 @@ Struck = Mapping[str, str]
 NOTHING: Struck = {}
 
 
-class Rule:
+class FaultRule:
     """One ITEM, and how many frames it has matched."""
 
     __slots__ = ("argument", "command", "kind", "nth", "onward", "rate", "seen")
@@ -101,19 +101,19 @@ class Rule:
         return self.seen >= self.nth if self.onward else self.seen == self.nth
 
 
-class Plan:
+class FaultPlan:
     """Draws in the order of rules and frames, so the same seed on the same traffic spoils the same frames."""
 
     def __init__(self, spec: str = "", seed: int = 0) -> None:
         self.seed = seed
         self.struck: Counter[str] = Counter()
         self._random = random.Random(seed)
-        self._rules: list[Rule] = []
+        self._rules: list[FaultRule] = []
         self.add(spec)
 
     def add(self, spec: str) -> None:
         """ValueError, and nothing added, when one of its items cannot be read."""
-        self._rules += [Rule(item) for item in spec.split(",") if item.strip()]
+        self._rules += [FaultRule(item) for item in spec.split(",") if item.strip()]
 
     def clear(self) -> None:
         self._rules.clear()
@@ -133,7 +133,7 @@ class Plan:
         self.struck.update(struck.keys())
         return struck
 
-    def _draw(self, rule: Rule) -> Iterable[tuple[str, str]]:
+    def _draw(self, rule: FaultRule) -> Iterable[tuple[str, str]]:
         choices = (SPOILED_REQUEST, SPOILED_REPLY) if rule.kind == "spoil" else ((rule.kind,),)
         for kinds in choices:
             if self._random.random() * _ALL < rule.rate:
@@ -151,7 +151,7 @@ class Plan:
     def rubbish(self) -> bytes:
         return bytes(self._random.randint(*_PRINTABLE) for _ in range(self._random.randint(1, 60)))
 
-    def distort(self, reply: Reply, previous: Reply | None, struck: Struck) -> list[tuple[float, bytes]]:
+    def distort(self, reply: MachineReply, previous: MachineReply | None, struck: Struck) -> list[tuple[float, bytes]]:
         """What the client receives instead of `reply`: pieces with their delay in seconds."""
         if "drop-reply" in struck:
             return []
@@ -168,14 +168,14 @@ class Plan:
             pieces.append((pieces[-1][0], frame))
         return pieces
 
-    def _before(self, reply: Reply, previous: Reply | None, struck: Struck) -> bytes:
+    def _before(self, reply: MachineReply, previous: MachineReply | None, struck: Struck) -> bytes:
         """The stale ones carry data that could be taken for the right ones: an older answer, or this very one."""
         older = previous or reply
         before = self.noise() if "noise" in struck else b""
         if "stale-seq" in struck:
             seq = older.seq if older.seq != reply.seq else 0x20 + (reply.seq - 0x20 + 1) % 0x60
-            before += encode(Reply(seq, reply.cmd, older.data, older.status))
+            before += encode(MachineReply(seq, reply.cmd, older.data, older.status))
         if "stale-cmd" in struck:
             command = older.cmd if older.cmd != reply.cmd else 0xC1 if reply.cmd != 0xC1 else 0xC2  # noqa: PLR2004  # CMD
-            before += encode(Reply(reply.seq, command, older.data, older.status))
+            before += encode(MachineReply(reply.seq, command, older.data, older.status))
         return before

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from simulator.line.replay import Replay
-from simulator.line.session import Paused, Sent, Session
+from simulator.line.session import LineSession, Paused, Sent
 
 
 class PortLost(ConnectionError):
@@ -20,7 +20,7 @@ class MemoryPort:
     machine plugged in again. PortLost when it is unplugged. `on_pause` hears of the session's pause points. `rest` is asked before each
     command how many seconds of the loop are left to others first."""
 
-    def __init__(self, session: Session | Replay, rest: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, session: LineSession | Replay, rest: Callable[[], float] = lambda: 0.0) -> None:
         self._rest = rest
         self._loop = asyncio.get_running_loop()
         if not session.is_plugged(self._loop.time()):

@@ -36,7 +36,7 @@ class Lateness:
         self.usual = min(max(0.0, self.usual + step), _MOST)
 
 
-class Line:
+class PacedLine:
     """Sans-I/O. `baud` 0 does not pace. Lateness of the host does not add up: each deadline is counted from the one
     before it, or from the time the sender was ready."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from bridge.frame import Reply, Request, encode
+from bridge.frame import MachineReply, Request, encode
 
 STATE, OPEN, CLOSE = 0xC1, 0xC0, 0x38
 _SALES = ("FV", "FT", "EV", "ET")
@@ -54,12 +54,12 @@ def resequenced(pieces: Sequence[Piece], seqs: Mapping[int, int]) -> list[Piece]
 def _encoded(found: re.Match[bytes], seq: int) -> bytes:
     cmd, data, status = found["cmd"][0], found["data"], found["status"]
     try:
-        return encode(Request(seq, cmd, data) if status is None else Reply(seq, cmd, data, status))
+        return encode(Request(seq, cmd, data) if status is None else MachineReply(seq, cmd, data, status))
     except ValueError:  # too long to be a frame
         return found[0]
 
 
-def updated_state(data: bytes, since: Sequence[tuple[Request, Reply | None]]) -> bytes:
+def updated_state(data: bytes, since: Sequence[tuple[Request, MachineReply | None]]) -> bytes:
     """The data of a C1h, with the certifications since then in it: TC, FVC or FRC, and the last invoice."""
     fields = data.decode("latin-1").split(",")
     if len(fields) <= _WITHOUT_LAST:
@@ -77,5 +77,5 @@ def updated_state(data: bytes, since: Sequence[tuple[Request, Reply | None]]) ->
     return ",".join(fields).encode("latin-1")
 
 
-def _is_certified(reply: Reply) -> bool:
+def _is_certified(reply: MachineReply) -> bool:
     return not reply.data.startswith((b"E:", b"P:")) and reply.data.count(b",") >= _CLOSED_FIELDS - 1

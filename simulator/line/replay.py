@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bridge.frame import NAK, Decoder, Reply, Request, encode
+from bridge.frame import NAK, Decoder, MachineReply, Request, encode
 from bridge.recording.recording import NOTE, SENT, Recording
 from simulator.line.recorded import CLOSE, STATE, Piece, mended, resequenced, updated_state
 from simulator.line.session import Output, Sent
@@ -42,12 +42,12 @@ class Exchange:
         return (self.request.cmd, self.request.data) == CANCEL
 
     @property
-    def reply(self) -> Reply | None:
+    def reply(self) -> MachineReply | None:
         """The one to this request."""
         decoder = Decoder()
         decoder.receive(b"".join(piece.data for piece in self.pieces))
         while not isinstance(event := decoder.next_event(), type):
-            if isinstance(event, Reply) and (event.seq, event.cmd) == (self.request.seq, self.request.cmd):
+            if isinstance(event, MachineReply) and (event.seq, event.cmd) == (self.request.seq, self.request.cmd):
                 return event
         return None
 
@@ -194,7 +194,7 @@ class Replay:
 
 def _answer(request: Request, data: bytes, status_bytes: bytes = _IDLE) -> tuple[Piece, ...]:
     """One that was not recorded."""
-    return (Piece(0.0, encode(Reply(request.seq, request.cmd, data, status_bytes))),)
+    return (Piece(0.0, encode(MachineReply(request.seq, request.cmd, data, status_bytes))),)
 
 
 def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[Exchange]:

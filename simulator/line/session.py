@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from bridge.frame import NAK, SYN, Decoder, Garbage, Reply, Request, encode
-from simulator.line.faults import Plan, Struck
-from simulator.machine.machine import Machine
+from bridge.frame import NAK, SYN, Decoder, Garbage, MachineReply, Request, encode
+from simulator.line.faults import FaultPlan, Struck
+from simulator.machine.machine import SimulatedMachine
 
 SYN_GAP = 0.1
 _STORM_GAP = 0.02
@@ -58,20 +58,20 @@ class Arrival(NamedTuple):
     at: float
 
 
-class Session:
+class LineSession:
     """`think`: seconds that every command takes. `keep` is called after every executed command, before its answer
     leaves: the place to make the fiscal memory durable."""
 
     def __init__(
         self,
-        machine: Machine,
+        machine: SimulatedMachine,
         *,
-        plan: Plan | None = None,
+        plan: FaultPlan | None = None,
         think: float = 0.0,
         keep: Callable[[], None] | None = None,
     ) -> None:
         self.machine = machine
-        self.plan = plan or Plan()
+        self.plan = plan or FaultPlan()
         self.think = think
         self.frames_in = self.frames_out = self.naks = self.syns = 0
         self.bytes_in = self.bytes_out = 0
@@ -89,7 +89,7 @@ class Session:
         self._unplugged_until = _NEVER
         self._decoder = Decoder()
         self._as_heard = Decoder()
-        self._last: Reply | None = None
+        self._last: MachineReply | None = None
 
     # --- the host's side ------------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class Session:
             self._ready.append(Sent(at, bytes((SYN,))))
             count += 1
 
-    def _execute(self, request: Request, struck: Struck) -> Reply:
+    def _execute(self, request: Request, struck: Struck) -> MachineReply:
         if "lose-invoice" in struck:
             self.machine.lose_invoice()
         if "foreign" in struck:
@@ -296,10 +296,10 @@ class Session:
             self._keep()
         if "nonsense" in struck:
             data = self.plan.rubbish()
-        self._last = Reply(request.seq, request.cmd, data, status)
+        self._last = MachineReply(request.seq, request.cmd, data, status)
         return self._last
 
-    def _answer(self, reply: Reply, previous: Reply | None, struck: Struck, at: float) -> None:
+    def _answer(self, reply: MachineReply, previous: MachineReply | None, struck: Struck, at: float) -> None:
         if not struck:
             self._send(encode(reply), at)
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from simulator.machine.command_data import escape, format_hundredths, format_rate
-from simulator.machine.habits import Habits
+from simulator.machine.habits import FirmwareHabits
 
 _DASH_EVERY = 4
 _PAD = "  "
@@ -21,7 +21,7 @@ _OWN_WORDS: Mapping[str, str] = {
 
 
 class AnswerFormat:
-    def __init__(self, habits: Habits) -> None:
+    def __init__(self, habits: FirmwareHabits) -> None:
         self._habits = habits
 
     def amount(self, hundredths: int) -> str:

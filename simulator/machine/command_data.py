@@ -34,7 +34,7 @@ _ESCAPED = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _RAW_SPECIAL = re.compile(r"[\t\n,<>&]")
 
 
-class Customer(msgspec.Struct, frozen=True):
+class CustomerData(msgspec.Struct, frozen=True):
     type: str = "CC"
     ifu: str = ""
     """needed, with `name`, for PM and PC"""
@@ -61,7 +61,7 @@ class Opening(msgspec.Struct, frozen=True):
         return self.type in CREDITS
 
 
-class Line(msgspec.Struct, frozen=True):
+class ItemData(msgspec.Struct, frozen=True):
     """31h; `amount` in whole francs, `price`, `unit_tax` and `tax` in hundredths, `quantity` in thousandths."""
 
     name: str
@@ -77,14 +77,14 @@ class Line(msgspec.Struct, frozen=True):
     tax_name: str = ""
 
 
-class Payment(msgspec.Struct, frozen=True):
+class PaymentData(msgspec.Struct, frozen=True):
     """35h; `amount` in hundredths of a franc."""
 
     method: str
     amount: int
 
 
-class Comment(msgspec.Struct, frozen=True):
+class CommentData(msgspec.Struct, frozen=True):
     label: str
     text: str
 
@@ -131,13 +131,13 @@ def format_rate(rate: int) -> str:
     return f"{rate // 100}.{rate % 100:02d}" if rate else "0"
 
 
-def parse_customer(data: bytes) -> Customer:
+def parse_customer(data: bytes) -> CustomerData:
     if not data:
-        return Customer()
+        return CustomerData()
     fields = [unescape(field) for field in decode(data).split(",")]
     if len(fields) != _CUSTOMER_FIELDS:
         raise bad_syntax("Customer fields")
-    customer = Customer(fields[0], fields[1], fields[2], tuple(fields[3:]))
+    customer = CustomerData(fields[0], fields[1], fields[2], tuple(fields[3:]))
     if customer.type not in CUSTOMER_TYPES:
         raise bad_syntax("Customer type")
     if customer.type in ("PM", "PC") and not (customer.ifu and customer.name):
@@ -189,7 +189,7 @@ _TAXED = re.compile(r"(LOCBIE|LOCSER|IMPBIE|IMPSER),([A-P])([0-9.]{1,5})%([0-9.]
 _PRICED = re.compile(r"([0-9.]{1,16})(?:\*([0-9.]{1,16}))?(?:;T([0-9.]{1,16}),([0-9.]{1,16})(?:,([^\t]*))?)?")
 
 
-def parse_line(data: bytes) -> Line:
+def parse_line(data: bytes) -> ItemData:
     parts = decode(data).split("\t")
     if len(parts) != _ITEM_PARTS:
         raise bad_syntax("Item format")
@@ -202,7 +202,7 @@ def parse_line(data: bytes) -> Line:
         raise bad_syntax("Item name missing")
     if not taxed[4].isdigit():
         raise bad_syntax("Amount must be whole")
-    return Line(
+    return ItemData(
         unescape(name),
         unescape(code),
         taxed[1],
@@ -217,15 +217,15 @@ def parse_line(data: bytes) -> Line:
     )
 
 
-def parse_payment(data: bytes) -> Payment:
+def parse_payment(data: bytes) -> PaymentData:
     text = decode(data)
     if text[:1] not in PAYMENT_METHODS or not text:
         raise bad_syntax("Payment method")
-    return Payment(text[0], parse_number(text[1:], 2))
+    return PaymentData(text[0], parse_number(text[1:], 2))
 
 
-def parse_comment(data: bytes) -> Comment:
+def parse_comment(data: bytes) -> CommentData:
     label, comma, text = decode(data).partition(",")
     if not comma or len(label) != 1 or label not in COMMENT_LABELS:
         raise bad_syntax("Comment label")
-    return Comment(label, unescape(text))
+    return CommentData(label, unescape(text))

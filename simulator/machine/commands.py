@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from bridge.frame import MAX_REPLY_DATA
 from simulator.machine import command_data
-from simulator.machine.fiscal_memory import LastInvoice
+from simulator.machine.fiscal_memory import RememberedInvoice
 from simulator.machine.options import digits14
-from simulator.machine.refusal import Refusal, bad_syntax, not_now, unknown_command
+from simulator.machine.refusal import MachineRefusal, bad_syntax, not_now, unknown_command
 from simulator.machine.working_state import Mode, Stage, WorkingState
 
 STATE, SERVER, TAXPAYER, CUSTOMER = 0xC1, 0xC2, 0x2B, 0xC3
@@ -35,7 +35,7 @@ def run(state: WorkingState, command: int, data: bytes, now: datetime) -> str:
         raise not_now(row.complaint or f"Not allowed: {state.stage.value}")
     answer = row.run(state, data, now)
     if len(answer) > MAX_REPLY_DATA // 2 and len(answer.encode()) > MAX_REPLY_DATA:
-        raise Refusal("Answer too long")
+        raise MachineRefusal("Answer too long")
     return answer
 
 
@@ -43,7 +43,7 @@ def _state(state: WorkingState, _data: bytes, now: datetime) -> str:
     return _state_with(state, state.fiscal.last, now)
 
 
-def _state_with(state: WorkingState, last: LastInvoice | None, now: datetime) -> str:
+def _state_with(state: WorkingState, last: RememberedInvoice | None, now: datetime) -> str:
     fiscal, options, form = state.fiscal, state.options, state.format
     block = [""] * 5
     if last:
@@ -80,12 +80,12 @@ def _open(state: WorkingState, data: bytes, now: datetime) -> str:
     opening = command_data.parse_opening(data)
     fiscal = state.fiscal
     if opening.ifu != state.options.ifu:
-        raise Refusal("Wrong IFU")
+        raise MachineRefusal("Wrong IFU")
     if fiscal.last and opening.number == fiscal.last.number:
-        raise Refusal("Invoice number already certified")
-    widest = LastInvoice(opening.number, _WIDEST_CODE, digits14(now), opening.type, _WIDEST_TOTAL)
+        raise MachineRefusal("Invoice number already certified")
+    widest = RememberedInvoice(opening.number, _WIDEST_CODE, digits14(now), opening.type, _WIDEST_TOTAL)
     if len(_state_with(state, widest, now).encode()) > MAX_REPLY_DATA:
-        raise Refusal("Invoice number too long")
+        raise MachineRefusal("Invoice number too long")
     state.open(opening)
     return state.format.fields(map(str, (fiscal.counter_of(opening.type), fiscal.tc)))
 
@@ -93,7 +93,7 @@ def _open(state: WorkingState, data: bytes, now: datetime) -> str:
 def _add_line(state: WorkingState, data: bytes, _now: datetime) -> str:
     line = command_data.parse_line(data)
     if 0 < state.options.name_most < len(line.name.encode(state.options.code_page, "replace")):
-        raise Refusal("Name too long")
+        raise MachineRefusal("Name too long")
     answer = state.opened.add_line(line)
     state.stage = Stage.ITEMS
     return answer
@@ -107,7 +107,7 @@ def _add_comment(state: WorkingState, data: bytes, _now: datetime) -> str:
 def _subtotal(state: WorkingState, _data: bytes, _now: datetime) -> str:
     answer = state.opened.subtotal()
     if len(answer) > MAX_REPLY_DATA:
-        raise Refusal("Subtotal too long")
+        raise MachineRefusal("Subtotal too long")
     state.stage = Stage.SUBTOTALLED
     return answer
 
@@ -139,11 +139,11 @@ def _close(state: WorkingState, data: bytes, now: datetime) -> str:
 def _check_credit(state: WorkingState, opening: command_data.Opening) -> None:
     """The tax server's part: it has to be there, and to know the original if that was one of ours."""
     if not state.fiscal.reachable:
-        raise Refusal("No contact with the tax server")
+        raise MachineRefusal("No contact with the tax server")
     referred = command_data.parse_reference(opening.reference)
     own = state.options.nim.partition("-")[0]
     if referred and referred[0] == own and not 0 < referred[1] <= state.fiscal.fvc:
-        raise Refusal("Original invoice unknown")
+        raise MachineRefusal("Original invoice unknown")
 
 
 def _cancel(state: WorkingState, _data: bytes, _now: datetime) -> str:
@@ -151,7 +151,7 @@ def _cancel(state: WorkingState, _data: bytes, _now: datetime) -> str:
     return _DONE
 
 
-class Row(NamedTuple):
+class CommandRow(NamedTuple):
     """One command: the states it is allowed in, whether only an active machine takes it, what it says elsewhere."""
 
     run: Callable[[WorkingState, bytes, datetime], str]
@@ -162,16 +162,16 @@ class Row(NamedTuple):
 
 _WITH_INVOICE = frozenset(Stage) - {Stage.IDLE}
 
-TABLE: Mapping[int, Row] = {
-    STATE: Row(_state, active_only=False),
-    SERVER: Row(_server, active_only=False),
-    TAXPAYER: Row(_taxpayer, active_only=False),
-    CUSTOMER: Row(_set_customer, frozenset({Stage.IDLE}), complaint="Invoice already open"),
-    OPEN: Row(_open, frozenset({Stage.IDLE}), complaint="Invoice already open"),
-    ITEM: Row(_add_line, frozenset({Stage.OPEN, Stage.ITEMS})),
-    COMMENT: Row(_add_comment, frozenset({Stage.ITEMS})),
-    SUBTOTAL: Row(_subtotal, frozenset({Stage.ITEMS, Stage.SUBTOTALLED})),
-    PAYMENT: Row(_pay, frozenset({Stage.SUBTOTALLED, Stage.PAYING})),
-    CLOSE: Row(_close, frozenset({Stage.IDLE, Stage.PAYING, Stage.PAID, Stage.CHECKING})),
+TABLE: Mapping[int, CommandRow] = {
+    STATE: CommandRow(_state, active_only=False),
+    SERVER: CommandRow(_server, active_only=False),
+    TAXPAYER: CommandRow(_taxpayer, active_only=False),
+    CUSTOMER: CommandRow(_set_customer, frozenset({Stage.IDLE}), complaint="Invoice already open"),
+    OPEN: CommandRow(_open, frozenset({Stage.IDLE}), complaint="Invoice already open"),
+    ITEM: CommandRow(_add_line, frozenset({Stage.OPEN, Stage.ITEMS})),
+    COMMENT: CommandRow(_add_comment, frozenset({Stage.ITEMS})),
+    SUBTOTAL: CommandRow(_subtotal, frozenset({Stage.ITEMS, Stage.SUBTOTALLED})),
+    PAYMENT: CommandRow(_pay, frozenset({Stage.SUBTOTALLED, Stage.PAYING})),
+    CLOSE: CommandRow(_close, frozenset({Stage.IDLE, Stage.PAYING, Stage.PAID, Stage.CHECKING})),
 }
-_CANCEL_ROW = Row(_cancel, _WITH_INVOICE, active_only=False, complaint="No invoice open")
+_CANCEL_ROW = CommandRow(_cancel, _WITH_INVOICE, active_only=False, complaint="No invoice open")

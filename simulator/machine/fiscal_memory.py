@@ -11,13 +11,13 @@ from hashlib import blake2b
 
 import msgspec
 
-from simulator.machine.command_data import Comment, Customer, Line, Opening, Payment
-from simulator.machine.options import Options, digits14
+from simulator.machine.command_data import CommentData, CustomerData, ItemData, Opening, PaymentData
+from simulator.machine.options import SimulatorOptions, digits14
 
 TEST_PREFIX = "TESTFACT"
 
 
-class LastInvoice(msgspec.Struct, frozen=True):
+class RememberedInvoice(msgspec.Struct, frozen=True):
     """`total` in whole francs, `time` in 14 digits, `code` without dashes."""
 
     number: str
@@ -34,7 +34,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     tc: int = 0
     fvc: int = 0
     frc: int = 0
-    last: LastInvoice | None = None
+    last: RememberedInvoice | None = None
     active_day: str = ""
     acknowledged: int = 0
     last_contact: str = ""
@@ -55,16 +55,16 @@ class CertifiedInvoice(msgspec.Struct, frozen=True, omit_defaults=True):
     time: str
     foreign: bool = False
     opening: Opening | None = None
-    customer: Customer | None = None
-    lines: tuple[Line, ...] = ()
-    comments: tuple[Comment, ...] = ()
-    payments: tuple[Payment, ...] = ()
+    customer: CustomerData | None = None
+    lines: tuple[ItemData, ...] = ()
+    comments: tuple[CommentData, ...] = ()
+    payments: tuple[PaymentData, ...] = ()
 
 
 class FiscalMemory:
     """`revision` grows with every change that has to survive; `on_certified` hears of each invoice first."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SimulatorOptions) -> None:
         self.options = options
         self.revision = 0
         self.reachable = True
@@ -113,7 +113,7 @@ class FiscalMemory:
         self._next_contact = now + timedelta(seconds=self.options.server_interval)
         self.revision += 1
 
-    def certify(self, number: str, invoice_type: str, total: int, now: datetime) -> LastInvoice:
+    def certify(self, number: str, invoice_type: str, total: int, now: datetime) -> RememberedInvoice:
         """Number the transaction; the log's entry is `remember`'s, because only the machine knows what was on it."""
         self.tc += 1
         self.by_type[invoice_type] = self.by_type.get(invoice_type, 0) + 1
@@ -122,7 +122,7 @@ class FiscalMemory:
         elif invoice_type in ("FV", "FT") or not self.options.fvc_local:
             self.fvc += 1
         time = digits14(now)
-        self.last = LastInvoice(number, self._code(number, time), time, invoice_type, total)
+        self.last = RememberedInvoice(number, self._code(number, time), time, invoice_type, total)
         self.active_day = time[:8]
         self.revision += 1
         return self.last

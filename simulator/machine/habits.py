@@ -22,7 +22,7 @@ def _means(text: str, unit: Literal["", "ms", "s"] = "") -> msgspec.Meta:
     return msgspec.Meta(description=text, extra={"unit": unit})
 
 
-class Habits(msgspec.Struct, frozen=True, kw_only=True):
+class FirmwareHabits(msgspec.Struct, frozen=True, kw_only=True):
     short_nim: Annotated[bool, _means("NIM without its suffix")] = False
     dashed_codes: Annotated[bool, _means("codes in groups with dashes")] = False
     close_prefix: Annotated[bool, _means("R: before the answer to 38h")] = False

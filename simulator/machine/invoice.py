@@ -3,45 +3,53 @@
 from __future__ import annotations
 
 from simulator.machine.answer_format import AnswerFormat
-from simulator.machine.command_data import GROUPS, Comment, Customer, Line, Opening, Payment, format_hundredths
-from simulator.machine.options import Options
-from simulator.machine.refusal import Refusal, not_now
+from simulator.machine.command_data import (
+    GROUPS,
+    CommentData,
+    CustomerData,
+    ItemData,
+    Opening,
+    PaymentData,
+    format_hundredths,
+)
+from simulator.machine.options import SimulatorOptions
+from simulator.machine.refusal import MachineRefusal, not_now
 from simulator.machine.taxes import Share, add_up, check_line, split
 
 _NOTHING = Share(0, 0, 0)
 
 
-class OpenInvoice:
+class InvoiceUnderway:
     """VAT is taken once, at the subtotal."""
 
     __slots__ = ("_format", "_options", "comments", "customer", "lines", "opening", "paid", "payments", "total")
 
-    def __init__(self, opening: Opening, customer: Customer, options: Options) -> None:
+    def __init__(self, opening: Opening, customer: CustomerData, options: SimulatorOptions) -> None:
         self.opening = opening
         self.customer = customer
-        self.lines: list[Line] = []
-        self.comments: list[Comment] = []
-        self.payments: list[Payment] = []
+        self.lines: list[ItemData] = []
+        self.comments: list[CommentData] = []
+        self.payments: list[PaymentData] = []
         self.total = 0  # whole francs, known from the subtotal on
         self.paid = 0  # hundredths
         self._options = options
         self._format = AnswerFormat(options)
 
-    def add_line(self, line: Line) -> str:
+    def add_line(self, line: ItemData) -> str:
         check_line(line, self._options.rates[line.group], self.opening.price_mode)
         self.lines.append(line)
         share = self._share([line])
         amounts = (share.ttc, share.ht, share.tva, line.tax)
         return self._format.fields(self._format.amount(amount) for amount in amounts)
 
-    def add_comment(self, comment: Comment) -> None:
+    def add_comment(self, comment: CommentData) -> None:
         if any(known.label == comment.label for known in self.comments):
-            raise Refusal(f"Comment {comment.label} already there")
+            raise MachineRefusal(f"Comment {comment.label} already there")
         self.comments.append(comment)
 
     def shares(self) -> dict[str, Share]:
         """Of the groups that occur."""
-        by_group: dict[str, list[Line]] = {}
+        by_group: dict[str, list[ItemData]] = {}
         for line in self.lines:
             by_group.setdefault(line.group, []).append(line)
         return {
@@ -51,7 +59,7 @@ class OpenInvoice:
             for group, lines in by_group.items()
         }
 
-    def _share(self, lines: list[Line]) -> Share:
+    def _share(self, lines: list[ItemData]) -> Share:
         """Of lines of one group, taken together."""
         options, mode = self._options, self.opening.price_mode
         amount, tax = sum(line.amount for line in lines), sum(line.tax for line in lines)
@@ -73,9 +81,9 @@ class OpenInvoice:
         """Hundredths of a franc; negative is change."""
         return self.total * 100 - self.paid
 
-    def pay(self, payment: Payment) -> str:
+    def pay(self, payment: PaymentData) -> str:
         if payment.amount <= 0:
-            raise Refusal("Payment not above 0")
+            raise MachineRefusal("Payment not above 0")
         self.payments.append(payment)
         self.paid += payment.amount
         return f"{'D' if self.due > 0 else 'R'}{self._format.amount(abs(self.due))}"
@@ -85,6 +93,6 @@ class OpenInvoice:
         if self.due > 0:
             raise not_now(f"Still due: {format_hundredths(self.due)}")
         if total != self.total * 100:
-            raise Refusal("Wrong total")
+            raise MachineRefusal("Wrong total")
         if self.total <= 0:
-            raise Refusal("Total not above 0")
+            raise MachineRefusal("Total not above 0")

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from simulator.machine import commands
-from simulator.machine.fiscal_memory import FiscalMemory, LastInvoice, Snapshot
-from simulator.machine.options import Clock, MachineClock, Options
-from simulator.machine.refusal import Refusal, status
+from simulator.machine.fiscal_memory import FiscalMemory, RememberedInvoice, Snapshot
+from simulator.machine.options import Clock, MachineClock, SimulatorOptions
+from simulator.machine.refusal import MachineRefusal, status
 from simulator.machine.working_state import Mode, Stage, WorkingState
 
 
@@ -29,13 +29,13 @@ class Delay(NamedTuple):
 _NO_DELAY = Delay(0.0, silent=False)
 
 
-class Machine:
-    def __init__(self, options: Options | None = None, clock: Clock | None = None) -> None:
+class SimulatedMachine:
+    def __init__(self, options: SimulatorOptions | None = None, clock: Clock | None = None) -> None:
         self.clock = clock or MachineClock()
-        self._state = WorkingState(options or Options())
+        self._state = WorkingState(options or SimulatorOptions())
 
     @property
-    def options(self) -> Options:
+    def options(self) -> SimulatorOptions:
         return self._state.options
 
     @property
@@ -62,7 +62,7 @@ class Machine:
         byte0 = byte1 = 0
         try:
             answer = commands.run(state, command, data, now)
-        except Refusal as refusal:
+        except MachineRefusal as refusal:
             answer, byte0, byte1 = f"E:{refusal.text}", refusal.byte0, refusal.byte1
         return MachineAnswer(
             answer.encode(self.options.code_page, "replace"), status(byte0, byte1, state.stage is not Stage.IDLE)
@@ -102,7 +102,7 @@ class Machine:
         """Somebody else begins an invoice, and goes away."""
         self.execute(commands.OPEN, f"1,AUTRE,{self.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
 
-    def certify_foreign(self, *, number: str = "", invoice_type: str = "FV", total: int = 1000) -> LastInvoice:
+    def certify_foreign(self, *, number: str = "", invoice_type: str = "FV", total: int = 1000) -> RememberedInvoice:
         """Somebody else uses the machine: an open invoice is gone, the counters move, the last invoice is theirs."""
         now = self._tick()
         self._state.forget()

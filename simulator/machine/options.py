@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from simulator.machine.habits import Habits
+from simulator.machine.habits import FirmwareHabits
 from simulator.machine.taxes import DEFAULT_RATES
 
 NIM_FORMAT = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,4})?")
@@ -18,7 +18,7 @@ Clock = Callable[[], datetime]
 CreditStyle = Literal["pending", "silent", "syn"]
 
 
-class Options(Habits, frozen=True, kw_only=True):
+class SimulatorOptions(FirmwareHabits, frozen=True, kw_only=True):
     """`credit_style`: while the tax server checks a credit note (`credit_check` seconds), 38h is answered `P:…` at
     once (pending), or late with nothing in between (silent), or late with SYN in between (syn).
 

@@ -11,7 +11,7 @@ NOT_ALLOWED_NOW = 0x02  # byte 1
 INVOICE_OPEN = 0x08  # byte 2
 
 
-class Refusal(Exception):  # an answer of the machine, not a fault of the program
+class MachineRefusal(Exception):  # an answer of the machine, not a fault of the program
     """`byte0` and `byte1`: the bits to set in the first two status bytes."""
 
     def __init__(self, text: str, byte0: int = GENERAL_ERROR, byte1: int = 0) -> None:
@@ -21,16 +21,16 @@ class Refusal(Exception):  # an answer of the machine, not a fault of the progra
         super().__init__(text)
 
 
-def bad_syntax(text: str) -> Refusal:
-    return Refusal(text, byte0=GENERAL_ERROR | SYNTAX_ERROR)
+def bad_syntax(text: str) -> MachineRefusal:
+    return MachineRefusal(text, byte0=GENERAL_ERROR | SYNTAX_ERROR)
 
 
-def unknown_command() -> Refusal:
-    return Refusal("Unknown command", byte0=GENERAL_ERROR | UNKNOWN_COMMAND)
+def unknown_command() -> MachineRefusal:
+    return MachineRefusal("Unknown command", byte0=GENERAL_ERROR | UNKNOWN_COMMAND)
 
 
-def not_now(text: str) -> Refusal:
-    return Refusal(text, byte1=NOT_ALLOWED_NOW)
+def not_now(text: str) -> MachineRefusal:
+    return MachineRefusal(text, byte1=NOT_ALLOWED_NOW)
 
 
 @lru_cache

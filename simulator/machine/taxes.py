@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from simulator.machine.command_data import GROUPS, Line
+from simulator.machine.command_data import GROUPS, ItemData
 from simulator.machine.habits import Vat
-from simulator.machine.refusal import Refusal
+from simulator.machine.refusal import MachineRefusal
 
 # fiscal-rules.md, in hundredths of a percent
 DEFAULT_RATES: Mapping[str, int] = dict.fromkeys(GROUPS, 0) | {
@@ -68,15 +68,15 @@ def add_up(shares: Iterable[Share]) -> Share:
     return Share(sum(s.ht for s in parts), sum(s.tva for s in parts), _whole(sum(s.ttc for s in parts)))
 
 
-def check_line(line: Line, rate: int, price_mode: str) -> None:
+def check_line(line: ItemData, rate: int, price_mode: str) -> None:
     """What the machine verifies of a line before it takes it (protocol 3, 31h; protocol 4)."""
     if line.rate != rate:
-        raise Refusal("Wrong tax rate")
+        raise MachineRefusal("Wrong tax rate")
     if line.amount <= 0 or line.price <= 0 or line.quantity <= 0:
-        raise Refusal("Amount not above 0")
+        raise MachineRefusal("Amount not above 0")
     if line.unit_tax is not None and (line.tax <= 0 or line.unit_tax * line.quantity != line.tax * 1000):
-        raise Refusal("No amount!")
+        raise MachineRefusal("No amount!")
     weight = _PERCENT + rate if price_mode == "TTC" else _PERCENT
     expected = line.price * line.quantity * _PERCENT + line.tax * 1000 * weight
     if abs(line.amount * _EXACT - expected) > _EXACT:
-        raise Refusal("No amount!" if line.unit_tax is not None else "Wrong amount")
+        raise MachineRefusal("No amount!" if line.unit_tax is not None else "Wrong amount")

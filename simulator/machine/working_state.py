@@ -15,9 +15,9 @@ import msgspec
 
 from simulator.machine import command_data
 from simulator.machine.answer_format import AnswerFormat
-from simulator.machine.fiscal_memory import CertifiedInvoice, FiscalMemory, LastInvoice
-from simulator.machine.invoice import OpenInvoice
-from simulator.machine.options import Options
+from simulator.machine.fiscal_memory import CertifiedInvoice, FiscalMemory, RememberedInvoice
+from simulator.machine.invoice import InvoiceUnderway
+from simulator.machine.options import SimulatorOptions
 from simulator.machine.refusal import not_now
 
 
@@ -47,18 +47,18 @@ class Checked(NamedTuple):
 
 
 class WorkingState:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SimulatorOptions) -> None:
         self.options = options
         self.fiscal = FiscalMemory(options)
         self.mode = Mode.ACTIVE
         self.stage = Stage.IDLE
-        self.invoice: OpenInvoice | None = None
-        self.customer = command_data.Customer()
+        self.invoice: InvoiceUnderway | None = None
+        self.customer = command_data.CustomerData()
         self.checked: Checked | None = None
         self._check_ends: datetime | None = None
 
     @property
-    def opened(self) -> OpenInvoice:
+    def opened(self) -> InvoiceUnderway:
         if self.invoice is None:
             raise not_now("No invoice open")
         return self.invoice
@@ -80,8 +80,8 @@ class WorkingState:
         self.fiscal.tick(now, idle=self.stage is Stage.IDLE)
 
     def open(self, opening: command_data.Opening) -> None:
-        self.invoice = OpenInvoice(opening, self.customer, self.options)
-        self.customer = command_data.Customer()
+        self.invoice = InvoiceUnderway(opening, self.customer, self.options)
+        self.customer = command_data.CustomerData()
         self.checked = None
         self.stage = Stage.OPEN
 
@@ -95,7 +95,7 @@ class WorkingState:
             self.stage = Stage.CHECKING
         return True
 
-    def certify(self, invoice: OpenInvoice, now: datetime) -> str:
+    def certify(self, invoice: InvoiceUnderway, now: datetime) -> str:
         """Number it, keep it, and give the answer to 38h."""
         opening = invoice.opening
         last = self.fiscal.certify(opening.number, opening.type, invoice.total, now)
@@ -105,7 +105,7 @@ class WorkingState:
         self.to_idle()
         return self._closed(last)
 
-    def _closed(self, last: LastInvoice) -> str:
+    def _closed(self, last: RememberedInvoice) -> str:
         """The answer to 38h, of which only the number may be left out."""
         form, counters = self.format, (self.fiscal.counter_of(last.type), self.fiscal.tc)
         known = [*map(str, counters), form.type(last.type), form.time(last.time)]
@@ -115,7 +115,7 @@ class WorkingState:
         answer = ",".join(known) if self.options.fields == "fewer" else form.fields(known)
         return f"R:{answer}" if self.options.close_prefix else answer
 
-    def certify_foreign(self, number: str, invoice_type: str, total: int, now: datetime) -> LastInvoice:
+    def certify_foreign(self, number: str, invoice_type: str, total: int, now: datetime) -> RememberedInvoice:
         last = self.fiscal.certify(number, invoice_type, total, now)
         self._log(last, None)
         return last
@@ -128,10 +128,10 @@ class WorkingState:
     def forget(self) -> None:
         """All that is not in the fiscal memory."""
         self.to_idle()
-        self.customer = command_data.Customer()
+        self.customer = command_data.CustomerData()
         self.checked = None
 
-    def _log(self, last: LastInvoice, invoice: OpenInvoice | None) -> None:
+    def _log(self, last: RememberedInvoice, invoice: InvoiceUnderway | None) -> None:
         fiscal = self.fiscal
         if not fiscal.keeps_log:
             return

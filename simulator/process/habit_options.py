@@ -1,4 +1,4 @@
-"""The options of the command that set habits, made from `habits.Habits`."""
+"""The options of the command that set habits, made from `habits.FirmwareHabits`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from simulator.machine.habits import Habits
+from simulator.machine.habits import FirmwareHabits
 
 _MS = 1000
 
 
 def add_habits(add: Callable[..., object]) -> None:
-    for field in msgspec.structs.fields(Habits):
+    for field in msgspec.structs.fields(FirmwareHabits):
         told = inspect.type_info(field.type)
         if not isinstance(told, inspect.Metadata) or told.extra is None:
             raise TypeError(f"{field.name} says nothing of itself")
@@ -32,7 +32,7 @@ def add_habits(add: Callable[..., object]) -> None:
 
 def read_habits(options: argparse.Namespace) -> dict[str, Any]:
     """As arguments of Options."""
-    return {field.name: _value(options, field) for field in msgspec.structs.fields(Habits)}
+    return {field.name: _value(options, field) for field in msgspec.structs.fields(FirmwareHabits)}
 
 
 def _value(options: argparse.Namespace, field: msgspec.structs.FieldInfo) -> object:

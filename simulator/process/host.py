@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from simulator.control.control_socket import Control
-from simulator.line.pacing import Lateness, Line
+from simulator.line.pacing import Lateness, PacedLine
 from simulator.line.replay import Replay
-from simulator.line.session import Output, Paused, Sent, Session
+from simulator.line.session import LineSession, Output, Paused, Sent
 from simulator.line.terminal import Terminal
 
 _SLACK = Path("/proc/self/timerslack_ns")
@@ -30,9 +30,9 @@ class Host:
     microsecond, and a request counts from when it must have been written: earlier by what a waking has taken at least. What took longer, and what
     the pseudo-terminal takes to carry bytes, stays visible: no answer is there before its line could have brought it."""
 
-    session: Session | Replay
+    session: LineSession | Replay
     terminal: Terminal
-    line: Line
+    line: PacedLine
     _: KW_ONLY
     wakeup: int
     control: Control | None = None

@@ -14,13 +14,13 @@ from pathlib import Path
 from bridge.recording.recording import read
 from simulator.control.control_operator import Operator
 from simulator.control.control_socket import Control
-from simulator.line.faults import Plan
-from simulator.line.pacing import Line
+from simulator.line.faults import FaultPlan
+from simulator.line.pacing import PacedLine
 from simulator.line.replay import Replay
-from simulator.line.session import Session
+from simulator.line.session import LineSession
 from simulator.line.terminal import Terminal
-from simulator.machine.machine import Machine
-from simulator.machine.options import MachineClock, Options
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import MachineClock, SimulatorOptions
 from simulator.machine.working_state import Mode
 from simulator.process.habit_options import add_habits, read_habits
 from simulator.process.host import Host
@@ -46,7 +46,7 @@ def _serve(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         _play(_replay(options), options, wakeup, stack)
         return
     clock = MachineClock()
-    machine = Machine(_machine_options(options), clock)
+    machine = SimulatedMachine(_machine_options(options), clock)
     machine.mode = Mode(options.mode)
     state = StateFile(options.state) if options.state else None
     if state:
@@ -57,8 +57,8 @@ def _serve(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         if state:
             state.keep(machine)
 
-    plan = Plan(options.faults, options.seed)
-    session = Session(machine, plan=plan, think=options.think_ms / 1000, keep=keep)
+    plan = FaultPlan(options.faults, options.seed)
+    session = LineSession(machine, plan=plan, think=options.think_ms / 1000, keep=keep)
     operator = Operator(session, clock, now=time.monotonic, keep=keep, stop=_stop)
     control = Control(options.control, operator.obey) if options.control else None
     if control:
@@ -68,7 +68,7 @@ def _serve(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
 
 
 def _play(
-    session: Session | Replay,
+    session: LineSession | Replay,
     options: argparse.Namespace,
     wakeup: int,
     stack: contextlib.ExitStack,
@@ -77,7 +77,7 @@ def _play(
     """Until the stop."""
     terminal = Terminal(options.link, options.baud if options.strict_baud else 0)
     stack.callback(terminal.unplug)
-    host = Host(session, terminal, Line(options.baud), wakeup=wakeup, control=control)
+    host = Host(session, terminal, PacedLine(options.baud), wakeup=wakeup, control=control)
     terminal.plug()
     print(f"ready {options.link}", flush=True)  # noqa: T201  # the line that scripts wait for
     host.run()
@@ -113,8 +113,8 @@ def _stop() -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-def _machine_options(options: argparse.Namespace) -> Options:
-    return Options(
+def _machine_options(options: argparse.Namespace) -> SimulatorOptions:
+    return SimulatorOptions(
         nim=options.nim,
         ifu=options.ifu,
         test_mode=options.test_mode,

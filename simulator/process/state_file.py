@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
-from simulator.machine.machine import Machine
+from simulator.machine.machine import SimulatedMachine
 
 _LOG_SUFFIX = ".log"
 
@@ -29,7 +29,7 @@ class StateFile:
         self._log = os.open(self._log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
-    def load(self, machine: Machine) -> None:
+    def load(self, machine: SimulatedMachine) -> None:
         """Into the machine; from then on every change of it is to be kept. StateFileError when it cannot be read."""
         snapshot = self._read()
         if snapshot is not None:
@@ -37,7 +37,7 @@ class StateFile:
         machine.fiscal.log.extend(self._read_log(machine.fiscal.tc))
         machine.fiscal.on_certified = self._append
 
-    def keep(self, machine: Machine) -> None:
+    def keep(self, machine: SimulatedMachine) -> None:
         if machine.fiscal.revision == self._kept:
             return
         descriptor = os.open(self._fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -19,10 +19,10 @@ from daemon.core.ledger.attempt import NOT_SENT
 from daemon.core.ledger.decision import Case
 from daemon.core.ledger.paper import Paper
 from daemon.store.maintenance.backup import backup, restore
-from simulator.line.session import Session
+from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import Snapshot
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 from simulator.machine.working_state import Mode
 
 LAST = 6
@@ -45,13 +45,15 @@ class Replay:
             "odd_types": habit.words,
             "no_codes": habit.no_codes,
         }
-        self.session = Session(Machine(Options(nim=NIM, ifu=IFU, texts=texts, name_most=40, **habits)))
+        self.session = LineSession(
+            SimulatedMachine(SimulatorOptions(nim=NIM, ifu=IFU, texts=texts, name_most=40, **habits))
+        )
         self.shop: MemoryShop | None = None
         self.case: Case | None = None
         self.waiting: list[asyncio.Future[Any]] = []
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> SimulatedMachine:
         return self.session.machine
 
     @property

@@ -13,16 +13,16 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import Limits
-from simulator.line.session import Point, Session
+from simulator.line.session import LineSession, Point
 from simulator.machine.fiscal_memory import Snapshot
-from simulator.machine.options import Options
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
 SECOND = "EL02000015-2"
 
 
-def activated(session: Session, *, reset: bool, ifu: str = "", nim: str = SECOND) -> None:
+def activated(session: LineSession, *, reset: bool, ifu: str = "", nim: str = SECOND) -> None:
     """What an authorised technician does: the counter goes up; a reset erases the memory."""
     session.cut_power(0.0, 0.0)
     session.machine.change(nim=nim, **({"ifu": ifu} if ifu else {}))
@@ -30,7 +30,7 @@ def activated(session: Session, *, reset: bool, ifu: str = "", nim: str = SECOND
         session.machine.restore(Snapshot())
 
 
-async def first_activation(path: Path) -> Session:
+async def first_activation(path: Path) -> LineSession:
     """Two sales, a Z, a sale."""
     async with MemoryShop(path) as shop:
         await shop.connected()
@@ -85,7 +85,7 @@ async def test_a_credit_note_on_a_name_that_this_book_never_had_is_not_checked_a
     tmp_path: Path,
 ) -> None:
     """The machine worked as -1 before mcfd came, and began to count again as -2: what -1 called FVC 1 is no sale of this ledger."""
-    async with MemoryShop(tmp_path / "ledger", options=Options(nim=SECOND)) as shop:
+    async with MemoryShop(tmp_path / "ledger", options=SimulatorOptions(nim=SECOND)) as shop:
         await shop.connected()
         await shop.certify("A", 1000)
         answered = await shop.certify("K-1", 1500, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1-1")

@@ -7,15 +7,15 @@ import pytest
 from support.memory_shop import MemoryShop
 from support.shop import NIM
 
-from bridge.machine import Machine
+from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed
 from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
 from daemon.store.ledger import Ledger
 from daemon.usecases.reports import inspect
-from simulator.machine.fiscal_memory import LastInvoice
-from simulator.machine.options import Options
+from simulator.machine.fiscal_memory import RememberedInvoice
+from simulator.machine.options import SimulatorOptions
 from simulator.machine.working_state import Stage
 
 pytestmark = pytest.mark.quick_timers
@@ -170,13 +170,13 @@ async def test_fc_of_38h_that_did_not_move_is_not_believed(tmp_path: Path, monke
 async def test_an_answer_to_an_earlier_38h_is_not_this_one_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes seconds late, after a restart, and its SEQ is the same by chance: C1h tells the code of our invoice, and that is told."""
     told: list[Closed] = []
-    real = Machine.close_invoice
+    real = LinkedMachine.close_invoice
 
-    async def close_invoice(machine: Machine, total: int, *, credit: bool) -> Closed:
+    async def close_invoice(machine: LinkedMachine, total: int, *, credit: bool) -> Closed:
         told.append(await real(machine, total, credit=credit))
         return told[0]
 
-    monkeypatch.setattr(Machine, "close_invoice", close_invoice)
+    monkeypatch.setattr(LinkedMachine, "close_invoice", close_invoice)
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         records = [(await shop.certify(number)).value for number in ("F-1", "F-2", "F-3")]
@@ -238,7 +238,7 @@ async def test_a_strangers_last_invoice_does_not_make_the_machine_unreadable(
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         fiscal = shop.session.machine.fiscal
-        fiscal.last = LastInvoice(number, code, "20260101000000", kind, 500)
+        fiscal.last = RememberedInvoice(number, code, "20260101000000", kind, 500)
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.port.pump()
         await shop.until(lambda: len(shop.ports) > 1 and shop.worker.connected, "a new connection")
@@ -312,7 +312,7 @@ async def test_the_intent_is_durable_before_38h_and_nothing_waits_for_it_before(
 
 async def test_somebody_else_s_invoice_before_an_export_is_counted(tmp_path: Path) -> None:
     """On a machine that counts exports in TC alone the invoice of another program is not taken for the export: the Z tells it."""
-    options = Options(nim=NIM, fvc_local=True)
+    options = SimulatorOptions(nim=NIM, fvc_local=True)
     async with MemoryShop(tmp_path / "ledger", options=options) as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", invoiceType="EV"))

@@ -16,12 +16,12 @@ from daemon.core.ledger.paper import Paper
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from simulator.machine.fiscal_memory import Snapshot
-from simulator.machine.options import Options
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
-FVC_LOCAL = Options(nim=NIM, fvc_local=True)
-CAPITALS = Options(nim=NIM, texts="capitals")
+FVC_LOCAL = SimulatorOptions(nim=NIM, fvc_local=True)
+CAPITALS = SimulatorOptions(nim=NIM, texts="capitals")
 SECOND = "EL02000015-2"
 
 Done = Callable[[], object]

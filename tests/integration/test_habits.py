@@ -11,7 +11,7 @@ import pytest
 from support.habits.habit_flow import Day, options_of
 from support.habits.pairwise import pairwise
 
-from simulator.machine.habits import Habits
+from simulator.machine.habits import FirmwareHabits
 
 pytestmark = pytest.mark.quick_timers
 
@@ -29,7 +29,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "credit_style": ("pending", "silent", "syn"),
     "credit_check": (0.0, 0.02),
 }
-PARAMETERS = {name: CHOICES.get(name, (False, True)) for name in (*Habits.__struct_fields__, *CHOICES)}
+PARAMETERS = {name: CHOICES.get(name, (False, True)) for name in (*FirmwareHabits.__struct_fields__, *CHOICES)}
 COMBINATIONS = pairwise(PARAMETERS)
 TOGETHER = 4
 
@@ -42,7 +42,7 @@ def differing(row: dict[str, Any]) -> str:
 
 def test_every_pair_of_habits_is_tried(record_property: Any) -> None:
     """Each habit of the simulator has at least two values here, and each two values of two habits meet in a combination."""
-    assert set(Habits.__struct_fields__) <= set(PARAMETERS)
+    assert set(FirmwareHabits.__struct_fields__) <= set(PARAMETERS)
     met = {
         (one, row[one], other, row[other])
         for row in COMBINATIONS
@@ -83,5 +83,5 @@ async def day(path: Path, row: dict[str, Any]) -> None:
 
 def test_the_defaults_come_first() -> None:
     """What `differing` names is what differs from the protocol page."""
-    usual = msgspec.structs.asdict(Habits())
+    usual = msgspec.structs.asdict(FirmwareHabits())
     assert {name: PARAMETERS[name][0] for name in usual} == usual

@@ -15,13 +15,13 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables.book import closures
-from simulator.line.session import Session
+from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import Snapshot
 
 pytestmark = pytest.mark.quick_timers
 
 
-async def three_days(path: Path) -> Session:
+async def three_days(path: Path) -> LineSession:
     """Three sales and three Z, and a sale in the fourth period; then the ledger vanishes, and what SQLite keeps beside it."""
     async with MemoryShop(path) as shop:
         await shop.connected()

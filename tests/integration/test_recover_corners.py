@@ -13,18 +13,18 @@ from support.shop import NIM
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
 from daemon.core.machine.state import FiscalCounters
 from daemon.usecases.worker.book_clock import BoxClock
-from simulator.machine.options import Options
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
 LAST = 6
-ROUNDS_DOWN = Options(nim=NIM, vat="down")
+ROUNDS_DOWN = SimulatorOptions(nim=NIM, vat="down")
 """38h of an invoice with one item, counted from C3h."""
 
 
 async def test_a_credit_note_that_is_certified_while_we_ask_is_found(tmp_path: Path) -> None:
     """The line is lost while the tax server checks; the check ends after the C1h of the new connection and before our cancellation."""
-    async with MemoryShop(tmp_path / "ledger", options=Options(nim=NIM, credit_check=30.0)) as shop:
+    async with MemoryShop(tmp_path / "ledger", options=SimulatorOptions(nim=NIM, credit_check=30.0)) as shop:
         await shop.connected()
         await shop.certify("F-1")
         credit = asyncio.ensure_future(

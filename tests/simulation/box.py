@@ -26,7 +26,7 @@ from daemon.core.errors import StorageError
 from daemon.store.store import Store
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits
-from simulator.line.session import Session
+from simulator.line.session import LineSession
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class AtTheBox(Protocol):
     """A machine as the box sees it: its configured name, and its end of the line."""
 
     nim: str
-    session: Session
+    session: LineSession
 
 
 class Seat(MemoryShop):

@@ -11,7 +11,7 @@ from simulation.world import World
 from support.shop import invoice
 
 from daemon.usecases.certification.certify import certify
-from simulator.machine.options import Options
+from simulator.machine.options import SimulatorOptions
 
 THINK = 0.009
 """Seconds for each of the six commands of an invoice: about what a real line takes."""
@@ -32,7 +32,7 @@ async def certified_in(world: World) -> float:
 
 def test_an_invoice_on_an_idle_machine_takes_its_line_time_and_one_commit(tmp_path: Path) -> None:
     """Decision 29: the intent's commit runs while C3h to 35h are on the line; only the outcome's is waited for."""
-    script = Script(1, (MachinePart(Options(nim=NIMS[0]), "", THINK),), 0.0, synchronised=True, events=())
+    script = Script(1, (MachinePart(SimulatorOptions(nim=NIMS[0]), "", THINK),), 0.0, synchronised=True, events=())
     loop = VirtualLoop(1)
     (tmp_path / "ledger").write_bytes(new_ledger())
     box = Box(script, loop, tmp_path)

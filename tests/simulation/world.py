@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from simulation.box import Box, Seat
 from simulation.drawn.script import MachinePart
 
-from simulator.line.faults import Plan
-from simulator.line.session import Session
+from simulator.line.faults import FaultPlan
+from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import CertifiedInvoice
-from simulator.machine.machine import Machine
+from simulator.machine.machine import SimulatedMachine
 
 T = TypeVar("T")
 
@@ -45,9 +45,9 @@ class World:
         self.has_met = False
         self.names: dict[str, str] = {}
         """What the machine was called when it certified, by the code it gave."""
-        machine = Machine(part.options, lambda: box.true_time() + timedelta(seconds=self.machine_jump))
+        machine = SimulatedMachine(part.options, lambda: box.true_time() + timedelta(seconds=self.machine_jump))
         machine.fiscal.on_certified = self._certified
-        self.session = Session(machine, plan=Plan(part.faults, seed), think=part.think)
+        self.session = LineSession(machine, plan=FaultPlan(part.faults, seed), think=part.think)
         self.cause = ""
         """Why an operator may be asked."""
         self._calm_since = 0.0

@@ -19,7 +19,7 @@ from typing import Any, Self
 import pytest
 from support.shop import NIM, invoice
 
-from bridge.commands import USUAL, Habits
+from bridge.commands import USUAL, MachineHabits
 from bridge.errors import PortUnavailable
 from bridge.link import Port, Timers
 from daemon.core.call import Call
@@ -36,12 +36,12 @@ from daemon.usecases.line_events import LineEvents
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker
-from simulator.line.faults import Plan
+from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort, PortLost
-from simulator.line.session import Direction, Point, Session, When
+from simulator.line.session import Direction, LineSession, Point, When
 from simulator.machine.fiscal_memory import CertifiedInvoice
-from simulator.machine.machine import Machine
-from simulator.machine.options import MachineClock, Options
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import MachineClock, SimulatorOptions
 
 
 def quick(factor: float = 1.0) -> Timers:
@@ -71,14 +71,14 @@ class MemoryShop:
         self,
         path: Path,
         *,
-        on: Session | None = None,
+        on: LineSession | None = None,
         nim: str = NIM,
         faults: str = "",
         seed: int = 0,
-        options: Options | None = None,
+        options: SimulatorOptions | None = None,
         timers: Timers | None = None,
         limits: Limits | None = None,
-        habits: Habits = USUAL,
+        habits: MachineHabits = USUAL,
         box: BoxClock | None = None,
         retry: float = 0.01,
         heartbeat: float = 0.05,
@@ -92,7 +92,9 @@ class MemoryShop:
         """Milliseconds by which the box's clock is wrong."""
         self.synchronised = False
         self.box = box or BoxClock(lambda: _now_millis() + self.box_offset, lambda: self.synchronised)
-        self.session = on or Session(Machine(options or Options(nim=nim), self.clock), plan=Plan(faults, seed))
+        self.session = on or LineSession(
+            SimulatedMachine(options or SimulatorOptions(nim=nim), self.clock), plan=FaultPlan(faults, seed)
+        )
         self.limits = limits or Limits(doubt_patience=5.0, patience=5.0, aggregation_delay=0.01)
         self.timers = timers or quick()
         self.ports: list[MemoryPort] = []

@@ -17,9 +17,9 @@ from daemon.core.errors import CreditExceedsOriginal, MachineError, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.store.maintenance.verify import verify
 from daemon.usecases.worker.machine_worker import Limits
-from simulator.line.faults import Plan
-from simulator.line.session import Session
-from simulator.machine.options import Options
+from simulator.line.faults import FaultPlan
+from simulator.line.session import LineSession
+from simulator.machine.options import SimulatorOptions
 
 LIMITS = Limits(doubt_patience=1.0, patience=2.0, aggregation_delay=0.01)
 
@@ -41,7 +41,7 @@ class Round:
     async def run(self) -> str:
         """What was done, in a line. AssertionError when something was lost or doubled."""
         tills = self.draw.randint(1, 6)
-        options = Options(
+        options = SimulatorOptions(
             nim=NIM,
             credit_check=self.draw.choice((0.0, 0.03, 0.1)),
             credit_style=self.draw.choice(("pending", "silent", "syn")),
@@ -63,7 +63,7 @@ class Round:
         await self._check(machine.session)
         return f"{len(self.answers)} invoices, {tills} tills, {len(self.closed)} Z, {self.starts} starts; {', '.join(lines)}"
 
-    async def _keep_house(self, session: Session) -> None:
+    async def _keep_house(self, session: LineSession) -> None:
         """The daemon: some live long, some do not; some have a disk that stops taking anything for a while."""
         while True:
             self.starts += 1
@@ -128,8 +128,8 @@ class Round:
                     self.closed[key] = (await self.shop.close_period(key)).value.certs_count
             await asyncio.sleep(0.01)
 
-    async def _check(self, session: Session) -> None:
-        session.plan = Plan()
+    async def _check(self, session: LineSession) -> None:
+        session.plan = FaultPlan()
         session.plug()
         async with MemoryShop(self.ledger, on=session) as shop:
             self.shop = shop

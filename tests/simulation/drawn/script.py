@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from support.hostile import FAMILY, slow_down
 
-from simulator.machine.options import Options
+from simulator.machine.options import SimulatorOptions
 
 NIMS = ("EL02000015-1", "EL02000016-1", "EL02000017-1")
 LINE_SCALE = 10.0
@@ -33,7 +33,7 @@ class Event(NamedTuple):
 class MachinePart(NamedTuple):
     """One machine of the box and its line; `think`: seconds that each command takes."""
 
-    options: Options
+    options: SimulatorOptions
     faults: str
     think: float
 
@@ -204,11 +204,11 @@ def _part(draw: random.Random, nim: str) -> MachinePart:
     return MachinePart(_options(draw, nim), faults, draw.choice((0.0, 0.0, 0.01, 0.09)))
 
 
-def _options(draw: random.Random, nim: str) -> Options:
+def _options(draw: random.Random, nim: str) -> SimulatorOptions:
     def maybe(chance: float = 0.15) -> bool:
         return draw.random() < chance
 
-    return Options(
+    return SimulatorOptions(
         nim=nim,
         credit_check=draw.choice((0.0, 0.3, 3.0)),
         credit_style=draw.choice(("pending", "silent", "syn")),
@@ -365,7 +365,7 @@ def in_words(script: Script, kept: Sequence[int]) -> str:
 
 
 def _part_in_words(part: MachinePart) -> str:
-    usual = Options(nim=part.options.nim)
+    usual = SimulatorOptions(nim=part.options.nim)
     options = {
         name: getattr(part.options, name)
         for name in usual.__struct_fields__

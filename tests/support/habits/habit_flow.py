@@ -15,13 +15,13 @@ import pytest
 from support.memory_shop import MemoryShop, quick
 from support.shop import NIM
 
-from bridge.commands import Habits
+from bridge.commands import MachineHabits
 from daemon.core.errors import MachineAttention, MachineRefused
 from daemon.core.ledger.attempt import Record
 from daemon.store.maintenance.verify import verify
 from simulator.machine.fiscal_memory import CertifiedInvoice
-from simulator.machine.invoice import OpenInvoice
-from simulator.machine.options import Options
+from simulator.machine.invoice import InvoiceUnderway
+from simulator.machine.options import SimulatorOptions
 
 NAME = "Café moulu Kénédougou, « grand » paquet & filtre"
 LOST = "drop-reply@38h#1,drop-reply@38h#2,drop-reply@38h#3"
@@ -30,7 +30,7 @@ MODES = ("TTC", "HT")
 
 
 class Day:
-    def __init__(self, path: Path, options: Options) -> None:
+    def __init__(self, path: Path, options: SimulatorOptions) -> None:
         self.path = path
         self.options = options
         self.shop = MemoryShop(path, options=options, timers=quick(), habits=wants(options))
@@ -161,18 +161,18 @@ def basket(mode: str) -> dict[str, Any]:
     return {"items": items, "priceMode": mode, "payments": [{"method": "E", "amount": paid}]}
 
 
-def vat_of(entry: CertifiedInvoice, options: Options) -> dict[str, tuple[int, int]]:
+def vat_of(entry: CertifiedInvoice, options: SimulatorOptions) -> dict[str, tuple[int, int]]:
     """VAT and total of each group as the machine counted them, VAT in whole francs."""
     assert entry.opening is not None
     assert entry.customer is not None
-    invoice = OpenInvoice(entry.opening, entry.customer, options)
+    invoice = InvoiceUnderway(entry.opening, entry.customer, options)
     invoice.lines.extend(entry.lines)
     return {group: ((share.tva + 50) // 100, share.ttc // 100) for group, share in invoice.shares().items()}
 
 
-def wants(options: Options) -> Habits:
+def wants(options: SimulatorOptions) -> MachineHabits:
     """The settings of the driver for what such a machine insists on."""
-    return Habits(
+    return MachineHabits(
         code_page=options.code_page,
         name_bytes=options.name_most,
         walk_in="fields" if options.full_customer else "nothing",
@@ -180,5 +180,5 @@ def wants(options: Options) -> Habits:
     )
 
 
-def options_of(habits: Mapping[str, Any]) -> Options:
-    return Options(nim=NIM, **habits)
+def options_of(habits: Mapping[str, Any]) -> SimulatorOptions:
+    return SimulatorOptions(nim=NIM, **habits)

@@ -9,21 +9,21 @@ from typing import Any
 from daemon.probe import connect
 from daemon.probe.run import Result, probe
 from simulator.line.memory_port import MemoryPort
-from simulator.line.session import Session
-from simulator.machine.machine import Machine
-from simulator.machine.options import MachineClock, Options
+from simulator.line.session import LineSession
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import MachineClock, SimulatorOptions
 
 
 class Probed:
     """Machines behind addresses of their own, in the place of `open_line`."""
 
     def __init__(self, monkeypatch) -> None:
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, LineSession] = {}
         monkeypatch.setattr(connect, "open_line", self._open)
 
     def add(self, options: Mapping[str, Any]) -> str:
         place = f"tcp://machine-{len(self.sessions)}:1"
-        self.sessions[place] = Session(Machine(Options(**options), MachineClock()))
+        self.sessions[place] = LineSession(SimulatedMachine(SimulatorOptions(**options), MachineClock()))
         return place
 
     async def probe_each(self, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:

@@ -10,7 +10,7 @@ from support.line.naive_frames import naive_decode, naive_encode
 
 from bridge.commands import Command
 from bridge.link import Link, Timers
-from bridge.machine import Machine, Query, Sentences
+from bridge.machine import LinkedMachine, Query, Sentences
 
 NAK, SYN = b"\x15", b"\x16"
 IDLE = b"\x80" * 6
@@ -40,7 +40,7 @@ def answer(data: bytes = b"OK") -> Step:
     return lambda seq, cmd, _: [naive_encode(seq, cmd, data, IDLE)]
 
 
-async def said(machine: Machine, *commands: Command[Any]) -> Any:
+async def said(machine: LinkedMachine, *commands: Command[Any]) -> Any:
     """One command after the other; what the last one is answered."""
 
     def sentences() -> Sentences[Any]:

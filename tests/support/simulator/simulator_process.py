@@ -18,7 +18,7 @@ from support.nursery import Child
 from support.shop import start_program, wait_for
 from support.simulator.simulator_till import certification, events
 
-from bridge.frame import Reply, Request, encode
+from bridge.frame import MachineReply, Request, encode
 
 DEADLINE = 10.0
 
@@ -72,7 +72,7 @@ class Serial:
     ) -> None:
         os.close(self.fd)
 
-    def ask(self, seq: int, command: int, text: str = "", *, patience: float = DEADLINE) -> Reply | None:
+    def ask(self, seq: int, command: int, text: str = "", *, patience: float = DEADLINE) -> MachineReply | None:
         os.write(self.fd, encode(Request(seq, command, text.encode())))
         received = b""
         deadline = time.monotonic() + patience
@@ -84,7 +84,7 @@ class Serial:
                     raise EOFError("the line hung up")
                 received += data
                 for event in events(received):
-                    if isinstance(event, Reply) and event.seq == seq:
+                    if isinstance(event, MachineReply) and event.seq == seq:
                         return event
         return None
 

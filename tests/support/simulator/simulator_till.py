@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from bridge.frame import Decoder, Nak, Reply, Request, Syn, encode
-from simulator.line.session import Output, Sent, Session
-from simulator.machine.machine import Machine, MachineAnswer
-from simulator.machine.options import Options
+from bridge.frame import Decoder, MachineReply, Nak, Request, Syn, encode
+from simulator.line.session import LineSession, Output, Sent
+from simulator.machine.machine import MachineAnswer, SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 RICE = "Riz 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000"
 
@@ -32,9 +32,9 @@ def opening(number: str, *, kind: str = "FV", mode: str = "TTC", credit: str = "
 class Till:
     """One command, one answer as text; the last status bytes are kept."""
 
-    def __init__(self, machine: Machine | None = None, **options: object) -> None:
+    def __init__(self, machine: SimulatedMachine | None = None, **options: object) -> None:
         self.clock = FakeClock()
-        self.machine = machine or Machine(Options(**options), self.clock)
+        self.machine = machine or SimulatedMachine(SimulatorOptions(**options), self.clock)
         self.status = b""
 
     def ask(self, command: int, text: str = "") -> str:
@@ -73,8 +73,8 @@ class Till:
 class Wire:
     """Frames at a session, in the test's own time."""
 
-    def __init__(self, session: Session | None = None) -> None:
-        self.session = session or Session(Machine(Options(), FakeClock()))
+    def __init__(self, session: LineSession | None = None) -> None:
+        self.session = session or LineSession(SimulatedMachine(SimulatorOptions(), FakeClock()))
         self.now = 100.0
         self.outputs: list[Output] = []
 
@@ -94,7 +94,7 @@ class Wire:
 
     def text(self, seq: int, command: int, text: str = "") -> str:
         (reply,) = self.send(seq, command, text)
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, MachineReply)
         return reply.data.decode()
 
     def certify(self, number: str, first_seq: int = 0x20) -> str:

@@ -12,7 +12,7 @@ from bridge.commands import (
     AddItem,
     CancelInvoice,
     CloseInvoice,
-    Habits,
+    MachineHabits,
     OpenInvoice,
     Pay,
     ReadServerLink,
@@ -24,9 +24,9 @@ from bridge.commands import (
 )
 from bridge.errors import Nonsense, Refused, Unsendable
 from bridge.frame import MAX_REQUEST_DATA, Request, encode
-from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLink
-from bridge.replies.state import LastInvoice
-from bridge.replies.subtotal import Subtotal
+from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLinkReply
+from bridge.replies.state import LastInvoiceReply
+from bridge.replies.subtotal import SubtotalReply
 
 OPEN = OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa")
 ITEM = AddItem("Riz 25kg", "B", 1800, 15000, 1500000, 1000)
@@ -127,7 +127,7 @@ def test_the_state_with_and_without_a_last_invoice() -> None:
         state = understand(ReadState(), text.encode())
         assert (state.last, state.tc, state.fvc, state.frc, state.rates) == (None, 13, 7, 2, RATES_READ)
     state = understand(ReadState(), f"{HEAD},{LAST},{RATES}".encode())
-    assert state.last == LastInvoice("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
+    assert state.last == LastInvoiceReply("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
     assert (state.nim, state.ifu, state.time, state.rates) == (
         "EL02000015-1", "00084440Y", "20260731093000", RATES_READ,
     )  # fmt: skip
@@ -205,7 +205,7 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
     new = understand(ReadState(), f"{HEAD},,,,,,{RATES.rpartition(',')[0]}".encode())
     assert (new.rates, new.last) == (RATES_READ[:-1], None)
     digits = understand(ReadState(), f"{HEAD},20260731092959,1,123,17,590,0,18".encode())
-    assert (digits.last, digits.rates) == (LastInvoice("20260731092959", "1", "123", "17", 590), (0, 1800))
+    assert (digits.last, digits.rates) == (LastInvoiceReply("20260731092959", "1", "123", "17", 590), (0, 1800))
     for some in range(1, 16):
         few = understand(ReadState(), f"{HEAD},{','.join(RATES.split(',')[:some])}".encode())
         assert (few.last, few.rates) == (None, RATES_READ[:some])
@@ -217,8 +217,8 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
 @pytest.mark.parametrize(
     ("command", "text", "value"),
     [
-        (ReadServerLink(), "12,15", ServerLink(12, 15, "", "", "")),
-        (ReadServerLink(), "12,15,never,huh ", ServerLink(12, 15, "", "HUH", "")),
+        (ReadServerLink(), "12,15", ServerLinkReply(12, 15, "", "", "")),
+        (ReadServerLink(), "12,15,never,huh ", ServerLinkReply(12, 15, "", "HUH", "")),
         (ReadTaxpayer(1), "i1:12 rue B ", "12 rue B"),
         (OPEN, "7,12,1", Opened(7, 12)),
         (OPEN, "7", Done("7")),
@@ -277,20 +277,20 @@ def test_a_subtotal_in_each_spelling(data: bytes, vat: int) -> None:
     """Decimals, commas between commas, thousands, empty for zero, no specific tax, fields that we do not know (decision 32)."""
     read = understand(ReadSubtotal(), data)
     specific = None if data.count(b",") == 32 else 0  # left out
-    assert read == Subtotal(1_500_000, (0, 1_500_000, *[0] * 14), (0, vat, *[0] * 14), specific)
+    assert read == SubtotalReply(1_500_000, (0, 1_500_000, *[0] * 14), (0, vat, *[0] * 14), specific)
 
 
 @pytest.mark.parametrize(
     ("habits", "command", "data"),
     [
-        (Habits(walk_in="fields"), SetCustomer(), b"CC,,,,,,"),
-        (Habits(close_total="whole"), CloseInvoice(15000), b"15000"),
-        (Habits(code_page="cp1252"), AddComment("A", "Né"), "A,Né".encode("cp1252")),
-        (Habits(name_bytes=6), ITEM, b"Riz 25\tLOCBIE,B18.00%15000\t15000.00*1.000"),
-        (Habits(name_bytes=6), AddItem("Caféé", "B", 0, 1, 1, 1), "Café\tLOCBIE,B0.00%1\t0.01*0.001".encode()),
+        (MachineHabits(walk_in="fields"), SetCustomer(), b"CC,,,,,,"),
+        (MachineHabits(close_total="whole"), CloseInvoice(15000), b"15000"),
+        (MachineHabits(code_page="cp1252"), AddComment("A", "Né"), "A,Né".encode("cp1252")),
+        (MachineHabits(name_bytes=6), ITEM, b"Riz 25\tLOCBIE,B18.00%15000\t15000.00*1.000"),
+        (MachineHabits(name_bytes=6), AddItem("Caféé", "B", 0, 1, 1, 1), "Café\tLOCBIE,B0.00%1\t0.01*0.001".encode()),
     ],
 )
-def test_a_machine_is_talked_to_as_it_wants(habits: Habits, command, data: bytes) -> None:
+def test_a_machine_is_talked_to_as_it_wants(habits: MachineHabits, command, data: bytes) -> None:
     """Each of the settings changes what goes over the line; a name is cut at a character."""
     assert command.encode(habits) == data
     assert command.encode() != data
@@ -299,8 +299,8 @@ def test_a_machine_is_talked_to_as_it_wants(habits: Habits, command, data: bytes
 @pytest.mark.parametrize(
     ("command", "text", "value"),
     [
-        (ReadServerLink(), "12,15,20260731080000,CON", ServerLink(12, 15, "20260731080000", "CON", "")),
-        (ReadServerLink(), "12,15,,DIS,404, not found", ServerLink(12, 15, "", "DIS", "404, not found")),
+        (ReadServerLink(), "12,15,20260731080000,CON", ServerLinkReply(12, 15, "20260731080000", "CON", "")),
+        (ReadServerLink(), "12,15,,DIS,404, not found", ServerLinkReply(12, 15, "", "DIS", "404, not found")),
         (ReadTaxpayer(1), "I1,12, rue^x2c; B", "12, rue, B"),
         (ReadTaxpayer(1), "12 rue B", "12 rue B"),
         (ReadTaxpayer(1), "", ""),
@@ -312,7 +312,7 @@ def test_a_machine_is_talked_to_as_it_wants(habits: Habits, command, data: bytes
         (
             ReadSubtotal(),
             ",".join(map(str, range(34))),
-            Subtotal(0, tuple(range(100, 1700, 100)), tuple(range(1700, 3300, 100)), 3300),
+            SubtotalReply(0, tuple(range(100, 1700, 100)), tuple(range(1700, 3300, 100)), 3300),
         ),
         (CloseInvoice(1), "P:attente", Pending("attente")),
     ],

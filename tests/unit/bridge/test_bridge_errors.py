@@ -11,7 +11,7 @@ from bridge import errors
 from bridge.commands import ReadState, SetCustomer
 from bridge.errors import BridgeError, LineDown, LinkEnded, Nonsense, PortVanished, Refused, Unsendable
 from bridge.link import Link
-from bridge.machine import Machine
+from bridge.machine import LinkedMachine
 
 
 def drawn_tree() -> dict[str, str]:
@@ -54,7 +54,7 @@ def test_a_command_on_its_own_comes_after_no_other() -> None:
 async def test_whatever_the_machine_does_is_one_of_our_errors(script, expected) -> None:
     """Silence, refusals and bytes that mean nothing each have their own class; after the last two the line still works."""
     port = ScriptedPort(*script, answer(b"E:still here"))
-    machine = Machine(Link(port, QUICK, Journal()))
+    machine = LinkedMachine(Link(port, QUICK, Journal()))
     with pytest.raises(expected):
         await machine.state()
     if not issubclass(expected, LinkEnded):
@@ -65,7 +65,7 @@ async def test_whatever_the_machine_does_is_one_of_our_errors(script, expected) 
 async def test_a_port_that_is_lost_with_an_error_of_its_own_is_our_error() -> None:
     """Whatever a port gives as the reason of its loss, callers see PortVanished."""
     port = ScriptedPort()
-    machine = Machine(Link(port, QUICK, Journal()))
+    machine = LinkedMachine(Link(port, QUICK, Journal()))
     port.vanish("[Errno 5] Input/output error")
     with pytest.raises(PortVanished, match="Errno 5"):
         await machine.state()
@@ -77,12 +77,12 @@ async def test_what_cannot_be_sent_is_told_when_it_is_due() -> None:
     link = Link(port, QUICK, Journal())
     endless = SetCustomer("PM", "9" * 250, "x")
     with pytest.raises(Unsendable):
-        await said(Machine(link), endless)
+        await said(LinkedMachine(link), endless)
     assert (port.written, link.last_seq) == ([], None)
     with pytest.raises(Unsendable) as unsendable:
-        await said(Machine(link), SetCustomer(), endless)
+        await said(LinkedMachine(link), SetCustomer(), endless)
     assert (unsendable.value.after, len(port.requests)) == (1, 1)
-    await said(Machine(link), SetCustomer())
+    await said(LinkedMachine(link), SetCustomer())
 
 
 def test_errors_tell_what_happened_in_a_sentence() -> None:

@@ -15,8 +15,8 @@ from bridge.frame import (
     MAX_REQUEST_DATA,
     Decoder,
     Garbage,
+    MachineReply,
     Nak,
-    Reply,
     Request,
     Syn,
     encode,
@@ -33,7 +33,7 @@ def data(most: int) -> st.SearchStrategy[bytes]:
 
 REQUESTS = st.builds(Request, SEQS, CMDS, data(MAX_REQUEST_DATA))
 STATUS = st.binary(min_size=6, max_size=6).map(lambda raw: bytes(byte | 0x80 for byte in raw))
-REPLIES = st.builds(Reply, SEQS, CMDS, data(MAX_REPLY_DATA), STATUS)
+REPLIES = st.builds(MachineReply, SEQS, CMDS, data(MAX_REPLY_DATA), STATUS)
 FRAMES = REQUESTS | REPLIES
 # Noise that likes to look like the beginning of a frame.
 NOISE = st.lists(
@@ -80,7 +80,7 @@ def test_what_is_encoded_is_decoded_again(frame) -> None:
     """A frame survives the line whole and byte by byte, and a naive decoder reads the same out of it."""
     raw = encode(frame)
     assert decode(raw) == decode(*in_bytes(raw)) == [frame]
-    status = frame.status if isinstance(frame, Reply) else None
+    status = frame.status if isinstance(frame, MachineReply) else None
     assert naive_decode(raw) == (frame.seq, frame.cmd, frame.data, status)
     assert naive_encode(frame.seq, frame.cmd, frame.data, status) == raw
 
@@ -140,7 +140,7 @@ def test_one_wrong_byte_is_noticed_at_once(frame, draw) -> None:
     good = Request(0x20, 0xC1)
     events = decode(bytes(raw), encode(good))
     assert events[-1] == good
-    assert not [event for event in events[:-1] if isinstance(event, Request | Reply)]
+    assert not [event for event in events[:-1] if isinstance(event, Request | MachineReply)]
 
 
 @given(REQUESTS, st.data())
@@ -153,12 +153,14 @@ def test_a_damaged_request_is_answered_by_nak(frame, draw) -> None:
     assert [reason for reason in told if reason != "noise"] in (["checksum"], ["format"])
 
 
-@pytest.mark.parametrize("frame", [Request(0x21, 0xC1, b"data"), Reply(0x21, 0xC1, b"data")], ids=["request", "reply"])
-def test_each_place_of_a_frame_takes_its_own_bytes_only(frame: Request | Reply) -> None:
+@pytest.mark.parametrize(
+    "frame", [Request(0x21, 0xC1, b"data"), MachineReply(0x21, 0xC1, b"data")], ids=["request", "reply"]
+)
+def test_each_place_of_a_frame_takes_its_own_bytes_only(frame: Request | MachineReply) -> None:
     """A byte that may stand next door is noticed where it stands, before anything else comes, and what came before it is one piece of garbage."""
     raw = encode(frame)
     data_ends = 4 + len(frame.data)
-    brk = [b"\x04"] + [b"\x80"] * 6 if isinstance(frame, Reply) else []
+    brk = [b"\x04"] + [b"\x80"] * 6 if isinstance(frame, MachineReply) else []
     kinds = [b" "] * 2 + [b"\t"] * 4 + brk + [b"\x05"] + [b"0"] * 4 + [b"\x03"]
     places = range(2, len(raw))
     assert len(kinds) == len(places)
@@ -166,7 +168,9 @@ def test_each_place_of_a_frame_takes_its_own_bytes_only(frame: Request | Reply) 
         for wrong in (b" ", b"\t", b"\x04", b"\x80", b"\x05", b"0", b"\x03"):
             is_taken = wrong == own or (own in (b" ", b"\t") and wrong in (b" ", b"0", b"\x80"))
             # where BRK is missing it may be a request, whose data goes on, and where it comes early, none
-            is_other = isinstance(frame, Reply) and data_ends <= at < data_ends + 7 and wrong not in (b"\x05", b"\x03")
+            is_other = (
+                isinstance(frame, MachineReply) and data_ends <= at < data_ends + 7 and wrong not in (b"\x05", b"\x03")
+            )
             if is_taken or is_other:
                 continue
             decoder = Decoder()
@@ -209,9 +213,9 @@ def test_the_work_is_linear(unit) -> None:
         Request(0x20, 0x31, b"a\x00"),
         Request(0x20, 0x31, b"a\r"),
         Request(0x20, 0x31, b"a" * (MAX_REQUEST_DATA + 1)),
-        Reply(0x20, 0x31, b"a" * (MAX_REPLY_DATA + 1)),
-        Reply(0x20, 0x31, b"", b"\x80" * 5),
-        Reply(0x20, 0x31, b"", b"\x80" * 5 + b"\x7f"),
+        MachineReply(0x20, 0x31, b"a" * (MAX_REPLY_DATA + 1)),
+        MachineReply(0x20, 0x31, b"", b"\x80" * 5),
+        MachineReply(0x20, 0x31, b"", b"\x80" * 5 + b"\x7f"),
     ],
 )
 def test_what_cannot_go_on_the_line_is_the_callers_mistake(frame) -> None:
@@ -225,12 +229,12 @@ def test_what_cannot_go_on_the_line_is_the_callers_mistake(frame) -> None:
     [
         Request(0x20, 0x20, b"a" * MAX_REQUEST_DATA),
         Request(0xFF, 0xFF, b"\t\n \xff"),
-        Reply(0x20, 0x20, b"a" * MAX_REPLY_DATA),
-        Reply(0xFF, 0xFF, b"", b"\x80" * 3 + b"\xff" * 3),
+        MachineReply(0x20, 0x20, b"a" * MAX_REPLY_DATA),
+        MachineReply(0xFF, 0xFF, b"", b"\x80" * 3 + b"\xff" * 3),
     ],
     ids=["longest request", "highest request", "longest reply", "highest reply"],
 )
-def test_what_just_fits_goes_on_the_line(frame: Request | Reply) -> None:
+def test_what_just_fits_goes_on_the_line(frame: Request | MachineReply) -> None:
     """To the last byte of data, and with the least and the highest of each."""
     decoder = Decoder()
     decoder.receive(encode(frame))

@@ -14,9 +14,9 @@ from support.processor import within
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
-from bridge.machine import Machine, handshake
-from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLink
-from bridge.replies.subtotal import Subtotal
+from bridge.machine import LinkedMachine, handshake
+from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply
+from bridge.replies.subtotal import SubtotalReply
 
 pytestmark = pytest.mark.quick_timers
 
@@ -29,8 +29,8 @@ GROUPS = ["0", "590", *["0"] * 14]
 VAT = ["0", "90", *["0"] * 14]
 
 
-def machine_over(port: ScriptedPort) -> Machine:
-    return Machine(Link(port, QUICK, Journal(), first_seq=0x20))
+def machine_over(port: ScriptedPort) -> LinkedMachine:
+    return LinkedMachine(Link(port, QUICK, Journal(), first_seq=0x20))
 
 
 async def test_one_invoice_from_customer_to_certification() -> None:
@@ -42,7 +42,7 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     assert await said(machine, SetCustomer(), OPEN) == Opened(8, 13)
     assert await said(machine, ITEM) == LineTotals(59000, 50000, 9000, 0)
     told = await said(machine, AddComment("A", "Merci"), ReadSubtotal())
-    assert told == Subtotal(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
+    assert told == SubtotalReply(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
     assert await said(machine, Pay("E", 590)) == Balance(0, 0)
     closed = await machine.close_invoice(590)
     assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")
@@ -62,7 +62,7 @@ async def test_what_is_asked_between_invoices() -> None:
     machine = machine_over(ScriptedPort(answer(STATE), answer(b"12,14,,DIS"), answer(b"I0,Chez Awa")))
     state = await machine.state()
     assert (state.nim, state.tc, state.fvc, state.frc, state.rates[1]) == ("EL02000015-1", 13, 7, 2, 1800)
-    assert await machine.server_link() == ServerLink(12, 14, "", "DIS", "")
+    assert await machine.server_link() == ServerLinkReply(12, 14, "", "DIS", "")
     assert await machine.taxpayer(0) == "Chez Awa"
 
 
@@ -113,7 +113,7 @@ async def test_a_sale_takes_no_longer_than_all_of_it_may_however_it_is_drawn_out
     busy = [(0.01 * number, SYN) for number in range(1, 200)]
     port = ScriptedPort(lambda seq, cmd, _: [(0.15, naive_encode(seq, cmd, b"P:", IDLE))], busy)
     timers = msgspec.structs.replace(QUICK, first_byte_close=0.5, overall=0.3)
-    machine = Machine(Link(port, timers, Journal()))
+    machine = LinkedMachine(Link(port, timers, Journal()))
     clock = asyncio.get_running_loop().time
     began = clock()
     with pytest.raises(LineDown, match="keeps the line busy"):

@@ -6,8 +6,8 @@ import pytest
 from support.line.scripted_line import NAK, ScriptedPort, answer, link_over
 
 from bridge.errors import LineDown
-from bridge.frame import Reply
-from bridge.talk import Word
+from bridge.frame import MachineReply
+from bridge.talk import TalkCommand
 
 pytestmark = pytest.mark.quick_timers
 
@@ -16,7 +16,7 @@ def talk(count: int):
     """Asks `count` times, each time for what the reply before it said."""
     said = []
     for turn in range(count):
-        got = yield Word(0x31, b"%d" % turn)
+        got = yield TalkCommand(0x31, b"%d" % turn)
         if got.data.startswith(b"E:"):
             raise ValueError(got.data.decode())
         said.append(got.data)
@@ -50,10 +50,10 @@ async def test_a_reply_that_is_not_read_is_checked_and_the_next_command_stands_r
     def words():
         for data in (b"a", b"b", b"c"):
             spoken.append(data)
-            assert (yield Word(0x31, data, is_read=False)) is None
+            assert (yield TalkCommand(0x31, data, is_read=False)) is None
         return len(spoken)
 
-    def check(reply: Reply) -> None:
+    def check(reply: MachineReply) -> None:
         heard.append((reply.data, tuple(spoken)))
         if reply.data == b"no":
             raise ValueError("no")
@@ -74,7 +74,7 @@ async def test_what_cannot_be_said_is_told_when_it_is_due() -> None:
     """The command before it has its answer first."""
 
     def words():
-        yield Word(0x31, b"a", is_read=False)
+        yield TalkCommand(0x31, b"a", is_read=False)
         raise KeyError("b")
 
     link = link_over(port := ScriptedPort(answer(b"x"), answer(b"z")))

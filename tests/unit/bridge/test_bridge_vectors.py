@@ -8,10 +8,10 @@ from support.line.naive_frames import load_vectors, naive_decode, naive_encode, 
 from bridge import commands
 from bridge.commands import understand
 from bridge.errors import Refused
-from bridge.frame import Decoder, Garbage, Reply, Request, encode
-from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLink
+from bridge.frame import Decoder, Garbage, MachineReply, Request, encode
+from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply
 from bridge.replies.state import StateReply
-from bridge.replies.subtotal import Subtotal
+from bridge.replies.subtotal import SubtotalReply
 
 VECTORS = load_vectors()
 FRAMES = {vector["name"]: vector for vector in VECTORS["frame"]}
@@ -38,11 +38,11 @@ REPLIES = {
         commands.ReadState(),
         StateReply("EL02000015", "X", "20260731080000", 0, 0, 0, None, (0,) * 16),
     ),
-    "server link, reply": (commands.ReadServerLink(), ServerLink(12, 15, "", "DIS", "")),
+    "server link, reply": (commands.ReadServerLink(), ServerLinkReply(12, 15, "", "DIS", "")),
     "taxpayer, reply in UTF-8": (commands.ReadTaxpayer(0), "Épicerie"),
     "open a sale, reply": (REQUESTS["open a sale"], Opened(7, 12)),
     "item, reply": (REQUESTS["item"], LineTotals(59000, 50000, 9000, 0)),
-    "subtotal, reply": (commands.ReadSubtotal(), Subtotal(59000, B590, B90, 0)),
+    "subtotal, reply": (commands.ReadSubtotal(), SubtotalReply(59000, B590, B90, 0)),
     "payment, reply": (commands.Pay("E", 590), Balance(0, 0)),
     "close, reply": (
         commands.CloseInvoice(590),
@@ -73,7 +73,7 @@ def test_frames_by_hand_by_codec_and_by_a_naive_coder_are_one(name: str) -> None
     vector = FRAMES[name]
     seq, cmd, data, status = parts(vector)
     raw = parse_hex(vector["hex"])
-    frame = Request(seq, cmd, data) if status is None else Reply(seq, cmd, data, status)
+    frame = Request(seq, cmd, data) if status is None else MachineReply(seq, cmd, data, status)
     assert naive_encode(seq, cmd, data, status) == raw
     assert encode(frame) == raw
     assert naive_decode(raw) == (seq, cmd, data, status)

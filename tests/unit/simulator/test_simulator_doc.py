@@ -10,7 +10,7 @@ import msgspec
 
 from simulator.control import control_orders
 from simulator.line.faults import KINDS
-from simulator.machine.habits import Habits
+from simulator.machine.habits import FirmwareHabits
 from simulator.process.habit_options import read_habits
 from simulator.process.serve import _parser
 
@@ -34,10 +34,10 @@ def test_every_order_is_documented_and_every_example_can_be_read():
 
 def test_every_habit_is_an_option_and_may_be_set_in_a_running_machine():
     """The command, the control socket and the machine know the same habits, and read them alike."""
-    names = {field.name for field in msgspec.structs.fields(Habits)}
+    names = {field.name for field in msgspec.structs.fields(FirmwareHabits)}
     assert names <= {field.name for field in msgspec.structs.fields(control_orders.SetOptions)}
     usual = read_habits(_parser().parse_args(["--link", "x"]))
-    assert usual == msgspec.structs.asdict(Habits())
+    assert usual == msgspec.structs.asdict(FirmwareHabits())
     assert read_habits(_parser().parse_args(["--link", "x", "--halves-ms", "400", "--vat", "up", "--echo"])) == {
         **usual, "halves": 0.4, "vat": "up", "echo": True,
     }  # fmt: skip

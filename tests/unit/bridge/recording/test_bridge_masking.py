@@ -11,7 +11,7 @@ from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE
 
 from bridge.commands import OpenInvoice, SetCustomer
-from bridge.frame import Decoder, Reply, Request, encode
+from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.recording.masking import masked
 from bridge.recording.recording import NOTE, RECEIVED, SENT, Event
 
@@ -49,7 +49,7 @@ def text_of(events: list[Event]) -> bytes:
 
 
 def reply(cmd: int, data: bytes) -> Event:
-    return Event(2, RECEIVED, encode(Reply(0x21, cmd, data, IDLE)))
+    return Event(2, RECEIVED, encode(MachineReply(0x21, cmd, data, IDLE)))
 
 
 @given(name=NAMES, address=NAMES, ifu=IFUS, phone=st.from_regex(r"\+226 [0-9]{8}", fullmatch=True))
@@ -159,11 +159,11 @@ def sent(cmd: int, data: bytes) -> Event:
     return Event(1, SENT, encode(Request(0x21, cmd, data)))
 
 
-def heard(event: Event) -> Request | Reply:
+def heard(event: Event) -> Request | MachineReply:
     decoder = Decoder()
     decoder.receive(event.data)
     frame = decoder.next_event()
-    assert isinstance(frame, Request | Reply)
+    assert isinstance(frame, Request | MachineReply)
     return frame
 
 
@@ -235,4 +235,4 @@ def test_a_masked_frame_is_still_a_frame() -> None:
     frame = naive_encode(0x21, 0x2B, b"I0,MAISON FASO", IDLE)
     decoder = Decoder()
     decoder.receive(text_of(masked([Event(1, RECEIVED, frame)])))
-    assert decoder.next_event() == Reply(0x21, 0x2B, b"I0,xxxxxxxxxxx", IDLE)
+    assert decoder.next_event() == MachineReply(0x21, 0x2B, b"I0,xxxxxxxxxxx", IDLE)

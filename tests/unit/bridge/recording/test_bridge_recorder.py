@@ -15,7 +15,7 @@ from support.line.scripted_line import IDLE, NAK, QUICK, Journal, ScriptedPort, 
 from bridge.commands import ReadState
 from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
-from bridge.machine import Machine
+from bridge.machine import LinkedMachine
 from bridge.recording.recorder import CLOCK_STEP, LONGEST_INCIDENT, MINUTE, MOST_EVENTS, Recorder
 from bridge.recording.recording import NOTE, RECEIVED, SENT, Event, header, read, written
 
@@ -196,16 +196,16 @@ async def test_a_line_that_never_answered_makes_no_incident() -> None:
     ],
 )
 async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
-    ask: Callable[[Machine], Awaitable[object]], told: bytes, why: str
+    ask: Callable[[LinkedMachine], Awaitable[object]], told: bytes, why: str
 ) -> None:
     """In a talk and alone, and so is nonsense. 38h C is refused wherever no invoice is open, which is what it usually meets. The machine's words
     are in no note."""
     notes = recorder()
     link = link_over(ScriptedPort(answer(b"E:No invoice OUEDRAOGO"), answer(told)), notes)
-    assert not await Machine(link).cancel()
+    assert not await LinkedMachine(link).cancel()
     assert notes.incident == ""
     with pytest.raises((Refused, Nonsense)):
-        await ask(Machine(link))
+        await ask(LinkedMachine(link))
     assert notes.incident
     told_to_people = [event.text for event in notes.take() if event.kind == NOTE]
     assert why in told_to_people

@@ -11,7 +11,7 @@ from bridge.errors import Nonsense
 from bridge.replies import numbers
 from bridge.replies.rejoining import Rejoining
 from bridge.replies.state import _total_or_rate
-from bridge.replies.subtotal import Subtotal
+from bridge.replies.subtotal import SubtotalReply
 
 FIFTEEN_THOUSAND = [
     "15000", "15000.0", "15000.00", "15000,00", "00015000", " 15000 ", "15 000", "15\u202f000,00", "15\u00a0000", "15'000",
@@ -195,5 +195,5 @@ def test_a_subtotal_is_read_as_it_stands_where_its_groups_come_to_the_total(
 ) -> None:
     """Within a franc for each of them, or where it has no more fields than numbers; else a comma was for the decimal point. VAT is less than what
     it is of."""
-    found = Subtotal.read(text + ",0" * more)
+    found = SubtotalReply.read(text + ",0" * more)
     assert (found.total, found.groups[:2], sum(found.vat), found.specific) == (total, groups, vat, 0)

@@ -13,16 +13,16 @@ from support.line.scripted_line import ScriptedPort, answer
 
 from bridge import errors as bridge
 from bridge.link import Link, Timers
-from bridge.machine import Machine, handshake
+from bridge.machine import LinkedMachine, handshake
 from bridge.replies.answers import Closed
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused
 from daemon.core.invoice.invoice import Comment, Invoice, Payment, TaxLine
 from daemon.core.machine.state import FiscalCounters, Subtotal
 from daemon.machines.adapter import ConnectedMachine, same_number, translated
 from simulator.line.memory_port import MemoryPort
-from simulator.line.session import Session
-from simulator.machine.machine import Machine as SimulatedMachine
-from simulator.machine.options import Options
+from simulator.line.session import LineSession
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
@@ -79,14 +79,14 @@ def invoice() -> Invoice:
 
 
 @pytest.fixture
-def session() -> Session:
-    return Session(SimulatedMachine(Options(nim=NIM, ifu="00084440Y")))
+def session() -> LineSession:
+    return LineSession(SimulatedMachine(SimulatorOptions(nim=NIM, ifu="00084440Y")))
 
 
 @pytest.fixture
-async def machine(session: Session) -> AsyncIterator[ConnectedMachine]:
+async def machine(session: LineSession) -> AsyncIterator[ConnectedMachine]:
     link = Link(MemoryPort(session), Timers(first_byte=0.2, first_byte_close=0.2))
-    connected = ConnectedMachine(Machine(link), NIM)
+    connected = ConnectedMachine(LinkedMachine(link), NIM)
     connected.take(await handshake(link))
     yield connected
     link.close()
@@ -112,7 +112,7 @@ async def subtotal_told(*fields: str) -> Subtotal:
         told.append(subtotal)
         return ()
 
-    await ConnectedMachine(Machine(link)).enter(invoice(), "00084440Y", agree)
+    await ConnectedMachine(LinkedMachine(link)).enter(invoice(), "00084440Y", agree)
     link.close()
     return told[0]
 
@@ -137,7 +137,7 @@ async def test_nothing_is_paid_of_a_subtotal_that_is_not_agreed_to() -> None:
     """What `agree` raises is raised, and no 35h goes out; a refusal says how many commands were taken before it."""
     subtotal = ",".join(["15000", "0", "15000", *["0"] * 14, "0", "2288", *["0"] * 14, "0"]).encode()
     port = ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", subtotal, b"", b"1,1", b"E:no rice")))
-    machine = ConnectedMachine(Machine(link := Link(port)))
+    machine = ConnectedMachine(LinkedMachine(link := Link(port)))
 
     def refuse(subtotal: Subtotal) -> Sequence[Payment]:
         raise MachineNonsense(f"{subtotal.total_ttc} is not ours")
@@ -175,7 +175,7 @@ async def test_the_taxpayer_is_as_38h_says_else_as_the_machine_said_before(
 
 
 async def test_what_somebody_else_did_just_before_is_in_the_counters(
-    session: Session, machine: ConnectedMachine
+    session: LineSession, machine: ConnectedMachine
 ) -> None:
     """38h names one counter and TC: where TC moved by more than this invoice, C1h tells what the others are now."""
     session.machine.certify_foreign(invoice_type="FA", total=500)
@@ -184,7 +184,9 @@ async def test_what_somebody_else_did_just_before_is_in_the_counters(
     assert certified.counters == FiscalCounters(2, 1, 1)
 
 
-async def test_what_38h_said_counts_when_nothing_more_can_be_asked(session: Session, machine: ConnectedMachine) -> None:
+async def test_what_38h_said_counts_when_nothing_more_can_be_asked(
+    session: LineSession, machine: ConnectedMachine
+) -> None:
     """The line is lost at that C1h: it is certified all the same, with the counters that 38h allows."""
     session.machine.certify_foreign(invoice_type="FA", total=500)
     own = await entered(machine)
@@ -194,7 +196,7 @@ async def test_what_38h_said_counts_when_nothing_more_can_be_asked(session: Sess
 
 
 async def test_another_machine_ends_the_connection_at_the_next_look(
-    session: Session, machine: ConnectedMachine
+    session: LineSession, machine: ConnectedMachine
 ) -> None:
     """Exchanged without the port noticing: both NIMs are named, and nothing more is sent to it."""
     session.cut_power(asyncio.get_running_loop().time(), 0, OTHER)
@@ -208,7 +210,7 @@ async def test_another_machine_ends_the_connection_at_the_next_look(
 
 
 async def test_a_certification_of_another_machine_is_not_taken_for_ours(
-    session: Session, machine: ConnectedMachine
+    session: LineSession, machine: ConnectedMachine
 ) -> None:
     """The answer to 38h names its NIM: what another machine says there settles nothing."""
     own = await entered(machine)
@@ -217,7 +219,7 @@ async def test_a_certification_of_another_machine_is_not_taken_for_ours(
         await machine.certify(own, 15000, FiscalCounters(0, 0, 0))
 
 
-async def test_a_nim_without_its_suffix_is_the_same_machine(session: Session, machine: ConnectedMachine) -> None:
+async def test_a_nim_without_its_suffix_is_the_same_machine(session: LineSession, machine: ConnectedMachine) -> None:
     """Some firmware leaves out the activation counter (protocol 3)."""
     session.machine.change(short_nim=True)
     assert (await machine.state()).nim == NIM.partition("-")[0]
@@ -245,13 +247,13 @@ async def test_a_certification_of_another_invoice_is_not_taken_for_ours(
     """38h with our number and the type of another invoice, or with another number, is nonsense; a word of the machine's own, or none, says
     nothing, and a number may be in capitals or have more behind it."""
     own = await entered(machine)
-    real = Machine.close_invoice
+    real = LinkedMachine.close_invoice
 
-    async def close_invoice(self: Machine, *arguments: object, **named: object) -> object:
+    async def close_invoice(self: LinkedMachine, *arguments: object, **named: object) -> object:
         closed = await real(self, *arguments, **named)
         return msgspec.structs.replace(closed, **told)
 
-    monkeypatch.setattr(Machine, "close_invoice", close_invoice)
+    monkeypatch.setattr(LinkedMachine, "close_invoice", close_invoice)
     if is_ours:
         assert (await machine.certify(own, 15000, FiscalCounters(0, 0, 0))).counters.tc == 1
         return
@@ -283,7 +285,7 @@ async def test_c1h_is_asked_only_where_38h_does_not_tell_the_counters(
     or the machine counts in its own way. Where C1h lags behind, 38h stands. Which activation it is, 38h says only to whom C1h has said so."""
     told = f"{fc},{tc},{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
     port = ScriptedPort(answer(told.encode()), answer(C1H))
-    machine = ConnectedMachine(Machine(link := Link(port)))
+    machine = ConnectedMachine(LinkedMachine(link := Link(port)))
     own = msgspec.structs.replace(invoice(), type=kind)
     certified = await machine.certify(own, 15000, FiscalCounters(8, 6, 2))
     assert (certified.counters, certified.nim) == (counters, NIM if is_asked else "")
@@ -295,7 +297,7 @@ async def test_c1h_is_asked_only_where_38h_does_not_tell_the_counters(
 async def test_where_c1h_has_no_answer_38h_has_to_tell_the_counters(kind: Any, counters: FiscalCounters | None) -> None:
     """What it says of a sale is enough; what it says of an export is not, and then the outcome is unknown for now."""
     told = f"7,10,{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
-    machine = ConnectedMachine(Machine(link := Link(ScriptedPort(answer(told.encode()), answer(b"E:busy")))))
+    machine = ConnectedMachine(LinkedMachine(link := Link(ScriptedPort(answer(told.encode()), answer(b"E:busy")))))
     certifying = machine.certify(msgspec.structs.replace(invoice(), type=kind), 15000, FiscalCounters(8, 6, 2))
     if counters is None:
         with pytest.raises(MachineRefused, match="busy"):
@@ -319,7 +321,7 @@ async def test_38h_names_the_activation_where_c1h_does_too(first: str, closed: s
     """Or the two would take turns."""
     certified = f"7,9,FV,20260731093001,{closed},00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
     state = C1H.replace(NIM.encode(), first.encode())
-    machine = ConnectedMachine(Machine(link := Link(ScriptedPort(answer(state), answer(certified.encode())))))
+    machine = ConnectedMachine(LinkedMachine(link := Link(ScriptedPort(answer(state), answer(certified.encode())))))
     await machine.state()
     assert (await machine.certify(invoice(), 15000, FiscalCounters(8, 6, 2))).nim == told
     link.close()

@@ -8,7 +8,7 @@ from support.line.states import chatty_line, held_by_another_program, silent_lin
 from support.line.terminal import Terminal
 from support.processor import within
 
-from bridge.frame import Decoder, Reply, Request, encode
+from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.link import Timers
 from daemon.core.machine.state import ServerLink
 from daemon.machines.inspect_port import look
@@ -35,7 +35,7 @@ class Scripted:
         self._decoder.receive(data)
         while isinstance(event := self._decoder.next_event(), Request):
             self.asked.append(event.cmd)
-            self._terminal.say(encode(Reply(event.seq, event.cmd, self._answers[event.cmd])))
+            self._terminal.say(encode(MachineReply(event.seq, event.cmd, self._answers[event.cmd])))
 
 
 async def read(link: bytes, taxpayer: bytes) -> tuple[PortReading, set[int]]:

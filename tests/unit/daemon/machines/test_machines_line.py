@@ -18,9 +18,9 @@ from daemon.core.machine.state import MachineState
 from daemon.machines.adapter import ConnectedMachine
 from daemon.machines.line import LineSettings, keep_line
 from simulator.line.memory_port import MemoryPort, PortLost
-from simulator.line.session import Session
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.line.session import LineSession
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
@@ -71,7 +71,7 @@ class Notes:
 class Cable:
     """Opens ports to whatever machine stands at its end; none at all while `session` is None."""
 
-    session: Session | None
+    session: LineSession | None
     port: MemoryPort | None = None
     opened: int = 0
 
@@ -92,8 +92,8 @@ class Cable:
         self.port.pump()
 
 
-def standing(nim: str = NIM) -> Session:
-    return Session(Machine(Options(nim=nim, ifu="00084440Y")))
+def standing(nim: str = NIM) -> LineSession:
+    return LineSession(SimulatedMachine(SimulatorOptions(nim=nim, ifu="00084440Y")))
 
 
 @asynccontextmanager
@@ -158,7 +158,7 @@ async def test_a_silent_machine_is_found_out_by_the_heartbeat() -> None:
 
 
 @pytest.mark.parametrize("first", [None, standing])
-async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], Session] | None) -> None:
+async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], LineSession] | None) -> None:
     """At the start, and after the right one was there; it is never handed over, and the right one is taken when it comes."""
     cable, notes = Cable(first() if first else standing(OTHER)), Notes()
     async with kept(cable, notes):

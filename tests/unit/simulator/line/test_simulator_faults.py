@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.simulator.simulator_till import RICE, FakeClock, Wire, certification, is_nak, is_syn, opening
 
-from bridge.frame import Garbage, Nak, Reply, Request, encode
-from simulator.line.faults import KINDS, SPOILED_REPLY, SPOILED_REQUEST, Plan
-from simulator.line.session import Session, Unplugged
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from bridge.frame import Garbage, MachineReply, Nak, Request, encode
+from simulator.line.faults import KINDS, SPOILED_REPLY, SPOILED_REQUEST, FaultPlan
+from simulator.line.session import LineSession, Unplugged
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 from simulator.machine.working_state import Stage
 
 
 def wire_with(spec: str, seed: int = 1) -> Wire:
-    return Wire(Session(Machine(Options(), FakeClock()), plan=Plan(spec, seed)))
+    return Wire(LineSession(SimulatedMachine(SimulatorOptions(), FakeClock()), plan=FaultPlan(spec, seed)))
 
 
 def at_38h(spec: str) -> Wire:
@@ -57,7 +57,7 @@ def tc_of(wire: Wire) -> int:
 )
 def test_when_a_rule_strikes(spec, strikes):
     """By command, by number, from a number on, by rate; here over C1h and 38h in turn."""
-    plan = Plan(spec)
+    plan = FaultPlan(spec)
     assert [len(plan.strike(command)) for command in (0xC1, 0x38) * 3] == strikes
 
 
@@ -66,7 +66,7 @@ def test_when_a_rule_strikes(spec, strikes):
 )
 def test_what_cannot_be_read_is_refused(spec):
     """With the words that were wrong, and nothing of the plan added."""
-    plan = Plan()
+    plan = FaultPlan()
     with pytest.raises(ValueError):  # noqa: PT011  # the text is another one for each
         plan.add(f"nak,{spec}")
     assert plan.is_empty
@@ -76,14 +76,14 @@ def test_a_seed_gives_the_same_faults():
     """The same seed on the same traffic strikes the same frames; another seed others."""
     runs = [
         [dict(plan.strike(0x31)) for _ in range(300)]
-        for plan in (Plan("spoil=10%", 7), Plan("spoil=10%", 7), Plan("spoil=10%", 8))
+        for plan in (FaultPlan("spoil=10%", 7), FaultPlan("spoil=10%", 7), FaultPlan("spoil=10%", 8))
     ]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_spoil_draws_for_both_directions_at_its_rate():
     """3 % of requests and 3 % of replies, every short line fault among them."""
-    plan = Plan("spoil=3%", 5)
+    plan = FaultPlan("spoil=3%", 5)
     for _ in range(20_000):
         plan.strike(0x31)
     requests = sum(plan.struck[kind] for kind in SPOILED_REQUEST)
@@ -95,7 +95,7 @@ def test_spoil_draws_for_both_directions_at_its_rate():
 
 def test_rules_can_be_added_and_cleared():
     """Counted from when it was added."""
-    plan = Plan()
+    plan = FaultPlan()
     plan.strike(0xC1)
     plan.add("nak#1")
     assert plan.strike(0xC1) == {"nak": ""}
@@ -131,14 +131,14 @@ def test_flip_request(seed):
     wire = wire_with("flip-request#1", seed)
     assert all(is_nak(event) for event in wire.send(0x20, 0xC1))
     found = wire.send(0x20, 0xC1)
-    assert isinstance(found[-1], Reply), f"seed {seed}"
+    assert isinstance(found[-1], MachineReply), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_flip_reply(seed):
     """One flipped bit anywhere: never a good frame."""
     wire = wire_with("flip-reply#1", seed)
-    assert not any(isinstance(event, Reply) for event in wire.send(0x20, 0xC1)), f"seed {seed}"
+    assert not any(isinstance(event, MachineReply) for event in wire.send(0x20, 0xC1)), f"seed {seed}"
     assert wire.session.plan.struck == {"flip-reply": 1}
 
 
@@ -217,7 +217,7 @@ def test_noise(seed):
     """Random bytes, then the reply whole."""
     wire = wire_with("noise#1", seed)
     data = b"".join(output.data for output in (wire.send(0x20, 0xC1), wire.outputs)[1])
-    assert len(data) > len(encode(Reply(0x20, 0xC1)))
+    assert len(data) > len(encode(MachineReply(0x20, 0xC1)))
     assert data.endswith(b"\x03")
 
 
@@ -321,9 +321,9 @@ def patient(wire: Wire, request: Request) -> bytes:
     for _ in range(30):
         found = [*wire.put(encode(request)), *wire.look(after=0.5)]
         for event in found:
-            if isinstance(event, Reply) and (event.seq, event.cmd) == (request.seq, request.cmd):
+            if isinstance(event, MachineReply) and (event.seq, event.cmd) == (request.seq, request.cmd):
                 return event.data
-        assert all(isinstance(event, Reply | Garbage | Nak) or is_syn(event) for event in found)
+        assert all(isinstance(event, MachineReply | Garbage | Nak) or is_syn(event) for event in found)
     raise AssertionError("thirty tries")
 
 

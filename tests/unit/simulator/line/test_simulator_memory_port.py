@@ -7,31 +7,31 @@ import asyncio
 import pytest
 from support.simulator.simulator_till import FakeClock, certification, events
 
-from bridge.frame import Reply, Request, encode
-from simulator.line.faults import Plan
+from bridge.frame import MachineReply, Request, encode
+from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort, PortLost
-from simulator.line.session import Point, Session
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.line.session import LineSession, Point
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 DEADLINE = 5.0
 
 
 class Client:
-    def __init__(self, session: Session, **how: object) -> None:
+    def __init__(self, session: LineSession, **how: object) -> None:
         self.port = MemoryPort(session, **how)
         self.got: asyncio.Queue[bytes] = asyncio.Queue()
         self.lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self.port.attach(self.got.put_nowait, self.lost.set_result)
 
-    async def ask(self, seq: int, command: int, text: str = "") -> Reply:
+    async def ask(self, seq: int, command: int, text: str = "") -> MachineReply:
         self.port.write(encode(Request(seq, command, text.encode())))
         (reply,) = events(await asyncio.wait_for(self.got.get(), DEADLINE))
         return reply
 
 
-def new_session(spec: str = "", **how: object) -> Session:
-    return Session(Machine(Options(), FakeClock()), plan=Plan(spec), **how)
+def new_session(spec: str = "", **how: object) -> LineSession:
+    return LineSession(SimulatedMachine(SimulatorOptions(), FakeClock()), plan=FaultPlan(spec), **how)
 
 
 async def test_an_invoice_in_memory():

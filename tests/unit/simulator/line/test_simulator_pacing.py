@@ -6,21 +6,21 @@ import pytest
 from support.simulator.simulator_till import certification
 
 from bridge.frame import Request, encode
-from simulator.line.pacing import Lateness, Line
-from simulator.line.session import Paused, Point, Sent, Session, Unplugged
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.line.pacing import Lateness, PacedLine
+from simulator.line.session import LineSession, Paused, Point, Sent, Unplugged
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 BYTE = 10 / 115_200
 
 
-def left(line: Line, now: float) -> list[float]:
+def left(line: PacedLine, now: float) -> list[float]:
     return [output.at for output in line.left(now)]
 
 
 def test_a_request_arrives_with_its_last_byte():
     """Not before bytes × 10 / baud, and at exactly that time however late the host looks."""
-    line = Line(115_200)
+    line = PacedLine(115_200)
     line.enter(b"x" * 100, 10.0)
     assert list(line.arrived(10.0 + 99 * BYTE)) == []
     ((at, data),) = line.arrived(11.0)
@@ -30,7 +30,7 @@ def test_a_request_arrives_with_its_last_byte():
 
 def test_two_writes_follow_each_other():
     """The second waits for the line."""
-    line = Line(115_200)
+    line = PacedLine(115_200)
     line.enter(b"x" * 100, 10.0)
     line.enter(b"y" * 100, 10.0)
     assert [at for at, _ in line.arrived(11.0)] == pytest.approx([10.0 + 100 * BYTE, 10.0 + 200 * BYTE])
@@ -38,7 +38,7 @@ def test_two_writes_follow_each_other():
 
 def test_a_reply_is_there_with_its_last_byte():
     """Counted from the time the machine was ready, not from the time the host came to it."""
-    line = Line(115_200)
+    line = PacedLine(115_200)
     line.leave(Sent(10.0, b"x" * 200))
     assert left(line, 10.0 + 199 * BYTE) == []
     assert left(line, 11.0) == pytest.approx([10.0 + 200 * BYTE])
@@ -46,7 +46,7 @@ def test_a_reply_is_there_with_its_last_byte():
 
 def test_a_slow_line_hands_over_pieces():
     """At 1 200 bit/s the first bytes of a long reply come early, so that no first-byte timer runs out."""
-    line = Line(1200)
+    line = PacedLine(1200)
     line.leave(Sent(0.0, b"x" * 200))
     times = left(line, 60.0)
     assert len(times) > 10
@@ -56,7 +56,7 @@ def test_a_slow_line_hands_over_pieces():
 
 def test_without_pace_all_is_at_once():
     """--baud 0."""
-    line = Line(0)
+    line = PacedLine(0)
     line.enter(b"x" * 100, 10.0)
     assert list(line.arrived(10.0)) == [(10.0, b"x" * 100)]
     line.leave(Sent(10.0, b"y" * 100))
@@ -65,7 +65,7 @@ def test_without_pace_all_is_at_once():
 
 def test_what_is_not_bytes_keeps_its_place():
     """A pause after a reply is told when the reply is through; an unplugged cable loses what was on it."""
-    line = Line(115_200)
+    line = PacedLine(115_200)
     paused = Paused(10.0, Point(1, "after", "out"))
     line.leave(Sent(10.0, b"x" * 100))
     line.leave(paused)
@@ -81,7 +81,7 @@ def test_what_is_not_bytes_keeps_its_place():
 
 def test_next_at_is_the_first_deadline():
     """What the host may sleep until."""
-    line = Line(115_200)
+    line = PacedLine(115_200)
     assert line.next_at() is None
     line.enter(b"x" * 100, 10.0)
     line.leave(Sent(10.0, b"x" * 50))
@@ -91,7 +91,7 @@ def test_next_at_is_the_first_deadline():
 def test_a_whole_invoice_takes_its_bytes_time_and_not_more():
     """Six commands over a paced line with a host that is always 3 ms late on the machine's side: the lateness is absorbed,
     and the exchange takes bytes × 10 / baud to the microsecond."""
-    session, line = Session(Machine(Options())), Line(115_200)
+    session, line = LineSession(SimulatedMachine(SimulatorOptions())), PacedLine(115_200)
     now = start = 50.0
     bytes_moved = 0
     for seq, (command, text) in enumerate(certification("F-1"), 0x20):

@@ -11,18 +11,18 @@ from support.line.commands import EACH
 
 from bridge.commands import CancelInvoice, understand
 from bridge.errors import Refused
-from bridge.frame import Decoder, Reply, Request, encode
+from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.recording.masking import masked
 from bridge.recording.recording import RECEIVED, Event, read
 from simulator.line.replay import Exchange, exchanges_of
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 FOLDER = Path(__file__).parents[3] / "recordings"
 RECORDINGS = sorted(FOLDER.glob("*.rec"))
 
 
-def answered(recording: Path) -> Iterator[tuple[Exchange, Reply]]:
+def answered(recording: Path) -> Iterator[tuple[Exchange, MachineReply]]:
     told: list[str] = []
     for exchange in exchanges_of(read(recording.read_text()), told.append):
         if exchange.reply is not None:
@@ -41,7 +41,7 @@ def shape(reply: bytes) -> str:
 
 def differences(recording: Path) -> list[str]:
     """Of a usual machine that is asked the same, one line for each command and form; what it refuses is one too."""
-    machine = Machine(Options())
+    machine = SimulatedMachine(SimulatorOptions())
     found = []
     last = None
     for exchange, reply in answered(recording):
@@ -49,17 +49,17 @@ def differences(recording: Path) -> list[str]:
             continue  # the same SEQ: an answer repeated
         last = exchange.request
         answer = machine.execute(exchange.request.cmd, unmasked(exchange.request))
-        ours = without_people(Reply(reply.seq, reply.cmd, *answer))
+        ours = without_people(MachineReply(reply.seq, reply.cmd, *answer))
         if shape(ours) != shape(reply.data):
             found.append(f"{exchange.request.cmd:02X}h {shape(reply.data)} | {shape(ours)}")
     return list(dict.fromkeys(found))
 
 
-def without_people(reply: Reply) -> bytes:
+def without_people(reply: MachineReply) -> bytes:
     decoder = Decoder()
     decoder.receive(masked([Event(0, RECEIVED, encode(reply))])[0].data)
     event = decoder.next_event()
-    assert isinstance(event, Reply)
+    assert isinstance(event, MachineReply)
     return event.data
 
 

@@ -11,15 +11,15 @@ from support.memory_shop import quick
 from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
 from bridge.link import Link
-from bridge.machine import Machine, handshake
+from bridge.machine import LinkedMachine, handshake
 from bridge.recording.recorder import Recorder
 from bridge.recording.recording import Recording, header, read, written
-from simulator.line.faults import Plan
+from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort
 from simulator.line.replay import Replay
-from simulator.line.session import Session
-from simulator.machine.machine import Machine as FiscalMachine
-from simulator.machine.options import Options
+from simulator.line.session import LineSession
+from simulator.machine.machine import SimulatedMachine as FiscalMachine
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 FAULTS = "drop-reply@31h#1,nak@33h#1,drop-reply@38h#1,flip-request@C0h#2"
@@ -27,7 +27,7 @@ FAULTS = "drop-reply@31h#1,nak@33h#1,drop-reply@38h#1,flip-request@C0h#2"
 
 async def sell(link: Link, number: str, amount: int = 15000) -> object:
     """One sale as the daemon makes it; what 38h said."""
-    machine = Machine(link)
+    machine = LinkedMachine(link)
     opening = OpenInvoice("FV", number, "00084440Y", "TTC", "1", "1", "Awa")
     await said(machine, SetCustomer(), opening)
     await said(machine, AddItem("Riz", "B", 1800, amount, amount * 100, 1000), ReadSubtotal())
@@ -42,7 +42,7 @@ async def told(port: MemoryPort, numbers: tuple[str, ...], recorder: Recorder | 
     found: list[object] = [state.tc]
     for number in numbers:
         found.append(await sell(link, number))
-        state = await Machine(link).state()
+        state = await LinkedMachine(link).state()
         found.append((state.tc, state.fvc, state.last))
     link.close()
     return found
@@ -56,7 +56,7 @@ def steady_recorder() -> Recorder:
 
 async def recorded() -> tuple[str, list[object]]:
     recorder = steady_recorder()
-    session = Session(FiscalMachine(Options()), plan=Plan(FAULTS, 1))
+    session = LineSession(FiscalMachine(SimulatorOptions()), plan=FaultPlan(FAULTS, 1))
     found = await told(MemoryPort(session), ("F-1", "F-2"), recorder)
     return header({"nim": "EL02000015-1"}) + written(recorder.take()), found
 
@@ -142,7 +142,7 @@ def test_a_recording_without_requests_says_so() -> None:
 async def test_what_is_made_up_bears_the_seq_of_its_request(first_seq: int) -> None:
     """Whatever number this run counts from: what was recorded under the same SEQ has nothing to do with it."""
     recorder = steady_recorder()
-    link = Link(MemoryPort(Session(FiscalMachine(Options()))), quick(), first_seq=0x25, recorder=recorder)
+    link = Link(MemoryPort(LineSession(FiscalMachine(SimulatorOptions()))), quick(), first_seq=0x25, recorder=recorder)
     await handshake(link)
     await sell(link, "F-1")
     recording = read(header({"nim": "EL02000015-1"}) + written(recorder.take()))

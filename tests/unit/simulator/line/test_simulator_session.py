@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.simulator.simulator_till import FakeClock, Wire, certification, events, is_nak, is_syn
 
-from bridge.frame import Nak, Reply, Request, encode
-from simulator.line.session import Paused, Point, Sent, Session, Unplugged
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from bridge.frame import MachineReply, Nak, Request, encode
+from simulator.line.session import LineSession, Paused, Point, Sent, Unplugged
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 
 def tc_of(wire: Wire) -> int:
@@ -67,7 +67,7 @@ def test_a_damaged_request_gets_nak_or_nothing(position):
     assert all(is_nak(event) for event in wire.put(bytes(data)))
     assert wire.session.frames_in == 0
     found = wire.send(0x20, 0xC1)
-    assert isinstance(found[-1], Reply)
+    assert isinstance(found[-1], MachineReply)
 
 
 def test_nak_on_a_bad_checksum():
@@ -97,10 +97,10 @@ def test_byte_by_byte():
 
 def test_think_time_brings_syn_only_above_100_ms():
     """100 ms: none. 250 ms: at 100 and at 200."""
-    wire = Wire(Session(Machine(Options()), think=0.1))
+    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions()), think=0.1))
     assert wire.send(0x20, 0xC1) == []
     (reply,) = wire.look(after=0.1)
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, MachineReply)
     wire.session.think = 0.25
     wire.send(0x21, 0xC1)
     assert [is_syn(event) for event in wire.look(after=0.3)] == [True, True, False]
@@ -109,7 +109,7 @@ def test_think_time_brings_syn_only_above_100_ms():
 
 def test_outputs_carry_the_time_they_were_due():
     """A host that comes late still knows when; that is what keeps the pace."""
-    wire = Wire(Session(Machine(Options()), think=0.25))
+    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions()), think=0.25))
     start = wire.now
     wire.send(0x20, 0xC1)
     wire.look(after=5.0)
@@ -118,7 +118,7 @@ def test_outputs_carry_the_time_they_were_due():
 
 def test_wake_at_says_when_to_come_back():
     """None when there is nothing to wait for; else the next SYN or the end of the work."""
-    wire = Wire(Session(Machine(Options()), think=0.15))
+    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions()), think=0.15))
     assert wire.session.wake_at() is None
     wire.send(0x20, 0xC1)
     assert wire.session.wake_at() == pytest.approx(wire.now + 0.1)
@@ -130,7 +130,7 @@ def test_wake_at_says_when_to_come_back():
 
 def test_commands_are_executed_one_after_the_other():
     """Two frames at once with a think time: the second begins when the first is done."""
-    wire = Wire(Session(Machine(Options()), think=0.05))
+    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions()), think=0.05))
     start = wire.now
     wire.put(encode(Request(0x20, 0xC1)) + encode(Request(0x21, 0xC2)))
     wire.look(after=0.2)
@@ -140,8 +140,8 @@ def test_commands_are_executed_one_after_the_other():
 def test_memory_is_kept_before_the_answer_leaves():
     """`keep` is called after the command and before its answer is to be had."""
     seen: list[int] = []
-    machine = Machine(Options(), FakeClock())
-    session = Session(machine, keep=lambda: seen.append(machine.fiscal.tc))
+    machine = SimulatedMachine(SimulatorOptions(), FakeClock())
+    session = LineSession(machine, keep=lambda: seen.append(machine.fiscal.tc))
     wire = Wire(session)
     for seq, (command, text) in enumerate(certification("F-1"), 0x20):
         session.receive(encode(Request(seq, command, text.encode())), wire.now)
@@ -213,7 +213,7 @@ def test_power_cut():
 
 def test_power_cut_in_the_middle_of_a_command():
     """What was being worked on is not executed and not answered."""
-    wire = Wire(Session(Machine(Options()), think=1.0))
+    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions()), think=1.0))
     wire.send(0x20, 0xC1)
     wire.session.cut_power(wire.now, 0.1)
     assert wire.look(after=5.0) == []
@@ -241,26 +241,26 @@ def test_seq_is_taken_up_to_ffh():
     wire = Wire()
     for seq in range(0x20, 0x100):
         (reply,) = wire.send(seq, 0xC1)
-        assert (type(reply), reply.seq) == (Reply, seq)
+        assert (type(reply), reply.seq) == (MachineReply, seq)
 
 
 def test_a_line_may_send_back_what_it_is_sent():
     """The echo comes first, the answer behind it."""
     wire = Wire(habitual(echo=True))
     request, reply = wire.send(0x20, 0xC1)
-    assert (type(request), type(reply)) == (Request, Reply)
+    assert (type(request), type(reply)) == (Request, MachineReply)
 
 
 def test_a_reply_may_come_in_two_halves():
     """400 ms apart; together they are the reply."""
     wire = Wire(habitual(halves=0.4))
-    assert [type(event) for event in wire.send(0x20, 0xC1)] != [Reply]
+    assert [type(event) for event in wire.send(0x20, 0xC1)] != [MachineReply]
     first = b"".join(output.data for output in wire.outputs)
     wire.look(0.39)
     wire.look(0.02)
     whole = b"".join(output.data for output in wire.outputs)
     assert (wire.outputs[-1].data, whole[: len(first)]) == (whole[len(first) :], first)
-    assert [type(event) for event in events(whole)] == [Reply]
+    assert [type(event) for event in events(whole)] == [MachineReply]
 
 
 def test_a_machine_may_doze():
@@ -273,5 +273,5 @@ def test_a_machine_may_doze():
     assert wire.send(0x22, 0xC1) == []
 
 
-def habitual(**habits) -> Session:
-    return Session(Machine(Options(**habits), FakeClock()))
+def habitual(**habits) -> LineSession:
+    return LineSession(SimulatedMachine(SimulatorOptions(**habits), FakeClock()))

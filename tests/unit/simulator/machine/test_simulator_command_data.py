@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.machine import command_data
-from simulator.machine.refusal import Refusal
+from simulator.machine.refusal import MachineRefusal
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def test_an_escape_is_undone_once():
 @pytest.mark.parametrize("raw", ["a,b", "a<b", "a&b", "a\nb", "a\tb"])
 def test_what_should_have_been_escaped_is_refused(raw):
     """A free text with a raw special character is a fault of the till."""
-    with pytest.raises(Refusal, match="not escaped"):
+    with pytest.raises(MachineRefusal, match="not escaped"):
         command_data.unescape(raw)
 
 
 def test_the_protocols_own_item_examples():
     """Both examples of protocol 3 are read to the franc."""
     rice = command_data.parse_line(b"Riz 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000")
-    assert rice == command_data.Line("Riz 25kg", "", "LOCBIE", "B", 1800, 15000, 1_500_000, 1000)
+    assert rice == command_data.ItemData("Riz 25kg", "", "LOCBIE", "B", 1800, 15000, 1_500_000, 1000)
     drink = command_data.parse_line(b"Boisson\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100,Taxe boisson")
-    assert drink == command_data.Line(
+    assert drink == command_data.ItemData(
         "Boisson", "", "LOCBIE", "B", 1800, 2218, 105_000, 2000, 5000, 10_000, "Taxe boisson"
     )
 
@@ -88,7 +88,7 @@ def test_an_item_with_a_code_and_without_a_quantity():
 )
 def test_items_that_cannot_be_read_are_refused(data):
     """A line that is not exactly in the format of 31h is a syntax error, and never an exception of another kind."""
-    with pytest.raises(Refusal):
+    with pytest.raises(MachineRefusal):
         command_data.parse_line(data)
 
 
@@ -102,7 +102,7 @@ def test_any_bytes_give_a_value_or_a_refusal(data):
         command_data.parse_payment,
         command_data.parse_comment,
     ):
-        with contextlib.suppress(Refusal):
+        with contextlib.suppress(MachineRefusal):
             parse(data)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from support.simulator.simulator_till import Till, Wire, events, is_syn, opening
 
-from bridge.frame import Reply
-from simulator.line.session import Sent, Session
+from bridge.frame import MachineReply
+from simulator.line.session import LineSession, Sent
 from simulator.machine.fiscal_memory import CertifiedInvoice
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 from simulator.machine.working_state import Stage
 
 CREDIT = {"kind": "FA", "credit": "COR,RRR"}
@@ -71,7 +71,7 @@ def test_the_original_must_be_known():
 
 
 def wire_with(**options: object) -> Wire:
-    wire = Wire(Session(Machine(Options(credit_check=0.35, **options))))
+    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions(credit_check=0.35, **options))))
     steps = [(0xC0, opening("A-1", **CREDIT)), (0x31, "x\tLOCBIE,A0.00%100\t100"), (0x33, ""), (0x35, "E100")]
     for seq, (command, text) in enumerate(steps, 0x21):
         assert not wire.text(seq, command, text).startswith("E:")
@@ -91,7 +91,7 @@ def test_silent_is_plain_silence():
     assert not log_of(wire)
     first, second = wire.look(after=0.05)
     assert first == second
-    assert isinstance(first, Reply)
+    assert isinstance(first, MachineReply)
     assert first.data.startswith(b"1,1,FA,")
     assert len(log_of(wire)) == 1
 
@@ -109,5 +109,5 @@ def test_syn_comes_every_100_ms_meanwhile():
 
 def test_sales_are_certified_at_once():
     """The check is for credit notes only."""
-    wire = Wire(Session(Machine(Options(credit_check=60.0, credit_style="silent"))))
+    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions(credit_check=60.0, credit_style="silent"))))
     assert wire.certify("F-1").startswith("1,1,FV,")

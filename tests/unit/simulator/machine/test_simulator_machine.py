@@ -6,9 +6,9 @@ import pytest
 from support.simulator.simulator_till import RICE, Till, opening
 
 from simulator.machine.command_data import GROUPS
-from simulator.machine.fiscal_memory import LastInvoice, Snapshot
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.machine.fiscal_memory import RememberedInvoice, Snapshot
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 
 
 def test_one_sale_from_customer_to_code():
@@ -197,8 +197,8 @@ def test_snapshot_and_restore():
     till = Till()
     till.certify("F-1")
     snapshot = till.machine.snapshot()
-    assert snapshot.last == LastInvoice("F-1", snapshot.last.code, "20260302090000", "FV", 15_000)
-    other = Till(Machine(Options(), till.clock))
+    assert snapshot.last == RememberedInvoice("F-1", snapshot.last.code, "20260302090000", "FV", 15_000)
+    other = Till(SimulatedMachine(SimulatorOptions(), till.clock))
     other.machine.restore(snapshot)
     assert other.state()[3:11] == till.state()[3:11]
     assert other.ask(0xC0, opening("F-1")).startswith("E:")
@@ -208,7 +208,7 @@ def test_snapshot_and_restore():
 def test_restore_from_a_book_alone():
     """What the sandbox does: counters and last invoice are enough."""
     till = Till()
-    last = LastInvoice("T-9", "TESTFACT" + "A" * 16, "20260301120000", "FV", 500)
+    last = RememberedInvoice("T-9", "TESTFACT" + "A" * 16, "20260301120000", "FV", 500)
     till.machine.restore(Snapshot(9, 7, 2, last))
     assert till.state()[3:11] == ["9", "7", "2", "20260301120000", "FV", last.code, "T-9", "500"]
 
@@ -245,4 +245,4 @@ def test_no_log_is_kept_when_none_is_wanted():
 def test_a_nim_has_a_form():
     """Two letters, eight digits, a suffix or none."""
     with pytest.raises(ValueError, match="NIM"):
-        Options(nim="EL0200001")
+        SimulatorOptions(nim="EL0200001")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.vat import PUT_ON, TAKEN_OUT
 
-from simulator.machine.command_data import GROUPS, Line
-from simulator.machine.refusal import Refusal
+from simulator.machine.command_data import GROUPS, ItemData
+from simulator.machine.refusal import MachineRefusal
 from simulator.machine.taxes import DEFAULT_RATES, Share, check_line, split
 
 RATES = st.sampled_from([0, 1000, 1800, 550])
@@ -75,8 +75,8 @@ def test_the_default_table_is_that_of_the_rules():
     assert sum(DEFAULT_RATES.values()) == 2 * 1800 + 4 * 1000
 
 
-def line(amount: int, price: int, quantity: int = 1000, unit_tax: int | None = None, tax: int = 0) -> Line:
-    return Line("x", "", "LOCBIE", "B", 1800, amount, price, quantity, unit_tax, tax)
+def line(amount: int, price: int, quantity: int = 1000, unit_tax: int | None = None, tax: int = 0) -> ItemData:
+    return ItemData("x", "", "LOCBIE", "B", 1800, amount, price, quantity, unit_tax, tax)
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_lines_that_add_up_are_taken(entered, mode):
 )
 def test_lines_that_do_not_add_up_are_refused(entered, mode, text):
     """The machine's own words, `No amount!` where a specific tax is involved."""
-    with pytest.raises(Refusal, match=text):
+    with pytest.raises(MachineRefusal, match=text):
         check_line(entered, 1800, mode)
 
 
 def test_the_rate_must_be_the_groups():
     """A till with another rate than the machine's is stopped at the line."""
-    with pytest.raises(Refusal, match="Wrong tax rate"):
+    with pytest.raises(MachineRefusal, match="Wrong tax rate"):
         check_line(line(15_000, 1_500_000), 1000, "TTC")

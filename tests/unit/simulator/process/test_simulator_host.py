@@ -8,11 +8,11 @@ import time
 
 from support.simulator.simulator_process import Serial
 
-from simulator.line.pacing import Line
-from simulator.line.session import Session
+from simulator.line.pacing import PacedLine
+from simulator.line.session import LineSession
 from simulator.line.terminal import Terminal
-from simulator.machine.machine import Machine
-from simulator.machine.options import Options
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import SimulatorOptions
 from simulator.process.host import Host
 
 BAUD = 115_200
@@ -24,9 +24,9 @@ READ_STATE = 0xC1
 def test_what_a_busy_hour_has_taught_makes_no_answer_early(tmp_path):
     """A simulator that was woken late for long, on a host that is quiet again: thirty exchanges take what their bytes take, or more."""
     reader, writer = os.pipe()
-    terminal, session = Terminal(tmp_path / "port"), Session(Machine(Options()))
+    terminal, session = Terminal(tmp_path / "port"), LineSession(SimulatedMachine(SimulatorOptions()))
     terminal.plug()
-    host = Host(session, terminal, Line(BAUD), wakeup=reader)
+    host = Host(session, terminal, PacedLine(BAUD), wakeup=reader)
     for _ in range(1000):
         host.waking.learn(0.005)
         host.ready.learn(0.005)

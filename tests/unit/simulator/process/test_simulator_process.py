@@ -15,10 +15,10 @@ import pytest
 from support.simulator.simulator_process import DEADLINE, Control, Process, Serial
 from support.simulator.simulator_till import certification
 
-from bridge.frame import Reply, Request, encode
+from bridge.frame import MachineReply, Request, encode
 
 
-def tc_of(reply: Reply) -> str:
+def tc_of(reply: MachineReply) -> str:
     return reply.data.decode().split(",")[3]
 
 
