@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-HEAD = "0006"
-"""The newest of the migrations."""
-MIGRATIONS = Path(__file__).with_name("migrations")
+from headquarters.store.migrations import HEAD, NewerVersion, upgrade, version_of
+
 POOL = 6
 READ_AT_ONCE = 1000
 """Rows of a long answer that are in memory at a time."""
@@ -80,26 +78,16 @@ class Database:
 
     def migrate(self) -> None:
         """From any version on; at once with other instances, one after the other."""
-        if self._version() != HEAD:
-            self._upgrade()
-
-    def _version(self) -> str:
         with self.read() as connection:
-            if not inspect(connection).has_table("alembic_version"):
-                return ""
-            return str(connection.scalar(text("SELECT version_num FROM alembic_version")))
-
-    def _upgrade(self) -> None:
-        from alembic import command  # noqa: PLC0415  # half a second that a command of every day need not wait
-        from alembic.config import Config  # noqa: PLC0415  # see above
-
+            if version_of(connection) == HEAD:
+                return
         with self.write() as connection:
             if not self.is_sqlite:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATING})
-            config = Config()
-            config.set_main_option("script_location", str(MIGRATIONS))
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            try:
+                upgrade(connection)
+            except NewerVersion as error:
+                raise StoreError(f"the tables are of a newer version ({error}) than this program") from None
 
     def close(self) -> None:
         self.engine.dispose()

@@ -49,7 +49,7 @@ PROGRAMS = {
 }
 HOUSES: dict[str, tuple[str, ...]] = {
     "mcfd-hq": (
-        *("headquarters", "alembic.command", "psycopg.types.hstore"),  # the dialect leaves psycopg for later
+        *("headquarters", "psycopg.types.hstore"),  # the dialect leaves psycopg for later
         *(f"sqlalchemy.dialects.{name}" for name in ("sqlite", "postgresql.psycopg")),
     ),
     "receiver": ("support.receivers.receiver",),

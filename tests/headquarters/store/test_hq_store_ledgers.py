@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import MetaData, select, text
+from support.hq.first_version import make_tables
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, copy_of, open_findings, said, take
 
@@ -13,7 +12,8 @@ from common.wire.closure import ZGap, read_closure
 from common.wire.presence import WantedClosures
 from headquarters.store import tables
 from headquarters.store.book.closures import TakeOutcome
-from headquarters.store.database import HEAD, MIGRATIONS, Database
+from headquarters.store.database import Database
+from headquarters.store.migrations import HEAD
 from headquarters.store.store import HqStore
 
 LATER = EVENING + 30 * DAY
@@ -153,10 +153,7 @@ def test_from_an_older_version_on(tmp_path, new_url, version):
     take(store, box, box.close())
     older = Database(new_url)
     with older.write() as connection:
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["connection"] = connection
-        command.upgrade(config, version)
+        make_tables(connection, version)
         made = MetaData()
         made.reflect(connection)
         with store.database.read() as now:

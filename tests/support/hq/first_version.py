@@ -1,5 +1,4 @@
-"""The tables of the first version. Written here once, for the migration and for `tables.py`; from its release on it never changes (a test
-holds it): what comes later is a migration of its own, and an addition in `tables.py`.
+"""The tables of headquarters' first version, as it made them, and databases as later ones have left them.
 
 Times are milliseconds since 1970, amounts whole XOF; columns are NOT NULL unless they are written out."""
 
@@ -11,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Index,
     Integer,
     LargeBinary,
@@ -21,6 +21,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.types import TypeEngine
+
+from headquarters.store.migrations import upgrade
 
 metadata = MetaData()
 
@@ -184,3 +186,11 @@ Table(
     *_numbers("added_at"),
     Column("revoked_at", BigInteger),
 )
+
+
+def make_tables(connection: Connection, version: str) -> None:
+    metadata.create_all(connection, checkfirst=False)
+    number = "version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
+    connection.exec_driver_sql(f"CREATE TABLE alembic_version ({number})")
+    connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('0001')")
+    upgrade(connection, version)
