@@ -33,7 +33,7 @@ CLOSINGS = 7
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedLedger:
     """A ledger at work inside this process. `rows` is a connection of the baseline's own, with a large cache."""
 
     worker: MachineWorker
@@ -47,7 +47,7 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(path: Path, now: int) -> AsyncIterator[Opened]:
+async def opened(path: Path, now: int) -> AsyncIterator[OpenedLedger]:
     store = await Store.open(path, timezone=UTC)
     rows = open_file(path, "rw")
     try:
@@ -63,7 +63,7 @@ async def opened(path: Path, now: int) -> AsyncIterator[Opened]:
             defaults=Defaults("1", "Caisse 1", "1"),
         )
         worker.take_state(await store.ledger.state(book))
-        yield Opened(worker, store, rows, now)
+        yield OpenedLedger(worker, store, rows, now)
     finally:
         rows.close()
         await store.close()

@@ -27,7 +27,7 @@ TILLS_EACH = 3
 UPSTREAM_SALES = 100
 
 
-class Sales(Iterator[float]):
+class SalesAtTill(Iterator[float]):
     """Sales at one till, each made when it is requested: its seconds. `lines`: what the line needed for the bytes that moved."""
 
     def __init__(self, bench: Bench, requests: Iterator[bytes]) -> None:
@@ -66,7 +66,7 @@ def beside_the_line() -> Iterator[Row]:
             machine = Machine(path, nim(1), IFU, *PACED, lasting=False)
             machine.start()
             try:
-                sales = Sales(bench, bodies(1, series="SALE", walk_in=True))
+                sales = SalesAtTill(bench, bodies(1, series="SALE", walk_in=True))
                 yield compare("sale", [sales, BareScript(machine.link, 1, BARE_SALES + WARM_UP)], BARE_SALES)
                 sales.close()
             finally:
@@ -84,7 +84,7 @@ def beside_the_line() -> Iterator[Row]:
 
 def one_by_one(bench: Bench, requests: Iterator[bytes], count: int) -> tuple[list[float], list[float]]:
     """Seconds of each sale, and of its line."""
-    sales = Sales(bench, requests)
+    sales = SalesAtTill(bench, requests)
     warm_up = min(WARM_UP, max(1, count // 5))
     times = list(islice(sales, count + warm_up))
     sales.close()
@@ -166,7 +166,7 @@ def _selling(*, gone: bool) -> Iterator[Iterator[float]]:
                 closing = Till(bench.till(path="reports/z"))
                 for _ in range(3):
                     closing.post(b"{}")
-                yield Sales(bench, bodies(1, series="U"))
+                yield SalesAtTill(bench, bodies(1, series="U"))
                 closing.close()
         finally:
             headquarters.kill()

@@ -100,7 +100,7 @@ class Maker:
             record, tally = self._next_record()
             content = invoice_bytes(record.invoice)
             hashed = chain.record_hash(head.hash, record, content)
-            head = books.Head(record.seq, record.ended_at, hashed)
+            head = books.BookHead(record.seq, record.ended_at, hashed)
             rows.append((*row_of(book, record, tally, hashed), pack(content)))
         connection.executemany(INSERT, rows)
         if record is not None and record.counters is not None:

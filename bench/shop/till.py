@@ -77,7 +77,7 @@ class Till:
 
 
 @dataclass
-class _Client:
+class _TillClient:
     socket: socket.socket
     endpoint: Endpoint
     bodies: Iterator[bytes]
@@ -94,10 +94,10 @@ class Crowd:
     """Many clients in one loop. `done` holds (when, name of the client) of every answer, in seconds of `perf_counter`."""
 
     done: list[tuple[float, str]] = field(default_factory=list)
-    _clients: list[_Client] = field(default_factory=list)
+    _clients: list[_TillClient] = field(default_factory=list)
 
     def join(self, endpoint: Endpoint, bodies: Iterator[bytes], name: str = "") -> None:
-        self._clients.append(_Client(endpoint.connect(), endpoint, bodies, name))
+        self._clients.append(_TillClient(endpoint.connect(), endpoint, bodies, name))
 
     def run(self, enough: Callable[[], bool]) -> None:
         """Until `enough` says so after an answer; requests under way are then still answered and count no more."""

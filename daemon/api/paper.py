@@ -17,7 +17,7 @@ from daemon.paper.shop import Shop
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
-class Printer(Protocol):
+class PrinterPort(Protocol):
     async def print(self, data: bytes) -> None:
         """Returns once the printer has taken all of it; PrinterFailed when it did not."""
         ...
@@ -35,7 +35,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     language: Language = "fr"
     width: Width = 48
     code_page: CodePage = "cp858"
-    printer: Printer | None = None
+    printer: PrinterPort | None = None
 
     async def print(self, document: Document) -> None:
         """NotFound without a printer, PrinterFailed when it did not take all of it."""

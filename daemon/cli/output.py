@@ -15,7 +15,7 @@ from common.language import Counted, Text, tr
 from common.web.terminal import visible
 
 if TYPE_CHECKING:
-    from daemon.store.maintenance.verify import Findings
+    from daemon.store.maintenance.verify import VerifyResult
 
 _SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
 
@@ -71,13 +71,13 @@ def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def figures(findings: Findings) -> dict[str, object]:
+def figures(findings: VerifyResult) -> dict[str, object]:
     """What a look through a ledger found, for `--json`."""
     found = {name: [tr(text) for text in getattr(findings, name)] for name in ("problems", "notes")}
     return found | {name: getattr(findings, name) for name in ("books", "records", "closures")}
 
 
-def counts(findings: Findings) -> dict[str, Text]:
+def counts(findings: VerifyResult) -> dict[str, Text]:
     """The same for people: `records` and `closures` of a sentence."""
     return {
         "records": Counted("{count} record", "{count} records", findings.records),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from daemon.store.maintenance.backup import Restored
     from daemon.store.maintenance.numbers import LastZ
     from daemon.whole_box.archive import ArchiveReader
-    from daemon.whole_box.places import Places, Plan
+    from daemon.whole_box.places import Places, RestorePlan
 
 CONFIG = Path("/etc/mcfd/mcfd.toml")
 
@@ -148,7 +148,7 @@ def _recovery_key(file: Path | None) -> str:
         raise Failure(tr("{path} holds no identity of age (AGE-SECRET-KEY-1…)", path=where)) from None
 
 
-def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> Plan:
+def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> RestorePlan:
     from daemon.whole_box.places import OutOfPlace, plan
 
     try:
@@ -210,7 +210,7 @@ def _own_keys(ledgers: Collection[Path]) -> set[bytes]:
     return {key for key in found if key is not None}
 
 
-def _confirm(wanted: Wanted, reader: ArchiveReader, planned: Plan, place: Path, signed_by: str) -> None:
+def _confirm(wanted: Wanted, reader: ArchiveReader, planned: RestorePlan, place: Path, signed_by: str) -> None:
     """Names every file that will be written, and asks unless `--yes` was typed."""
     manifest = reader.manifest
     click.echo(

@@ -14,14 +14,14 @@ from daemon.language import tr
 from daemon.language.stored import stored
 
 if TYPE_CHECKING:
-    from daemon.upstream.kinds import Receiver
+    from daemon.upstream.kinds import UpstreamReceiver
 
 
 def sent_at() -> str:
     return millis_text(int(datetime.now(UTC).timestamp() * 1000))
 
 
-def send(receiver: Receiver, event: bytes, event_id: str, nim: str) -> Delivery:
+def send(receiver: UpstreamReceiver, event: bytes, event_id: str, nim: str) -> Delivery:
     async def job() -> Delivery:
         try:
             return await receiver.trial(event, event_id=event_id, nim=nim)

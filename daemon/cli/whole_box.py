@@ -25,7 +25,7 @@ from daemon.owner import as_owner, new_file, private_folder
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.store.maintenance.verify import Findings
+    from daemon.store.maintenance.verify import VerifyResult
     from daemon.whole_box.signature import BoxKey
 
 NEW_KEY = "mcfd backup --new-key"
@@ -74,7 +74,7 @@ def ask_passphrase(*, twice: bool) -> str:
 class BoxCopy(NamedTuple):
     """`left_out` is what is not in the file, because it is not there or may not be read; `fingerprint` that of the key that signed it."""
 
-    findings: Findings
+    findings: VerifyResult
     left_out: list[Path]
     fingerprint: str
 
@@ -82,7 +82,7 @@ class BoxCopy(NamedTuple):
 def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphrase: str, progress: Progress) -> BoxCopy:
     from daemon.store.maintenance.backup import backup
     from daemon.whole_box.archive import pack
-    from daemon.whole_box.sealed import TooLarge, sealed
+    from daemon.whole_box.sealed import TooMuchToSeal, sealed
     from daemon.whole_box.signature import fingerprint
 
     ledger, at = existing(settings), now()
@@ -104,7 +104,7 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
             part.replace(target)
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
-    except TooLarge:
+    except TooMuchToSeal:
         raise Failure(
             tr("the box is too large for a passphrase; make a recovery key for it: {command}", command=NEW_KEY)
         ) from None

@@ -26,7 +26,7 @@ class Proof(msgspec.Struct, frozen=True):
     """Numbers since the closure before that this ledger never had."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class BookStanding(msgspec.Struct, frozen=True):
     """How a book stands: its last closure and entry with the chain's hashes there (empty before the first), what the ledger knows
     of the machine's counters, when something was last certified (ms, 0 for never)."""
 
@@ -125,10 +125,10 @@ class Again(msgspec.Struct, frozen=True):
     retry_after: float | None = None
 
 
-class Refused(msgspec.Struct, frozen=True):
+class DeliveryRefused(msgspec.Struct, frozen=True):
     """Headquarters will not take this one: it is parked, for an operator to see; those behind it go on."""
 
     error: str
 
 
-Delivery = Delivered | Again | Refused
+Delivery = Delivered | Again | DeliveryRefused

@@ -15,7 +15,7 @@ class Title(msgspec.Struct, frozen=True):
     text: str
 
 
-class Line(msgspec.Struct, frozen=True):
+class TextLine(msgspec.Struct, frozen=True):
     """Text that is broken between words where it is too long; empty is an empty line."""
 
     text: str = ""
@@ -54,7 +54,7 @@ class Logo(msgspec.Struct, frozen=True):
     png: bytes
 
 
-Element = Title | Line | Pair | Table | Rule | QrCode | Logo
+Element = Title | TextLine | Pair | Table | Rule | QrCode | Logo
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from daemon.paper.elements import Document, Logo, QrCode
-from daemon.paper.layout import Row, rows
+from daemon.paper.layout import PaperRow, rows
 from daemon.paper.logo import raster
 
 CodePage = Literal["cp858", "cp1252", "cp850"]
@@ -81,7 +81,7 @@ def as_escpos(document: Document, width: int, code_page: CodePage = "cp858") -> 
     return bytes(out + FEED_AND_CUT)
 
 
-def _row(row: Row, code_page: CodePage) -> bytes:
+def _row(row: PaperRow, code_page: CodePage) -> bytes:
     text = encoded(row.text, code_page) + b"\n"
     if not (row.bold or row.tall):
         return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from daemon.paper.elements import Document, Element, Line, Logo, Pair, QrCode, Rule, Table, Title
+from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.qr import draw_qr
 
 PAPER_MM = {32: 58, 42: 80, 48: 80}
@@ -53,7 +53,7 @@ def _html(element: Element) -> str:
     match element:
         case Title(text):
             return f"<h1>{escape(text)}</h1>"
-        case Line(text, align, bold, indent):
+        case TextLine(text, align, bold, indent):
             classes = _classes(center=align == "center", bold=bold, code=len(text) >= CODE_LENGTH and " " not in text)
             return f"<p{classes}{_indent(indent)}>{escape(text)}</p>"
         case Pair(left, right, bold, indent):

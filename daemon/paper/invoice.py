@@ -12,7 +12,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.paper import shop as paper_shop
-from daemon.paper.elements import Document, Element, Line, Pair, QrCode, Rule, Table, Title
+from daemon.paper.elements import Document, Element, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.figures import machine_moment
 from daemon.paper.letters import in_letters
 from daemon.paper.shop import Shop, Style
@@ -63,7 +63,7 @@ def _title(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
         yield Title(say("DUPLICATE"))
     yield from paper_shop.mark_of_test(shop, style, is_test=is_test_code(record.code))
     yield Title(TITLES[invoice.type].told(style.language))
-    yield Line(say("No. {number}", number=invoice.number), align="center", bold=True)
+    yield TextLine(say("No. {number}", number=invoice.number), align="center", bold=True)
     if invoice.is_credit:
         yield Pair(say("Nature"), f"{invoice.nature} ({NATURES[invoice.nature].told(style.language)})")
         yield Pair(say("Original"), invoice.reference)
@@ -87,9 +87,9 @@ def _customer(customer: Customer, say: Speaker) -> Iterator[Element]:
 def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     """The amount of a line is with VAT where prices are, and without where they are not: `invoice.price_mode`."""
     say, language = style.say, style.language
-    yield Line(f"{item.name} [{item.item_type}]")
+    yield TextLine(f"{item.name} [{item.item_type}]")
     if item.code:
-        yield Line(say("Code {code}", code=item.code), indent=2)
+        yield TextLine(say("Code {code}", code=item.code), indent=2)
     quantity = " ".join(part for part in (scaled(item.quantity, 3, language), item.unit) if part)
     price = f"{scaled(item.price, 2, language)} {invoice.price_mode}"
     yield Pair(f"{quantity} x {price}", f"{amount(item.line_amount, language)} {item.group}", indent=2)
@@ -101,7 +101,7 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
         name = item.specific_name or say("specific tax")
         rate = scaled(item.specific_rate, 2, language)
         value = f"{quantity} x {rate} = {amount(item.specific_tax, language)}"
-        yield Line(say("{name}: {value}", name=name, value=value), indent=2)
+        yield TextLine(say("{name}: {value}", name=name, value=value), indent=2)
 
 
 def _totals(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
@@ -121,7 +121,7 @@ def _totals(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     yield Pair(say("Total excl. tax"), amount(sum(line.ht for line in invoice.taxes), language))
     yield Pair(say("Total VAT"), amount(sum(line.tva for line in invoice.taxes), language))
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(record.total_ttc, language), bold=True)
-    yield Line(say("The sum of {amount}", amount=in_letters(record.total_ttc, language)))
+    yield TextLine(say("The sum of {amount}", amount=in_letters(record.total_ttc, language)))
     if invoice.discount:
         yield Pair(say("Reductions included"), amount(-invoice.discount, language))
     if invoice.psvb:
@@ -141,14 +141,14 @@ def _comments(invoice: Invoice, style: Style) -> Iterator[Element]:
     for comment in invoice.comments:
         name = COMMENT_LABELS[comment.label].told(style.language) if comment.label in COMMENT_LABELS else ""
         name = " ".join(part for part in (comment.label, name) if part)
-        yield Line(style.say("{name}: {value}", name=name, value=comment.text))
+        yield TextLine(style.say("{name}: {value}", name=name, value=comment.text))
 
 
 def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     """What proves the certification: code, NIM, counters, the machine's own time, and all of it as a QR code."""
     say, told = style.say, receipt(record)
-    yield Line(say("Code SECeF/DGI"), align="center")
-    yield Line(grouped(record.code), align="center", bold=True)
+    yield TextLine(say("Code SECeF/DGI"), align="center")
+    yield TextLine(grouped(record.code), align="center", bold=True)
     yield from paper_shop.machine(shop, record.nim)
     yield Pair(say("Counters"), counters_text(record))
     yield Pair(say("MCF date"), machine_moment(record.machine_time, style.language))

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from daemon.paper.elements import Document, Element, Line, Logo, Pair, QrCode, Rule, Table, Title
+from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
 
 WIDTHS = (32, 42, 48)
 """Columns of 58 mm paper, and of 80 mm paper in its two usual fonts."""
@@ -18,7 +18,7 @@ NARROWEST = 8
 """Columns that text keeps however far it is indented."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class PaperRow(msgspec.Struct, frozen=True):
     """At most as many characters as the paper has columns."""
 
     text: str
@@ -26,7 +26,7 @@ class Row(msgspec.Struct, frozen=True):
     tall: bool = False
 
 
-def rows(document: Document, width: int) -> Iterator[Row | QrCode | Logo]:
+def rows(document: Document, width: int) -> Iterator[PaperRow | QrCode | Logo]:
     for element in document.elements:
         yield from _rows(element, width)
 
@@ -37,24 +37,24 @@ def as_text(document: Document, width: int) -> str:
     for row in rows(document, width):
         if isinstance(row, QrCode):
             lines += _broken(row.content, width)
-        elif isinstance(row, Row):
+        elif isinstance(row, PaperRow):
             lines.append(row.text.rstrip())
     return "\n".join(lines) + "\n"
 
 
-def _rows(element: Element, width: int) -> Iterator[Row | QrCode | Logo]:
+def _rows(element: Element, width: int) -> Iterator[PaperRow | QrCode | Logo]:
     match element:
         case Title(text):
             for line in _balanced(text, width):
-                yield Row(line.center(width).rstrip(), bold=True, tall=True)
-        case Line():
+                yield PaperRow(line.center(width).rstrip(), bold=True, tall=True)
+        case TextLine():
             yield from _line(element, width)
         case Pair():
             yield from _pair(element, width)
         case Table():
             yield from _table(element, width)
         case Rule():
-            yield Row("-" * width)
+            yield PaperRow("-" * width)
         case QrCode() | Logo():
             yield element
 
@@ -80,33 +80,33 @@ def _broken(text: str, width: int) -> list[str]:
     return [text[at : at + width] for at in range(0, len(text), width)]
 
 
-def _line(line: Line, width: int) -> Iterator[Row]:
+def _line(line: TextLine, width: int) -> Iterator[PaperRow]:
     indent = " " * min(line.indent, width - NARROWEST)
     if line.align == "center":
         for part in _balanced(line.text, width):
-            yield Row(part.center(width).rstrip(), bold=line.bold)
+            yield PaperRow(part.center(width).rstrip(), bold=line.bold)
         return
     for part in wrapped(line.text, width - len(indent)):
-        yield Row(indent + part, bold=line.bold)
+        yield PaperRow(indent + part, bold=line.bold)
 
 
-def _pair(pair: Pair, width: int) -> Iterator[Row]:
+def _pair(pair: Pair, width: int) -> Iterator[PaperRow]:
     indent = " " * pair.indent
     left = indent + pair.left
     if len(left) + 1 + len(pair.right) <= width:
-        yield Row(left + pair.right.rjust(width - len(left)), bold=pair.bold)
+        yield PaperRow(left + pair.right.rjust(width - len(left)), bold=pair.bold)
         return
-    *above, last = _line(Line(pair.left, bold=pair.bold, indent=pair.indent), width)
+    *above, last = _line(TextLine(pair.left, bold=pair.bold, indent=pair.indent), width)
     yield from above
     if above and len(last.text) + 1 + len(pair.right) <= width:
-        yield Row(last.text + pair.right.rjust(width - len(last.text)), bold=pair.bold)
+        yield PaperRow(last.text + pair.right.rjust(width - len(last.text)), bold=pair.bold)
         return
     yield last
     for part in wrapped(pair.right, width):
-        yield Row(part.rjust(width), bold=pair.bold)
+        yield PaperRow(part.rjust(width), bold=pair.bold)
 
 
-def _table(table: Table, width: int) -> Iterator[Row]:
+def _table(table: Table, width: int) -> Iterator[PaperRow]:
     lines = [table.head, *table.rows]
     sizes = [max(len(line[column]) for line in lines) for column in range(len(table.head))]
     if sum(sizes) + len(sizes) - 1 > width:
@@ -114,7 +114,7 @@ def _table(table: Table, width: int) -> Iterator[Row]:
         return
     sizes[0] += width - sum(sizes) - (len(sizes) - 1)  # figures stand at the right edge
     for line in lines:
-        yield Row(_cells(line, sizes), bold=line is table.head)
+        yield PaperRow(_cells(line, sizes), bold=line is table.head)
 
 
 def _cells(cells: Sequence[str], sizes: Sequence[int]) -> str:
@@ -122,8 +122,8 @@ def _cells(cells: Sequence[str], sizes: Sequence[int]) -> str:
     return " ".join([first, *(cell.rjust(size) for cell, size in zip(cells[1:], sizes[1:], strict=True))])
 
 
-def _stacked(table: Table, width: int) -> Iterator[Row]:
+def _stacked(table: Table, width: int) -> Iterator[PaperRow]:
     for row in table.rows:
-        yield from _line(Line(row[0], bold=True), width)
+        yield from _line(TextLine(row[0], bold=True), width)
         for name, value in zip(table.head[1:], row[1:], strict=True):
             yield from _pair(Pair(name, value, indent=2), width)

@@ -12,7 +12,7 @@ from common.numbers import amount, percentage, scaled
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
 from daemon.paper import shop as paper_shop
-from daemon.paper.elements import Document, Element, Line, Pair, Rule, Table, Title
+from daemon.paper.elements import Document, Element, Pair, Rule, Table, TextLine, Title
 from daemon.paper.figures import moment
 from daemon.paper.invoice import TITLES
 from daemon.paper.shop import Shop, Style
@@ -111,7 +111,7 @@ def _sums(report: Totals, style: Style) -> Iterator[Element]:
 
 def _payments(report: Totals, style: Style) -> Iterator[Element]:
     yield Rule()
-    yield Line(style.say("Payments"), bold=True)
+    yield TextLine(style.say("Payments"), bold=True)
     for entry in report.by_payment:
         yield Pair(entry.label, amount(entry.amount, style.language))
 
@@ -133,10 +133,10 @@ def _closure(report: ZReport, style: Style) -> Iterator[Element]:
     yield Rule()
     yield Pair(say("Counters"), f"TC {counters.tc} FVC {counters.fvc} FRC {counters.frc}")
     if report.without_machine is True:
-        yield Line(say("Closed without the machine, by the counters known last"))
+        yield TextLine(say("Closed without the machine, by the counters known last"))
     if report.unexplained:
         yield Pair(say("Invoices of another program"), str(report.unexplained))
-    yield Line(report.report_id)
+    yield TextLine(report.report_id)
 
 
 def _closures(report: AReport, shop: Shop, style: Style) -> Iterator[Element]:
@@ -186,9 +186,9 @@ def _articles(
 
 def _article(article: ArticleTotal, rates: dict[str, int], style: Style) -> Iterator[Element]:
     say, language = style.say, style.language
-    yield Line(article.name)
+    yield TextLine(article.name)
     if article.code:
-        yield Line(say("Code {code}", code=article.code), indent=2)
+        yield TextLine(say("Code {code}", code=article.code), indent=2)
     rate = f" {percentage(rates[article.group], language)}" if article.group in rates else ""
     sold, returned = (int(value.scaleb(3)) for value in (article.quantity_sold, article.quantity_returned))
     yield Pair(f"{say('Group')} {article.group}{rate}", _unit_price(article, sold, style), indent=2)

@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from common.language import Language, Speaker
-from daemon.paper.elements import Element, Line, Logo, Pair, Rule
+from daemon.paper.elements import Element, Logo, Pair, Rule, TextLine
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,21 +48,21 @@ def head(shop: Shop, style: Style) -> Iterator[Element]:
     say = style.say
     yield from _sign(shop)
     for line in shop.address:
-        yield Line(line, align="center")
+        yield TextLine(line, align="center")
     if shop.cadastral:
-        yield Line(say("Cadastral reference: {reference}", reference=cadastral(shop.cadastral)), align="center")
+        yield TextLine(say("Cadastral reference: {reference}", reference=cadastral(shop.cadastral)), align="center")
     if shop.phone:
-        yield Line(say("Tel. {number}", number=shop.phone), align="center")
+        yield TextLine(say("Tel. {number}", number=shop.phone), align="center")
     if shop.email:
-        yield Line(shop.email, align="center")
+        yield TextLine(shop.email, align="center")
     if shop.ifu:
-        yield Line(f"IFU {shop.ifu}", align="center")
+        yield TextLine(f"IFU {shop.ifu}", align="center")
     if shop.regime:
-        yield Line(say("Tax regime: {regime}", regime=shop.regime), align="center")
+        yield TextLine(say("Tax regime: {regime}", regime=shop.regime), align="center")
     if shop.tax_office:
-        yield Line(say("Tax office: {office}", office=shop.tax_office), align="center")
+        yield TextLine(say("Tax office: {office}", office=shop.tax_office), align="center")
     for account in shop.accounts:
-        yield Line(say("Account: {account}", account=account), align="center")
+        yield TextLine(say("Account: {account}", account=account), align="center")
     yield Rule()
 
 
@@ -70,13 +70,13 @@ def _sign(shop: Shop) -> Iterator[Element]:
     if shop.logo:
         yield Logo(shop.logo)
     if shop.name:
-        yield Line(shop.name, align="center", bold=True)
+        yield TextLine(shop.name, align="center", bold=True)
 
 
 def mark_of_test(shop: Shop, style: Style, *, is_test: bool) -> Iterator[Element]:
     """What a simulated machine, or a real one in test mode, has certified must not be taken for an invoice (decision 23)."""
     if shop.is_test or is_test:
-        yield Line(style.say("* TEST - NO FISCAL VALUE *"), align="center", bold=True)
+        yield TextLine(style.say("* TEST - NO FISCAL VALUE *"), align="center", bold=True)
 
 
 def machine(shop: Shop, nim: str) -> Iterator[Element]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from daemon.store.sqlite.connection import Connection, Job
+from daemon.store.sqlite.connection import Job, SqliteConnection
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.high_water import HighWater
@@ -23,7 +23,7 @@ class OpenLedger(msgspec.Struct, frozen=True):
     """`snapshot` is a connection for look-ups on the loop's own thread (it sees a commit before the writer's caller is told); `labels` name the payment methods in a Z."""
 
     writer: Writer
-    reads: Connection
+    reads: SqliteConnection
     snapshot: sqlite3.Connection
     free_space: FreeSpace
     event_writer: EventWriter

@@ -1,4 +1,4 @@
-"""Cash put into the drawer and taken out, as the use cases see it (`usecases.ports.CashDrawer`)."""
+"""Cash put into the drawer and taken out, as the use cases see it (`usecases.ports.CashAccess`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, cash, entries
 
 
-class CashDrawer(LedgerAccess):
+class CashAccess(LedgerAccess):
     async def move_cash(
         self,
         book: Book,

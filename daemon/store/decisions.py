@@ -13,7 +13,7 @@ from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import After, Case, Decision, DecisionRefused
 from daemon.core.ledger.entries import Placed
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Evidence, strangers
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
@@ -47,7 +47,7 @@ class OperatorDecisions(LedgerAccess):
         reason: str,
         at: int,
         by: Actor = DAEMON,
-        paper: Paper | None = None,
+        paper: PaperInvoice | None = None,
     ) -> None:
         """Into the ledger. DecisionRefused for one that has an obstacle, and for a case that is not any more the one that was shown."""
         book, fresh = case.state.book, case.evidence
@@ -64,7 +64,7 @@ class OperatorDecisions(LedgerAccess):
         await self._write(job)
 
     def _decide(
-        self, connection: sqlite3.Connection, case: Case, decision: Decision, paper: Paper | None, given: Given
+        self, connection: sqlite3.Connection, case: Case, decision: Decision, paper: PaperInvoice | None, given: Given
     ) -> None:
         book, attempt, word = case.state.book, case.attempt, case.certified(paper)
         if decision == "not-certified" and attempt is not None:

@@ -17,13 +17,13 @@ from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Mode, Outcome, Record
-from daemon.core.ledger.book import Aggregate, Book, BookState, Seen, Tally
+from daemon.core.ledger.book import Aggregate, Book, BookState, LastSeen, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.last_invoice import Standing
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.store.access import OpenLedger
-from daemon.store.cash_drawer import CashDrawer
+from daemon.store.cash_drawer import CashAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
 from daemon.store.sqlite.connection import Job
 from daemon.store.sqlite.faults import DAMAGED
@@ -35,7 +35,7 @@ from daemon.store.tables.damage import read_damage
 T = TypeVar("T")
 
 
-class Ledger(CashDrawer):
+class Ledger(CashAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:
@@ -150,7 +150,9 @@ class Ledger(CashDrawer):
         return self._snapshot(partial(attempts.find_record, book=book, attempt_id=attempt_id))
 
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
-        begin = partial(epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu, seen=Seen(state.last))
+        begin = partial(
+            epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu, seen=LastSeen(state.last)
+        )
         return await self._write(partial(begin, nim=nim, at=at))
 
     async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
@@ -204,7 +206,7 @@ class Ledger(CashDrawer):
         unexplained: int,
         at: int,
         call: Call = NOBODY,
-        seen: Seen | None = None,
+        seen: LastSeen | None = None,
         without_machine: bool = False,
     ) -> Closure:
         """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""

@@ -15,7 +15,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import read_gaps
-from daemon.store.sqlite.connection import Connection
+from daemon.store.sqlite.connection import SqliteConnection
 from daemon.store.sqlite.queries import OUTBOX, load, read_as
 from daemon.store.sqlite.writer import Writer
 from daemon.store.tables import audit
@@ -29,7 +29,7 @@ _SQL = load(OUTBOX)
 class Outbox:
     """One destination's rows: the port of `usecases.replicate`, and the same for events."""
 
-    def __init__(self, writer: Writer, reads: Connection, destination: str = UPSTREAM) -> None:
+    def __init__(self, writer: Writer, reads: SqliteConnection, destination: str = UPSTREAM) -> None:
         self._writer = writer
         self._reads = reads
         self._destination = destination

@@ -12,7 +12,7 @@ from daemon.store.access import LedgerAccess
 from daemon.store.tables import people
 
 
-class People(LedgerAccess):
+class PeopleAccess(LedgerAccess):
     """Passwords come as hashes (`core.passwords`), sessions as the SHA-256 of what a cookie holds."""
 
     async def create(self, name: str, role: Role, password: str, *, at: int, by: Actor = DAEMON) -> None:

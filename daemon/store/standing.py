@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from functools import partial
 
-from daemon.core.delivery import Standing
+from daemon.core.delivery import BookStanding
 from daemon.core.ledger.book import Book
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.queries import load
@@ -16,12 +16,12 @@ _SQL = load("daemon.store.tables.standing")
 
 
 class Standings(LedgerAccess):
-    async def of(self, book: Book) -> Standing:
+    async def of(self, book: Book) -> BookStanding:
         return await self._read(partial(_standing, book=book))
 
 
-def _standing(connection: sqlite3.Connection, book: Book) -> Standing:
+def _standing(connection: sqlite3.Connection, book: Book) -> BookStanding:
     lineage = read_lineage(connection)
     *heads, tc, fvc, frc, certified_at, z_asked = connection.execute(_SQL["standing"], (book.id,)).fetchone()
     values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, z_asked > 0)
-    return Standing(*values)
+    return BookStanding(*values)

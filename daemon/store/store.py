@@ -27,17 +27,17 @@ from daemon.store.maintenance.health import examine
 from daemon.store.maintenance.lost_writes import count_commit, ledger_name, look_for_lost, note_lost
 from daemon.store.maintenance.numbers import bring_back
 from daemon.store.outbox import Outbox
-from daemon.store.people import People
+from daemon.store.people import PeopleAccess
 from daemon.store.retention import Retention
 from daemon.store.sqlite.commit_mark import CommitMark, read_mark
-from daemon.store.sqlite.connection import Connection, connect_reader, connect_snapshot, connect_writer
+from daemon.store.sqlite.connection import SqliteConnection, connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
 from daemon.store.sqlite.writer import Marking, Writer
 from daemon.store.standing import Standings
 from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
-from daemon.store.tables.keys import KeyRing
+from daemon.store.tables.keys import ApiKeyRing
 from daemon.store.tables.lineage import identify
 
 
@@ -54,8 +54,8 @@ class Store:
         self.api_keys = ApiKeys(parts)
         self.decisions = OperatorDecisions(parts)
         self.retention = Retention(parts)
-        self.key_ring = KeyRing(parts.snapshot)
-        self.people = People(parts)
+        self.key_ring = ApiKeyRing(parts.snapshot)
+        self.people = PeopleAccess(parts)
         self.audit = AuditLog(parts)
         self.standing = Standings(parts)
         self.outbox = self.outbox_for(UPSTREAM)
@@ -125,7 +125,7 @@ class Store:
 
 
 @asynccontextmanager
-async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIterator[Connection]:
+async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIterator[SqliteConnection]:
     """The writing connection to a file that is locked, of the newest schema, and snapshot sound."""
     _add_free_space(path)
     lock = LedgerLock.acquire(path) if exclusive else None
@@ -153,7 +153,7 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
             lock.release()
 
 
-async def _prepare(connection: Connection) -> None:
+async def _prepare(connection: SqliteConnection) -> None:
     await connection.run(partial(migrate, steps=migrations()))
     await connection.run(examine)
     await connection.run(identify)

@@ -15,8 +15,8 @@ KINDS = {
 }
 
 
-class Receiver(Protocol):
-    """As `usecases.delivery.replicate.Receiver`: `deliver` ends in bounded time and does not raise for the other side's doing."""
+class UpstreamReceiver(Protocol):
+    """As `usecases.delivery.replicate.UpstreamReceiver`: `deliver` ends in bounded time and does not raise for the other side's doing."""
 
     @property
     def key_id(self) -> str:
@@ -37,9 +37,9 @@ class Receiver(Protocol):
     async def aclose(self) -> None: ...
 
 
-def open_receiver(kind: str, options: Options) -> Receiver:
+def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
     """BadOptions when it cannot be opened as configured; whether anybody answers there is found out at delivery."""
     if kind not in KINDS:
         raise BadOptions(f"upstream.kind: {kind!r} is none of {', '.join(KINDS)}")
-    receiver: Receiver = import_module(KINDS[kind]).open_receiver(options)
+    receiver: UpstreamReceiver = import_module(KINDS[kind]).open_receiver(options)
     return receiver

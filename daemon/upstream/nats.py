@@ -27,7 +27,7 @@ from common.wire.nats_client import Client, Denied, NatsError, NoAnswer, NoRespo
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.subjects import ASK, PRESENCE
-from daemon.core.delivery import Again, Delivered, Delivery, Refused
+from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.upstream.options import BadOptions, Options, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 
@@ -158,7 +158,7 @@ class NatsReceiver:
         try:
             await self._connected()
         except BadOptions as error:
-            return Refused(str(error))
+            return DeliveryRefused(str(error))
         except (OSError, NatsError) as error:
             cause = f"{type(error).__name__}: {error}"
             return Again(str(Text("no connection, or a broken one ({cause})", cause=cause)))
@@ -189,7 +189,7 @@ def _failure(error: Exception, topic: str) -> Delivery:
     """The same table as over HTTP (`daemon.upstream.verdict`): parked is only what is wrong in the event itself."""
     match error:
         case TooLarge():
-            return Refused(str(Text("larger than the server takes")))
+            return DeliveryRefused(str(Text("larger than the server takes")))
         case NoResponders():
             return Again(str(Text("no stream takes {topic}", topic=topic)))
         case msgspec.MsgspecError():
@@ -201,7 +201,7 @@ def _outcome(ack: Acknowledgement, topic: str) -> Delivery:
     if ack.error is None or ack.error == Refusal():
         return Delivered() if ack.stream else Again(str(NO_STREAM(topic=topic)))
     if ack.error.err_code == TOO_LARGE:
-        return Refused(str(Text("larger than the stream takes")))
+        return DeliveryRefused(str(Text("larger than the stream takes")))
     return Again(str(Text("the stream answers {code}: {cause}", code=ack.error.code, cause=ack.error.description)))
 
 

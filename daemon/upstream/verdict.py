@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from common.language import Text
-from daemon.core.delivery import Again, Delivered, Delivery, Refused
+from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 
 TAKEN: Final = frozenset({*range(200, 300), 409})
 """409: it has that event already."""
@@ -24,4 +24,4 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
         told = Text("without a receipt answered {answer}", answer=f"{status} {text}".rstrip())
         return Delivered() if has_receipt else Again(str(told), retry_after)
     error = str(Text("answered {answer}", answer=f"{status} {text}".rstrip()))
-    return Refused(error) if status in PARKED else Again(error, retry_after)
+    return DeliveryRefused(error) if status in PARKED else Again(error, retry_after)

@@ -11,7 +11,7 @@ from daemon.core.events import Event, EventSpan
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Outcome, Record
-from daemon.core.ledger.book import Aggregate, Book, BookState, Seen, Tally
+from daemon.core.ledger.book import Aggregate, Book, BookState, LastSeen, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.core.ledger.last_invoice import Standing
@@ -52,7 +52,7 @@ class FiscalMachine(Protocol):
         ...
 
 
-class Attempts(Protocol):
+class AttemptsPort(Protocol):
     """What a certification writes and asks. A method that writes returns once its change is durable, and raises StorageFull
     when it cannot be; one call is one transaction, and concurrent calls may share one commit."""
 
@@ -151,8 +151,8 @@ class Attempts(Protocol):
         ...
 
 
-class Totals(Protocol):
-    """What reports are made of, and the closure; durable as in `Attempts`."""
+class TotalsPort(Protocol):
+    """What reports are made of, and the closure; durable as in `AttemptsPort`."""
 
     async def aggregate(self, book: Book) -> Aggregate:
         """The tick: fold in all that ended since the last one."""
@@ -170,7 +170,7 @@ class Totals(Protocol):
         unexplained: int,
         at: int,
         call: Call = NOBODY,
-        seen: Seen | None = None,
+        seen: LastSeen | None = None,
         without_machine: bool = False,
     ) -> Closure:
         """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
@@ -195,8 +195,8 @@ class Totals(Protocol):
     async def closure_by_id(self, book: Book, report_id: str) -> Closure: ...
 
 
-class CashDrawer(Protocol):
-    """Cash put into the drawer and taken out; entries of the book, durable as in `Attempts`."""
+class CashPort(Protocol):
+    """Cash put into the drawer and taken out; entries of the book, durable as in `AttemptsPort`."""
 
     async def move_cash(
         self,
@@ -227,7 +227,7 @@ class CashDrawer(Protocol):
         ...
 
 
-class Ledger(Attempts, Totals, CashDrawer, Protocol):
+class LedgerPort(AttemptsPort, TotalsPort, CashPort, Protocol):
     """All of it, as one worker has it of its book."""
 
 
@@ -235,7 +235,7 @@ MakeWay = Callable[[], Awaitable[None]]
 """Lets whoever is at a till go first."""
 
 
-class Journal(Protocol):
+class JournalPort(Protocol):
     """What ended, as screens and auditors read it."""
 
     async def extent(self, book: Book) -> Extent:
@@ -278,7 +278,7 @@ class Journal(Protocol):
         ...
 
 
-class EventLog(Protocol):
+class EventLogPort(Protocol):
     """The events of a week, in the order in which they became durable."""
 
     async def add(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None:

@@ -22,7 +22,7 @@ from common.settings import named_paths
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.whole_box.sealed import NotOpened
-from daemon.whole_box.signature import KEY_FILE, BoxKey, Entry, Signature, key_file
+from daemon.whole_box.signature import KEY_FILE, ArchiveEntry, BoxKey, Signature, key_file
 
 CONFIG: Final = "mcfd.toml"
 LEDGER: Final = "ledger.sqlite3"
@@ -82,7 +82,7 @@ def pack(settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, mad
     left_out: list[Path] = []
     file = settings.file or Path(CONFIG)
     manifest = Manifest(FORMAT, made_at, version, str(file))
-    entries: list[Entry] = []
+    entries: list[ArchiveEntry] = []
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
 
         def add(name: str, content: bytes) -> None:
@@ -107,7 +107,7 @@ def pack(settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, mad
             copy.seek(0)
             hashed = _Hashed(copy.read)
             archive.addfile(info, hashed)
-            entries.append(Entry(LEDGER, info.size, hashed.sha256.hexdigest()))
+            entries.append(ArchiveEntry(LEDGER, info.size, hashed.sha256.hexdigest()))
         add(SIGNATURE, msgspec.json.encode(key.sign(entries)))
     return left_out
 
@@ -120,8 +120,8 @@ def _read(path: Path) -> bytes:
     return content
 
 
-def _entry(name: str, content: bytes) -> Entry:
-    return Entry(name, len(content), hashlib.sha256(content).hexdigest())
+def _entry(name: str, content: bytes) -> ArchiveEntry:
+    return ArchiveEntry(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 class _Hashed(io.RawIOBase):
@@ -145,7 +145,7 @@ class ArchiveReader:
     def __init__(self, source: BinaryIO) -> None:
         self._source = _Allowance(source)
         self.files: dict[str, bytes] = {}
-        self.entries: list[Entry] = []
+        self.entries: list[ArchiveEntry] = []
         self.signature: Signature | None = None
         with _as_archive():
             self._archive = tarfile.open(fileobj=self._source, mode="r|")  # noqa: SIM115  as long as its source
@@ -158,7 +158,7 @@ class ArchiveReader:
             hashed, size = _Hashed(self._content(self._ledger).read), 0
             while piece := hashed.read(PIECE):
                 size += target.write(piece)
-            self.entries.append(Entry(LEDGER, size, hashed.sha256.hexdigest()))
+            self.entries.append(ArchiveEntry(LEDGER, size, hashed.sha256.hexdigest()))
             while (member := self._next()) is not None:
                 if member.name != SIGNATURE:
                     raise _wrong(member.name)

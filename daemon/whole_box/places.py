@@ -34,7 +34,7 @@ class OutOfPlace(ValueError):
         self.path = path
 
 
-class Plan(NamedTuple):
+class RestorePlan(NamedTuple):
     """`outside`: what the configuration names in other folders, by its key; it is not written."""
 
     ledger: Path
@@ -49,7 +49,7 @@ def places_of(config: Path, present: Settings | None, further: Iterable[Path]) -
     return Places(config, tuple(map(_plain, folders)))
 
 
-def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> Plan:
+def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> RestorePlan:
     """What is in an archive, and where it may go by its own `settings`. OutOfPlace."""
     ledger, home = _plain(settings.storage.path), _plain(settings.tls_home)
     if ledger.parent not in places.folders:
@@ -68,7 +68,7 @@ def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> Plan
             taken.add(path)
             found.append((each._replace(path=path), files[each.name]))
     named = ((key, _plain(path)) for key, path in named_paths(settings) if key not in NOT_COPIED)
-    return Plan(ledger, tuple(found), tuple((key, path) for key, path in named if not is_place(path)))
+    return RestorePlan(ledger, tuple(found), tuple((key, path) for key, path in named if not is_place(path)))
 
 
 def _is_of_ledger(path: Path, ledger: Path) -> bool:
@@ -81,7 +81,7 @@ def _is_of_ledger(path: Path, ledger: Path) -> bool:
     )
 
 
-def put_back(planned: Plan, content: bytes, config: Path, *, stamp: str) -> list[Path]:
+def put_back(planned: RestorePlan, content: bytes, config: Path, *, stamp: str) -> list[Path]:
     """Everything but the ledger, the configuration last: what is half there after a power cut starts nothing, and the same again
     finishes it. A configuration that is there is kept aside; the paths written."""
     for each, file in planned.files:

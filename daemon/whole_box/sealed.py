@@ -32,7 +32,7 @@ class NotOpened(ValueError):
     """The file is none of age's, was changed or cut, or is for another key; the text says which."""
 
 
-class TooLarge(ValueError):
+class TooMuchToSeal(ValueError):
     """More than a passphrase can encrypt."""
 
 
@@ -65,7 +65,7 @@ def sealed(target: BinaryIO, *, recipients: Sequence[str] = (), passphrase: str 
         plain = io.BytesIO()
         yield plain
         if plain.tell() > MOST_BY_PASSPHRASE:
-            raise TooLarge
+            raise TooMuchToSeal
         target.write(pyrage.passphrase.encrypt(plain.getvalue(), passphrase))
         return
     keys, sink = [_recipient(each) for each in recipients], _Sink(target)

@@ -29,7 +29,7 @@ class NoKey(ValueError):
     """The file of the box's key holds none."""
 
 
-class Entry(NamedTuple):
+class ArchiveEntry(NamedTuple):
     """One file of an archive, as it is signed."""
 
     name: str
@@ -51,7 +51,7 @@ class BoxKey:
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.public = self._key.public_key().public_bytes_raw()
 
-    def sign(self, entries: Iterable[Entry]) -> Signature:
+    def sign(self, entries: Iterable[ArchiveEntry]) -> Signature:
         return Signature(PUBLIC + encode(self.public), encode(self._key.sign(_content(entries))))
 
 
@@ -79,7 +79,7 @@ def own_public(ledger: Path) -> bytes | None:
         return _read(file).public if file.exists() else None
 
 
-def signer(signature: Signature, entries: Iterable[Entry]) -> bytes | None:
+def signer(signature: Signature, entries: Iterable[ArchiveEntry]) -> bytes | None:
     """The public key that signed exactly these files; None when the signature does not hold."""
     try:
         public = decode(signature.key.removeprefix(PUBLIC))
@@ -115,5 +115,5 @@ def _read(file: Path) -> BoxKey:
     return BoxKey(seed)
 
 
-def _content(entries: Iterable[Entry]) -> bytes:
+def _content(entries: Iterable[ArchiveEntry]) -> bytes:
     return CONTEXT + b"".join(f"{each.sha256} {each.size} {each.name}\n".encode() for each in entries)

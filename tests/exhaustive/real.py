@@ -71,8 +71,8 @@ def _head(book: Book) -> stored.BookState:
 _PRODUCT: dict[type, Callable[[Any], Any]] = {Certification: _last, Reading: _state, Attempt: _record, Book: _head}
 
 
-def seen_by(book: Book) -> stored.Seen | None:
-    return stored.Seen(product(book.seen[0])) if book.seen else None
+def seen_by(book: Book) -> stored.LastSeen | None:
+    return stored.LastSeen(product(book.seen[0])) if book.seen else None
 
 
 def has_code(book: Book, code: str) -> bool:

@@ -17,7 +17,7 @@ from support.shop import IFU, NIM
 from daemon.core.errors import McfdError
 from daemon.core.ledger.attempt import NOT_SENT
 from daemon.core.ledger.decision import Case
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.backup import backup, restore
 from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import Snapshot
@@ -191,7 +191,7 @@ class Replay:
             ours = [one for one in shop.on_machine if (one.number, one.type) == (attempt.number, attempt.type)]
             made = next((one for one in ours if one.code not in entered), None)
             decision = "certified" if made else "not-certified"
-            paper = Paper(made.code, made.time) if made and not case.is_last else None
+            paper = PaperInvoice(made.code, made.time) if made and not case.is_last else None
         with suppress(ValueError):
             await shop.store.decisions.carry_out(case, decision, reason="seen", at=1, paper=paper)
         await shop.keeper.heartbeat()

@@ -10,7 +10,7 @@ from exhaustive.model import Attempt, Book, Certification, Counters, Ledger, Wor
 
 from daemon.core.invoice.number import same_number
 from daemon.core.ledger.last_invoice import is_last
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import activated_since, behind, disagreement, fc_moved, judge, went_down
 
 MISSING = "ours is missing"
@@ -166,7 +166,7 @@ def close(world: World) -> World | None:
 def decide(world: World, decision: str, code: str = "") -> World | None:
     """An operator's decision on the case as the daemon has kept it; `code` is that on the machine's paper. None where it is refused."""
     book, case = world.book, real.case(world.book)
-    paper = Paper(code, real.TIME) if decision == "certified" and not case.is_last else None
+    paper = PaperInvoice(code, real.TIME) if decision == "certified" and not case.is_last else None
     if book.evidence is None or case.obstacle(decision, paper, is_taken=real.has_code(book, code)):
         return None
     disputed = next((attempt for attempt in book.attempts if attempt.state == "disputed"), None)

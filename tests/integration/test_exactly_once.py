@@ -12,7 +12,7 @@ from support.shop import NIM
 from daemon.core.errors import MachineAttention, MachineRefused, McfdError, NothingDone
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import Case, DecisionRefused
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from simulator.machine.fiscal_memory import Snapshot
@@ -83,7 +83,7 @@ async def case_of(shop: MemoryShop) -> Case:
     return case
 
 
-async def decide(shop: MemoryShop, decision: str, paper: Paper | None = None) -> None:
+async def decide(shop: MemoryShop, decision: str, paper: PaperInvoice | None = None) -> None:
     """And the daemon has taken it up."""
     case = await case_of(shop)
     before = len(await shop.store.decisions.settlements(shop.worker.book))
@@ -99,9 +99,9 @@ async def adopted(shop: MemoryShop) -> None:
     await shop.connected()
 
 
-def on_paper(shop: MemoryShop, number: str) -> Paper:
+def on_paper(shop: MemoryShop, number: str) -> PaperInvoice:
     entry = next(entry for entry in shop.on_machine if entry.number == number)
-    return Paper(entry.code, entry.time)
+    return PaperInvoice(entry.code, entry.time)
 
 
 def ours(shop: MemoryShop) -> Counter[str]:
@@ -411,7 +411,7 @@ async def test_paper_that_cannot_be_this_invoice_s_is_refused(tmp_path: Path, wh
         case, paper = await case_of(shop), on_paper(shop, number)
         with pytest.raises(DecisionRefused, match=obstacle):
             await shop.store.decisions.carry_out(
-                case, "certified", reason="x", at=3, paper=Paper(paper.code, time or paper.time)
+                case, "certified", reason="x", at=3, paper=PaperInvoice(paper.code, time or paper.time)
             )
         assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
 

@@ -15,7 +15,7 @@ from daemon.core.keys import ApiKey, KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Case, Decision
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.people import Person
 from daemon.core.roles import Role
 from daemon.language import Language
@@ -86,7 +86,7 @@ class People(Protocol):
 class Decisions(Protocol):
     async def case(self, book: Book) -> Case: ...
     async def carry_out(
-        self, case: Case, decision: Decision, *, reason: str, at: int, by: Actor = ..., paper: Paper | None = ...
+        self, case: Case, decision: Decision, *, reason: str, at: int, by: Actor = ..., paper: PaperInvoice | None = ...
     ) -> None: ...
 
 

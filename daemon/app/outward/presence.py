@@ -12,9 +12,9 @@ from common.wire.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_prese
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.clock import millis_text
-from daemon.core.delivery import Backlog, Standing
+from daemon.core.delivery import Backlog, BookStanding
 from daemon.core.report.machine_info import tax_server
-from daemon.usecases.delivery.presence import Word
+from daemon.usecases.delivery.presence import MachinePresence
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BYTES_PER_MB = 1_000_000
@@ -30,11 +30,11 @@ class PresenceWords:
         self._boot = secrets.token_hex(4)
         self._version = version("mcfd")[:LONGEST_VERSION]
 
-    async def words(self, key_id: str) -> Sequence[Word]:
+    async def words(self, key_id: str) -> Sequence[MachinePresence]:
         """One for each machine; the sandbox is none."""
         backlogs = {(backlog.nim, backlog.mode): backlog for backlog in await self._runtime.store.outbox.backlog()}
         return [
-            Word(worker.book.nim, await self._word(worker, backlogs.get((worker.book.nim, "live")), key_id))
+            MachinePresence(worker.book.nim, await self._word(worker, backlogs.get((worker.book.nim, "live")), key_id))
             for worker in self._runtime.workers
             if worker.book.mode == "live"
         ]
@@ -47,7 +47,9 @@ class PresenceWords:
             raise ValueError(f"a presence of {len(content)} bytes")
         return content
 
-    def _presence(self, worker: MachineWorker, standing: Standing, backlog: Backlog | None, key_id: str) -> Presence:
+    def _presence(
+        self, worker: MachineWorker, standing: BookStanding, backlog: Backlog | None, key_id: str
+    ) -> Presence:
         counters = standing.counters
         drift = worker.drift_seconds
         return Presence(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from common.credentials import secret_path
 from daemon.settings import Upstream
 from daemon.settings.model import Webhook
-from daemon.upstream.kinds import Receiver, open_receiver
+from daemon.upstream.kinds import UpstreamReceiver, open_receiver
 from daemon.upstream.options import BadOptions, Options
 
 
-def headquarters(upstream: Upstream) -> Receiver:
+def headquarters(upstream: Upstream) -> UpstreamReceiver:
     """BadOptions when it cannot be opened as configured."""
     files = [path for path in (upstream.secret_file, upstream.key_file) if path is not None]
     options = Options(
@@ -24,7 +24,7 @@ def headquarters(upstream: Upstream) -> Receiver:
     return open_receiver(upstream.kind, options)
 
 
-def webhook_receiver(number: int, webhook: Webhook) -> Receiver:
+def webhook_receiver(number: int, webhook: Webhook) -> UpstreamReceiver:
     """`number` names the section when BadOptions is raised."""
     from daemon.upstream.webhook import open_webhook  # noqa: PLC0415  # with its HTTP client: most boxes have no webhook
 

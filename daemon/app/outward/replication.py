@@ -21,7 +21,7 @@ from daemon.core.machine.nim import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.store.outbox import Outbox
 from daemon.upstream.event import compose
-from daemon.upstream.kinds import Receiver
+from daemon.upstream.kinds import UpstreamReceiver
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Replicator
@@ -45,7 +45,7 @@ class Replication:
         self._outbox = runtime.store.outbox
         self._runtime = runtime
         self._words = PresenceWords(runtime)
-        self._receiver: Receiver | None = None
+        self._receiver: UpstreamReceiver | None = None
         self._replicator: Replicator[Outgoing] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -98,7 +98,7 @@ class Replication:
         if receiver is not None:
             await receiver.aclose()
 
-    def _start(self, upstream: Upstream, receiver: Receiver) -> None:
+    def _start(self, upstream: Upstream, receiver: UpstreamReceiver) -> None:
         self._receiver = receiver
         self._replicator = _replicator(self._outbox, receiver, upstream)
         self._begin(self._replicator.run(), "replication")
@@ -123,7 +123,7 @@ class Replication:
                 await self._runtime.store.decisions.hear_last_z(worker.book, last_z)
 
 
-def _replicator(outbox: Outbox, receiver: Receiver, upstream: Upstream) -> Replicator[Outgoing]:
+def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) -> Replicator[Outgoing]:
     return Replicator(
         outbox,
         receiver,

@@ -19,7 +19,7 @@ from daemon.core.delivery import Posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.settings.model import Webhook
-from daemon.upstream.kinds import Receiver
+from daemon.upstream.kinds import UpstreamReceiver
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 class Sender(msgspec.Struct, frozen=True):
     replicator: Replicator[Posting]
-    receiver: Receiver
+    receiver: UpstreamReceiver
     task: asyncio.Task[None]
 
 
@@ -108,7 +108,7 @@ class Webhooks:
                 await sender.task
             await sender.receiver.aclose()
 
-    def _start(self, webhook: Webhook, receiver: Receiver) -> None:
+    def _start(self, webhook: Webhook, receiver: UpstreamReceiver) -> None:
         replicator = Replicator[Posting](
             WebhookEvents(
                 self._store.outbox_for(webhook.lane), self._store.events, self._store.ledger, self._store.journal.books

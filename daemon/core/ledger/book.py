@@ -21,7 +21,7 @@ class Book(msgspec.Struct, frozen=True):
     mode: Mode
 
 
-class Seen(msgspec.Struct, frozen=True):
+class LastSeen(msgspec.Struct, frozen=True):
     """The machine's last invoice when its counters were read for the ledger, ours or somebody else's; None where it had none."""
 
     last: LastInvoice | None
@@ -58,7 +58,7 @@ class BookState(msgspec.Struct, frozen=True):
     """Up to here an operator has confirmed a clock (ms)."""
     time_repairs: int = 0
     """How often the book's time was set back."""
-    seen: Seen | None = None
+    seen: LastSeen | None = None
     """The machine's last invoice at the moment of `known`; None in a ledger of 0.1.0 that has not looked since."""
 
 

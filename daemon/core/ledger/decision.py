@@ -9,9 +9,9 @@ import msgspec
 
 from common.language import Text
 from daemon.core.ledger.attempt import UNTOLD, Record
-from daemon.core.ledger.book import BookState, Seen
+from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.last_invoice import Standing, is_last
-from daemon.core.ledger.paper import Paper, is_plausible, on_paper
+from daemon.core.ledger.paper import PaperInvoice, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Verdict, strangers, verdicts, went_down
 from daemon.core.machine.nim import new_name
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
@@ -108,7 +108,7 @@ class Case(msgspec.Struct, frozen=True):
             and is_last(self.attempt, evidence.state)
         )
 
-    def obstacle(self, decision: str, paper: Paper | None = None, *, is_taken: bool = False) -> Obstacle | None:
+    def obstacle(self, decision: str, paper: PaperInvoice | None = None, *, is_taken: bool = False) -> Obstacle | None:
         """Why the evidence does not carry a decision: nothing is entered that the machine did not say. None when it does. `is_taken`: the ledger
         has the code on paper."""
         if not self.state.attention or decision not in self.choices:
@@ -126,7 +126,7 @@ class Case(msgspec.Struct, frozen=True):
             return "machine unknown"
         return None if self.is_last else "not its last"
 
-    def _obstacle_to_paper(self, paper: Paper, *, is_taken: bool) -> Obstacle | None:
+    def _obstacle_to_paper(self, paper: PaperInvoice, *, is_taken: bool) -> Obstacle | None:
         said = self.evidence.state.last if self.evidence else None
         seen = self.state.seen.last if self.state.seen else None
         others = [last.code for last in (seen, said) if last is not None and not (last is said and self.is_last)]
@@ -136,7 +136,7 @@ class Case(msgspec.Struct, frozen=True):
             return "time not plausible"
         return None if self._placed(paper) else "counters not plausible"
 
-    def certified(self, paper: Paper | None = None) -> Certified | None:
+    def certified(self, paper: PaperInvoice | None = None) -> Certified | None:
         """What the machine says of the attempt: its last invoice, or what stands on paper; None while that is not known."""
         state = self.evidence.state if self.evidence else None
         if paper is not None and not self.is_last:
@@ -151,19 +151,19 @@ class Case(msgspec.Struct, frozen=True):
         code = last.code or (paper.code if paper else "")
         return Certified(code, last.time, state.ifu, state.counters, state.nim if is_new else "")
 
-    def _placed(self, paper: Paper) -> FiscalCounters | None:
+    def _placed(self, paper: PaperInvoice) -> FiscalCounters | None:
         """The counters of an invoice that is not the machine's last any more."""
         if self.attempt is None:
             return None
         return on_paper(paper, self.attempt, self.state.known or self.attempt.base, self._now())
 
-    def after(self, paper: Paper) -> After:
+    def after(self, paper: PaperInvoice) -> After:
         """What the ledger knows of the machine once the attempt was entered from paper: as far as that. Where it was past that already, others that came
         after it have been taken over, and this one with them, as somebody else's."""
         state, attempt, counters = self.state, self.attempt, self._placed(paper)
         if attempt and counters and state.known and counters.tc > state.known.tc:
             last = LastInvoice(attempt.number, paper.code, paper.time, attempt.type, attempt.total_ttc)
-            after = msgspec.structs.replace(state, known=counters, last_number=attempt.number, seen=Seen(last))
+            after = msgspec.structs.replace(state, known=counters, last_number=attempt.number, seen=LastSeen(last))
             return After(after, strangers(attempt.invoice, state.known, counters))
         return After(state, -1 if state.known else 0)
 

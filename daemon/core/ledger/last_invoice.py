@@ -7,7 +7,7 @@ from typing import Literal
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice
 from daemon.core.invoice.number import same_number
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Seen
+from daemon.core.ledger.book import LastSeen
 from daemon.core.machine.state import LastInvoice, MachineState
 
 Standing = Literal["none", "gone", "known", "alike", "new", "unrecorded"]
@@ -24,7 +24,7 @@ _CUT = 16
 """Characters of a number that a machine has cut off, at the least."""
 
 
-def standing(last: LastInvoice | None, seen: Seen | None, *, in_ledger: bool) -> Standing:
+def standing(last: LastInvoice | None, seen: LastSeen | None, *, in_ledger: bool) -> Standing:
     """`seen`: the machine's last invoice when the ledger's known counters were read. `in_ledger`: a certification of the book has its code."""
     if last is None:
         return "none" if seen is None or seen.last is None else "gone"

@@ -33,7 +33,7 @@ Place = tuple[int, int]
 """A book and an epoch."""
 
 
-class Candidate(NamedTuple):
+class PossibleOriginal(NamedTuple):
     """A sale that a reference may mean. `moved`: the counter is its own, and not that of the sale before it. `credited` is what certified and disputed
     credit notes have taken of it, `claimed` that and those whose outcome is not known yet."""
 
@@ -84,7 +84,9 @@ def _numbering(names: Sequence[Name], wanted: Sequence[Name]) -> tuple[Place, ..
     return tuple(sorted(((name.book_id, name.epoch) for name in found), reverse=True))
 
 
-def choose(reference: str, credit_type: str, amount: int, candidates: Sequence[Candidate]) -> Candidate | None:
+def choose(
+    reference: str, credit_type: str, amount: int, candidates: Sequence[PossibleOriginal]
+) -> PossibleOriginal | None:
     """The sale that a credit note of that amount (whole XOF) is booked on; None where the ledger has none of that counter.
 
     A machine may count exports in TC alone: then several have the counter of the sale before them, and the one that the amount fits best is meant.
@@ -105,7 +107,7 @@ def choose(reference: str, credit_type: str, amount: int, candidates: Sequence[C
     raise CreditExceedsOriginal(reference, nearest.total_ttc, nearest.credited + amount)
 
 
-def _other_family(credit_type: str, found: Candidate) -> str:
+def _other_family(credit_type: str, found: PossibleOriginal) -> str:
     return Text(
         "is a {type}; {credit} credits {types} only",
         type=found.type,
@@ -114,7 +116,7 @@ def _other_family(credit_type: str, found: Candidate) -> str:
     )
 
 
-def booked_on(credit_type: str, amount: int, candidates: Sequence[Candidate]) -> int:
+def booked_on(credit_type: str, amount: int, candidates: Sequence[PossibleOriginal]) -> int:
     """The same for a credit note that is certified already, which may be more than fits: the id, 0 where there is no such sale."""
     originals = [each for each in candidates if each.is_credited_by(credit_type)] or list(candidates)
     fits = [each for each in originals if each.claimed + amount <= each.total_ttc]

@@ -19,7 +19,7 @@ _TIMES = ("%Y%m%d%H%M%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H
 _COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?: [A-Z]{2})?")
 
 
-class Paper(msgspec.Struct, frozen=True):
+class PaperInvoice(msgspec.Struct, frozen=True):
     """`code` without dashes, `time` the machine's 14 digits; `counters` as printed, "291/409 FV": of its type, of all; None where not given."""
 
     code: str
@@ -27,7 +27,7 @@ class Paper(msgspec.Struct, frozen=True):
     counters: tuple[int, int] | None = None
 
 
-def read_paper(code: str, time: str, counters: str = "") -> tuple[Paper | None, list[FieldError]]:
+def read_paper(code: str, time: str, counters: str = "") -> tuple[PaperInvoice | None, list[FieldError]]:
     """As people type it: a code in groups, a date as it is printed. None where nothing was typed in, or with what is wrong with each field."""
     code, time, counters = code.strip(), time.strip(), " ".join(counters.split())
     if not (code or time or counters):
@@ -44,7 +44,7 @@ def read_paper(code: str, time: str, counters: str = "") -> tuple[Paper | None, 
         errors.append(FieldError("counters", Text("must be the counters on the machine's paper, as 291/409 FV")))
     if errors:
         return None, errors
-    return Paper(plain, digits, (int(printed[1]), int(printed[2])) if printed else None), []
+    return PaperInvoice(plain, digits, (int(printed[1]), int(printed[2])) if printed else None), []
 
 
 def _digits14(time: str) -> str:
@@ -66,7 +66,9 @@ def is_plausible(time: str, begun_at: int, evidence: Evidence | None) -> bool:
     return any(begun_at - DAY <= moment <= evidence.at + DAY for moment in (at, at - ahead))
 
 
-def on_paper(paper: Paper, attempt: Record, known: FiscalCounters, now: FiscalCounters | None) -> FiscalCounters | None:
+def on_paper(
+    paper: PaperInvoice, attempt: Record, known: FiscalCounters, now: FiscalCounters | None
+) -> FiscalCounters | None:
     """The counters of an invoice that is known by its paper: those that are printed, else one more than `known`. Where the machine does not count
     that far (`now`, None: not known), it came before what is known, which then counts from its intent. None when it cannot be."""
     after = _next(attempt, known, now) or _next(attempt, attempt.base, now)

@@ -45,7 +45,7 @@ class Step(Enum):
     SETTLED = "the machine, or an operator, has told"
 
 
-class Place(NamedTuple):
+class PhaseMeaning(NamedTuple):
     """What a phase means to others. `ours`: this process brings it to its end, and `recover` has no business with it; `blocks`: no
     other attempt may send 38h, since the machine remembers only its last invoice."""
 
@@ -54,13 +54,13 @@ class Place(NamedTuple):
     then: Mapping[Step, Phase]
 
 
-TABLE: Mapping[Phase, Place] = {
-    Phase.INTENDING: Place(
+TABLE: Mapping[Phase, PhaseMeaning] = {
+    Phase.INTENDING: PhaseMeaning(
         ours=True,
         blocks=False,
         then={Step.WRITTEN: Phase.PREPARED, Step.NOT_WRITTEN: Phase.ENDED, Step.UNKNOWN: Phase.IN_DOUBT},
     ),
-    Phase.PREPARED: Place(
+    Phase.PREPARED: PhaseMeaning(
         ours=True,
         blocks=False,
         then={
@@ -70,14 +70,14 @@ TABLE: Mapping[Phase, Place] = {
             Step.UNKNOWN: Phase.IN_DOUBT,
         },
     ),
-    Phase.ON_THE_LINE: Place(
+    Phase.ON_THE_LINE: PhaseMeaning(
         ours=True,
         blocks=True,
         then={Step.ANSWERED: Phase.ENDING, Step.UNKNOWN: Phase.IN_DOUBT},
     ),
-    Phase.IN_DOUBT: Place(ours=False, blocks=True, then={Step.SETTLED: Phase.ENDED}),
-    Phase.ENDING: Place(ours=True, blocks=True, then={Step.STORED: Phase.ENDED, Step.UNKNOWN: Phase.IN_DOUBT}),
-    Phase.ENDED: Place(ours=False, blocks=False, then={}),
+    Phase.IN_DOUBT: PhaseMeaning(ours=False, blocks=True, then={Step.SETTLED: Phase.ENDED}),
+    Phase.ENDING: PhaseMeaning(ours=True, blocks=True, then={Step.STORED: Phase.ENDED, Step.UNKNOWN: Phase.IN_DOUBT}),
+    Phase.ENDED: PhaseMeaning(ours=False, blocks=False, then={}),
 }
 
 
@@ -101,7 +101,7 @@ def described() -> str:
     return "".join(_row(phase, place) for phase, place in TABLE.items())
 
 
-def _row(phase: Phase, place: Place) -> str:
+def _row(phase: Phase, place: PhaseMeaning) -> str:
     whose = "–" if phase is Phase.ENDED else "this process" if place.ours else "`recover`"
     ways = "; ".join(f"{step.value} → {then.value}" for step, then in place.then.items()) or "–"
     return f"| {phase.value} | {whose} | {'no' if place.blocks else 'yes'} | {ways} |\n"

@@ -21,7 +21,7 @@ from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
-from daemon.store.maintenance.verify import Findings, verify
+from daemon.store.maintenance.verify import VerifyResult, verify
 from daemon.store.sqlite.connection import open_file, open_to_read
 from daemon.store.sqlite.durable import real_path, sync_path
 from daemon.store.sqlite.faults import storage_error
@@ -38,7 +38,7 @@ PAGES = 4096
 class Restored(msgspec.Struct, frozen=True):
     """`aside` is where the ledger that was replaced is kept, None when there was none; `asks` are the machines whose last Z has to be said."""
 
-    findings: Findings
+    findings: VerifyResult
     aside: Path | None
     asks: tuple[str, ...] = ()
 
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 """How many pages or records are done, of how many (0: not known)."""
 
 
-def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _, __: None) -> Findings:
+def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _, __: None) -> VerifyResult:
     """A consistent, verified copy in one file; `target` appears whole or not at all. `at` in ms is written into it. `progress` counts
     the pages that are copied, then the records of the copy that are verified.
 
@@ -116,7 +116,7 @@ def _copy(
         finish(connection)
 
 
-def _verified(copy: Path, source: Path, progress: Progress = lambda _, __: None) -> Findings:
+def _verified(copy: Path, source: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
     findings = verify(copy, progress)
     if not findings.clean:
         raise LedgerUnusable(f"{source} is not sound: " + "; ".join(findings.problems[:3]))

@@ -17,7 +17,7 @@ from daemon.core.ledger.book import Book
 from daemon.store.sqlite.faults import DAMAGED, is_rubbish
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.book_start import read_start
-from daemon.store.tables.book.books import Head, all_books, read_head
+from daemon.store.tables.book.books import BookHead, all_books, read_head
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
 from daemon.store.tables.book.entries import last_entry, link_after
@@ -114,7 +114,9 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
         before = link_after(connection, book, entry.after_seq, entry.after_z, entry.id)
         _expect(book, chain.entry_hash(before, entry) == entry.hash, Text("entry {number}", number=entry.id))
     _expect(
-        book, head == Head(record_seq, head.at, link_after(connection, book, record_seq)), Text("the end of the chain")
+        book,
+        head == BookHead(record_seq, head.at, link_after(connection, book, record_seq)),
+        Text("the end of the chain"),
     )
 
 

@@ -12,7 +12,7 @@ from common.language import Counted, Text
 from common.language.system import reason
 from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
-from daemon.store.sqlite.commit_mark import Mark
+from daemon.store.sqlite.commit_mark import MarkRow
 from daemon.store.sqlite.durable import sync_path
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.lineage import begin_epoch, read_lineage
@@ -40,7 +40,7 @@ def ledger_name(connection: sqlite3.Connection) -> str:
     return f"{lineage.ledger_id}.{lineage.epoch}" if lineage.ledger_id else ""
 
 
-def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: Mark | None, *, alone: bool) -> str:
+def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None, *, alone: bool) -> str:
     """What is missing in a ledger that was just opened, `alone` when nobody else may write in it; empty when nothing. Its WAL is kept aside
     then. `mark` was read before."""
     if not connection.execute(_SQL["has_meta"]).fetchone()[0]:
@@ -55,7 +55,7 @@ def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: Mark | Non
     return _finding(behind, _keep_aside(wal)) if behind >= CERTAIN else ""
 
 
-def count_missing(connection: sqlite3.Connection, mark: Mark | None) -> int:
+def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
     """Acknowledged commits of this ledger that it does not hold; also for one that others write: `mark` was read before its present view."""
     if mark is None or mark.name != ledger_name(connection):
         return 0

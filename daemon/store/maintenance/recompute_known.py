@@ -13,7 +13,7 @@ from daemon.core.ledger.entries import Epoch
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book.totals import Totals
+from daemon.store.tables.book.totals import TotalRow
 
 _SQL = load(__name__)
 
@@ -61,7 +61,7 @@ class KnownCheck:
         self._last = epoch.now
         self._ifu = epoch.ifu or self._ifu
 
-    def problems(self, state: BookState, totals: Totals) -> Iterator[str]:
+    def problems(self, state: BookState, totals: TotalRow) -> Iterator[str]:
         known, last = state.known, self._last
         if last is not None and (known is None or known.tc < last.tc or known.fvc < last.fvc or known.frc < last.frc):
             yield Text("the counters that the book knows are below those of its last record")

@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 """How many records are done, of how many."""
 
 
-class Findings(msgspec.Struct, frozen=True):
+class VerifyResult(msgspec.Struct, frozen=True):
     """`problems` is empty when all is well; the first of each book names where its chain breaks. `notes` are no damage."""
 
     problems: tuple[str, ...]
@@ -82,7 +82,7 @@ def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerUnusable(OLDER(path=path))
 
 
-def verify(path: Path, progress: Progress = lambda _, __: None) -> Findings:
+def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
     """`progress` is told now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version, or so
     damaged that nothing in it can be looked at; whatever else its bytes are, there are findings, or none."""
     try:
@@ -131,7 +131,7 @@ class Verification:
         if len(self._problems) < MOST:
             self._problems.append(problem)
 
-    def run(self) -> Findings:
+    def run(self) -> VerifyResult:
         self._try(self._check_file)
         self._try(self._check_audit)
         total = self._try(lambda: count_records(self._connection)) or 0
@@ -139,7 +139,7 @@ class Verification:
             self._try(partial(self._check_book, book, total))
         notes = self._try(lambda: tuple(islice(twins(self._connection), MOST))) or ()
         problems = (*self._of_file, *self._problems)[:MOST]
-        return Findings(problems, self._books, self._records, self._closures, len(self._of_file), notes)
+        return VerifyResult(problems, self._books, self._records, self._closures, len(self._of_file), notes)
 
     def _try(self, check: Callable[[], T]) -> T | None:
         """Whatever damage makes of a value is a finding, and what comes after it is looked at all the same."""

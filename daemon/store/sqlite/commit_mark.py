@@ -15,7 +15,7 @@ from typing import NamedTuple
 SUFFIX = ".commits"
 
 
-class Mark(NamedTuple):
+class MarkRow(NamedTuple):
     name: str
     number: int
 
@@ -24,12 +24,12 @@ def mark_path(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + SUFFIX)
 
 
-def read_mark(ledger: Path) -> Mark | None:
+def read_mark(ledger: Path) -> MarkRow | None:
     """None when there is none, or none that can be read."""
     try:
         text, _, check = mark_path(ledger).read_bytes().rstrip(b"\n").rpartition(b" ")
         name, _, number = text.decode("ascii").rpartition(" ")
-        return Mark(name, int(number)) if int(check, 16) == zlib.crc32(text) else None
+        return MarkRow(name, int(number)) if int(check, 16) == zlib.crc32(text) else None
     except (OSError, ValueError):
         return None
 

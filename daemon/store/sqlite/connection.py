@@ -42,7 +42,7 @@ _READER_PRAGMAS = (
 )
 
 
-class Connection(aiosqlite.Connection):
+class SqliteConnection(aiosqlite.Connection):
     """One connection on a thread of its own."""
 
     stopped: asyncio.Future[Any] | None = None
@@ -86,13 +86,13 @@ class Connection(aiosqlite.Connection):
         self._tx.put_nowait((None, work))
 
 
-async def connect_writer(path: Path, *, max_pages: int | None = None) -> Connection:
+async def connect_writer(path: Path, *, max_pages: int | None = None) -> SqliteConnection:
     """`max_pages` limits the size of the file, in pages of 4 KiB."""
     limit = () if max_pages is None else (f"PRAGMA max_page_count = {max_pages}",)
     return await _connect(path, "rwc", (*_WRITER_PRAGMAS, *limit))
 
 
-async def connect_reader(path: Path) -> Connection:
+async def connect_reader(path: Path) -> SqliteConnection:
     return await _connect(path, "rw", _READER_PRAGMAS)
 
 
@@ -126,8 +126,8 @@ def configure(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
         connection.execute(pragma).fetchall()
 
 
-async def _connect(path: Path, mode: str, pragmas: tuple[str, ...]) -> Connection:
-    connection = Connection(partial(open_file, path, mode), iter_chunk_size=64)
+async def _connect(path: Path, mode: str, pragmas: tuple[str, ...]) -> SqliteConnection:
+    connection = SqliteConnection(partial(open_file, path, mode), iter_chunk_size=64)
     try:
         await connection
     except sqlite3.Error as error:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from common.language import Text
 from daemon.core.errors import StorageError, StorageFull
-from daemon.store.sqlite.connection import Connection, Job
+from daemon.store.sqlite.connection import Job, SqliteConnection
 from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Writer:
     No task of its own: a batch is begun where the one before it is told, or where the first job comes, so a lone caller's commit costs as few
     turns of the loop as can be."""
 
-    def __init__(self, connection: Connection, marking: Marking | None = None) -> None:
+    def __init__(self, connection: SqliteConnection, marking: Marking | None = None) -> None:
         self.commits = 0
         self._marking = marking
         self.on_fault: Callable[[StorageError | None], None] = lambda _: None

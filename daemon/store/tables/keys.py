@@ -17,7 +17,7 @@ from daemon.store.tables import audit
 _SQL = load(__name__)
 
 
-class KeyRing:
+class ApiKeyRing:
     """Looks a key up on the loop's own thread, in the file each time: a few microseconds, and a key that another process has
     just revoked is refused at once."""
 

@@ -18,7 +18,7 @@ LEDGER_ID = "ledger_id"
 EPOCHS = "epochs"
 
 
-class Epoch(msgspec.Struct, frozen=True, array_like=True):
+class ClosureEpoch(msgspec.Struct, frozen=True, array_like=True):
     """Of every closure whose row is younger than `after`."""
 
     after: int
@@ -29,7 +29,7 @@ class Lineage(msgspec.Struct, frozen=True):
     """`epochs` oldest first; before the first restore, none."""
 
     ledger_id: str
-    epochs: tuple[Epoch, ...]
+    epochs: tuple[ClosureEpoch, ...]
 
     def epoch_of(self, closure_row: int) -> int:
         return max((epoch.number for epoch in self.epochs if epoch.after < closure_row), default=0)
@@ -48,7 +48,7 @@ def identify(connection: sqlite3.Connection) -> None:
 
 def read_lineage(connection: sqlite3.Connection) -> Lineage:
     try:
-        epochs = msgspec.json.decode(read_meta(connection, EPOCHS) or "[]", type=tuple[Epoch, ...])
+        epochs = msgspec.json.decode(read_meta(connection, EPOCHS) or "[]", type=tuple[ClosureEpoch, ...])
     except msgspec.MsgspecError as error:
         raise LedgerUnusable(DAMAGED) from error
     return Lineage(read_meta(connection, LEDGER_ID), epochs)
@@ -59,5 +59,5 @@ def begin_epoch(connection: sqlite3.Connection, at: int) -> None:
     identify(connection)
     lineage = read_lineage(connection)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM closure").fetchone()
-    begun = Epoch(last, max(lineage.epoch + 1, at // 1000))
+    begun = ClosureEpoch(last, max(lineage.epoch + 1, at // 1000))
     write_meta(connection, EPOCHS, msgspec.json.encode([*lineage.epochs, begun]).decode())

@@ -40,7 +40,7 @@ from daemon.usecases.certification import credit, enter_invoice, recover, slow_c
 from daemon.usecases.certification.announce import announce
 from daemon.usecases.certification.idempotency import outcome_of
 from daemon.usecases.ports import FiscalMachine
-from daemon.usecases.worker.attempts import Live
+from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_queue import QueueEntry
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -52,13 +52,13 @@ STORE_PATIENCE = 10.0
 
 
 @dataclass
-class Job:
+class AttemptRun:
     """One attempt under way. `arrived` and `line_started` are loop times in seconds."""
 
     worker: MachineWorker
     invoice: Invoice
     call: Call
-    live: Live
+    live: LiveAttempt
     arrived: float
     deadline: float
     line_started: float = 0.0
@@ -82,7 +82,7 @@ class Job:
         self.worker.attempts.step(self.live, step)
 
 
-async def attempt(job: Job, entry: QueueEntry) -> Record:
+async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
     """The certified record, or the error that says what became of it."""
     with entry:
         await _near(job, entry)
@@ -99,7 +99,7 @@ async def attempt(job: Job, entry: QueueEntry) -> Record:
     return await _stored(job, *outcome)  # the machine is free for the next one while this outcome is being stored
 
 
-async def _near(job: Job, entry: QueueEntry) -> None:
+async def _near(job: AttemptRun, entry: QueueEntry) -> None:
     """The intent is sent to the disk; nobody waits for it before 38h (decision 29)."""
     try:
         await entry.wait_near(job.deadline)
@@ -109,7 +109,7 @@ async def _near(job: Job, entry: QueueEntry) -> None:
     job.intent = job.worker.spawn(_intend(job), "intent")
 
 
-async def _intend(job: Job) -> None:
+async def _intend(job: AttemptRun) -> None:
     worker = job.worker
     intent = Attempt(
         invoice=job.invoice,
@@ -127,7 +127,7 @@ async def _intend(job: Job) -> None:
     job.step(Step.WRITTEN)
 
 
-async def _await_turn(job: Job, entry: QueueEntry) -> FiscalMachine:
+async def _await_turn(job: AttemptRun, entry: QueueEntry) -> FiscalMachine:
     try:
         machine = await job.worker.turn(entry, job.deadline)
         if job.book.id != job.worker.book.id:
@@ -143,7 +143,7 @@ async def _await_turn(job: Job, entry: QueueEntry) -> FiscalMachine:
     return machine
 
 
-async def _on_the_line(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
+async def _on_the_line(job: AttemptRun, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
     """What was certified, and how many invoices of somebody else before it; None when only the machine can tell; raises when it is known
     that nothing was."""
     worker = job.worker
@@ -191,7 +191,7 @@ async def _check_code(worker: MachineWorker, code: str) -> None:
             )
 
 
-async def _certified_before(job: Job, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
+async def _certified_before(job: AttemptRun, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
     """What the machine certified of this number when an earlier attempt of ours was at it and was taken for failed: a machine refuses the
     number of its last invoice, and that refusal says that it has it (protocol 5.3). A code that the ledger has is another invoice's."""
     worker, invoice = job.worker, job.invoice
@@ -214,7 +214,7 @@ async def _certified_before(job: Job, machine: FiscalMachine) -> tuple[Invoice, 
     return invoice, Certified(last.code, last.time, state.ifu, state.counters), moved
 
 
-async def _doubt(job: Job, machine: FiscalMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
+async def _doubt(job: AttemptRun, machine: FiscalMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
     """Nothing else is sent on this machine until it has told what became of the attempt."""
     worker = job.worker
     log.warning(
@@ -235,7 +235,7 @@ async def _doubt(job: Job, machine: FiscalMachine, unknown: enter_invoice.Outcom
     await recover.determine_in_place(worker, machine, job.id, refusal)
 
 
-async def _hold(job: Job, elsewhere: CertifiedElsewhere) -> None:
+async def _hold(job: AttemptRun, elsewhere: CertifiedElsewhere) -> None:
     """Until it is durable nobody else is at this machine: what it says at its return would be that nothing was certified."""
     while True:
         try:
@@ -245,7 +245,7 @@ async def _hold(job: Job, elsewhere: CertifiedElsewhere) -> None:
             await asyncio.sleep(STORE_RETRY)
 
 
-async def _settled(job: Job) -> Record:
+async def _settled(job: AttemptRun) -> Record:
     record = await outcome_of(job.worker, job.id)
     if record.state == "certified":
         return record
@@ -254,7 +254,7 @@ async def _settled(job: Job) -> Record:
     raise NothingDone(LineLost(record.reason), Text("nothing was certified, and the invoice may be sent again"))
 
 
-async def _stored(job: Job, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
+async def _stored(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
     """The outcome once it is durable; OutcomeNotStored when the till has waited long enough, while it is tried on and on."""
     try:
         async with asyncio.timeout(STORE_PATIENCE):
@@ -265,7 +265,7 @@ async def _stored(job: Job, invoice: Invoice, certified: Certified, unexplained:
         raise OutcomeNotStored from None
 
 
-async def _store(job: Job, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
+async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
     """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
     worker = job.worker
     while True:
@@ -294,7 +294,7 @@ async def _store(job: Job, invoice: Invoice, certified: Certified, unexplained: 
     return record
 
 
-async def _end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+async def _end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
     """Known not certified. While even that cannot be stored, nothing is certified after it: `recover` takes the oldest
     attempt that is begun for the one that was on the line."""
     with contextlib.suppress(McfdError):
@@ -309,21 +309,21 @@ async def _end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
         job.worker.spawn(_end_later(job, state, reason), "end attempt")
 
 
-async def _end_later(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+async def _end_later(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
     while True:
         await asyncio.sleep(STORE_RETRY)
         with contextlib.suppress(StorageError):
             return await _write_end(job, state, reason)
 
 
-async def _write_end(job: Job, state: recover.NotCertifiedState, reason: str) -> None:
+async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
     worker = job.worker
     record = await worker.ledger.end(job.book, job.id, state, reason, at=worker.now())
     job.step(Step.STORED)
     announce(worker, record)
 
 
-def _give_up(job: Job) -> None:
+def _give_up(job: AttemptRun) -> None:
     """A mistake of ours: the attempt has no end and the machine may hold half an invoice. `recover` sees to both."""
     worker = job.worker
     log.error("attempt.failed", nim=worker.book.nim, invoice_number=job.invoice.number)

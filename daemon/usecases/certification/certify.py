@@ -13,7 +13,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.phases import Phase, Step
 from daemon.usecases.certification import credit as credit_note
-from daemon.usecases.certification.attempt import Job, attempt
+from daemon.usecases.certification.attempt import AttemptRun, attempt
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -47,7 +47,9 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
     except BaseException:
         worker.attempts.step(live, Step.NOT_WRITTEN)
         raise
-    return await worker.see_through(attempt(Job(worker, invoice, call, live, arrived, deadline), entry), "certify")
+    return await worker.see_through(
+        attempt(AttemptRun(worker, invoice, call, live, arrived, deadline), entry), "certify"
+    )
 
 
 async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:

@@ -14,7 +14,7 @@ from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
 from daemon.core.machine.state import Certified, FiscalCounters, Subtotal
 from daemon.usecases.ports import FiscalMachine
-from daemon.usecases.worker.attempts import Live
+from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ class OutcomeUnknown(Exception):
 
 
 async def enter(
-    worker: MachineWorker, machine: FiscalMachine, live: Live, invoice: Invoice, intent: asyncio.Future[None]
+    worker: MachineWorker, machine: FiscalMachine, live: LiveAttempt, invoice: Invoice, intent: asyncio.Future[None]
 ) -> Invoice:
     """Everything before 38h; the invoice as the machine agreed to it (in HT mode the total is the machine's).
 

@@ -28,7 +28,7 @@ from daemon.core.events import (
 )
 from daemon.core.ledger.book import Book
 from daemon.core.report.receipt import receipt
-from daemon.usecases.ports import EventLog, Receipts
+from daemon.usecases.ports import EventLogPort, Receipts
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +90,7 @@ class Start(NamedTuple):
     reset: str = ""
 
 
-async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
+async def starting_point(events: EventLogPort, last_seen: SeenEvent | None) -> Start:
     """Without an event seen: from now on. One of a ledger that was put back since: from now on. One older than what is kept: from the
     oldest that is there. In both the listener is told, for it may have missed something."""
     span = await events.span()
@@ -108,7 +108,7 @@ def reset_event(book: Book, start: Start, at: int) -> SentEvent:
     return SentEvent(start.after, RESET, msgspec.json.encode(event))
 
 
-async def events_for(events: EventLog, receipts: Receipts, book: Book, event_id: int) -> Sequence[SentEvent]:
+async def events_for(events: EventLogPort, receipts: Receipts, book: Book, event_id: int) -> Sequence[SentEvent]:
     """The next events of the book, a bounded number of them."""
     found = await events.after(book, event_id, BATCH)
     return [SentEvent(event.id, event.type, await _data_or_null(receipts, book, event)) for event in found]

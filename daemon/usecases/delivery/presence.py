@@ -34,7 +34,7 @@ _dice = random.SystemRandom().random
 _log = structlog.get_logger(__name__)
 
 
-class Word(NamedTuple):
+class MachinePresence(NamedTuple):
     """What there is to say of one machine: the JSON of `common.wire.presence.Presence`."""
 
     nim: str
@@ -74,7 +74,7 @@ class Announcer:
     """`run` until cancelled."""
 
     listener: Listener
-    words: Callable[[], Awaitable[Sequence[Word]]]
+    words: Callable[[], Awaitable[Sequence[MachinePresence]]]
     resend: Resend
     _: KW_ONLY
     modes: frozenset[Mode]

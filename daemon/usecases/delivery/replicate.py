@@ -22,7 +22,7 @@ import structlog
 
 from common.language import Text
 from common.wire.cancellation import heed_cancellation
-from daemon.core.delivery import Again, Backlog, Delivered, Delivery, Refused
+from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
 from daemon.core.ledger.attempt import Mode
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.events import has_come
@@ -60,7 +60,7 @@ E = TypeVar("E", bound=Entry)
 E_co = TypeVar("E_co", bound=Entry, covariant=True)
 
 
-class Outbox(Protocol[E_co]):
+class OutboxPort(Protocol[E_co]):
     """The store, as this use case sees it; every method that writes is one transaction."""
 
     async def backlog(self) -> Sequence[Backlog]:
@@ -102,7 +102,7 @@ class Replicator(Generic[E]):
 
     def __init__(
         self,
-        outbox: Outbox[E],
+        outbox: OutboxPort[E],
         receiver: Receiver,
         compose: Callable[[E], bytes],
         *,
@@ -204,7 +204,7 @@ class Replicator(Generic[E]):
         try:
             event = self._compose(entry)
         except ValueError as error:  # a damaged row must not hold up the closures behind it
-            return Refused(str(Text("no event can be made of it: {error}", error=error)))
+            return DeliveryRefused(str(Text("no event can be made of it: {error}", error=error)))
         return await self._receiver.deliver(
             event,
             report_id=entry.report_id,
@@ -214,8 +214,8 @@ class Replicator(Generic[E]):
             last_sent=entry.last_sent,
         )
 
-    async def _settle(self, lane: Lane, entry: E, delivery: Delivered | Refused) -> None:
-        if isinstance(delivery, Refused):
+    async def _settle(self, lane: Lane, entry: E, delivery: Delivered | DeliveryRefused) -> None:
+        if isinstance(delivery, DeliveryRefused):
             await self._outbox.park(entry.id, delivery.error, at=self._clock())
             _log.error(f"{self._subject}_parked", **entry.names, destination=self._destination, error=delivery.error)
         else:

@@ -15,7 +15,7 @@ from daemon.core.events import CERTIFIED, CLOSURE, Envelope, Event
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.usecases.delivery.events import data_of
-from daemon.usecases.ports import EventLog, Receipts
+from daemon.usecases.ports import EventLogPort, Receipts
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +23,7 @@ NAMESPACE = uuid.UUID("6f1d3c0e-8f5b-5a64-9d7e-2b1f0c9a4e77")
 """Of the ids of events: the same event has the same id at every webhook and at every try."""
 
 
-class Lane(Protocol):
+class WebhookOutbox(Protocol):
     async def backlog(self) -> Sequence[Backlog]: ...
     async def waiting_events(self, book: Book, limit: int) -> Sequence[WaitingEvent]: ...
     async def mark_sent(self, outgoing_id: int, *, at: int) -> None: ...
@@ -36,7 +36,11 @@ class WebhookEvents:
     """The `Outbox` of `usecases.replicate` over a lane."""
 
     def __init__(
-        self, lane: Lane, events: EventLog, receipts: Receipts, books: Callable[[], Awaitable[Sequence[Book]]]
+        self,
+        lane: WebhookOutbox,
+        events: EventLogPort,
+        receipts: Receipts,
+        books: Callable[[], Awaitable[Sequence[Book]]],
     ) -> None:
         self._lane = lane
         self._events = events

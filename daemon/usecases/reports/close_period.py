@@ -9,7 +9,7 @@ import structlog
 from common.language import Text
 from daemon.core.call import Call
 from daemon.core.errors import LineLost, MachineAttention, NothingDone
-from daemon.core.ledger.book import Seen
+from daemon.core.ledger.book import LastSeen
 from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.verdict import went_down
 from daemon.usecases.certification.idempotency import Answered, once
@@ -91,7 +91,7 @@ async def _freeze(worker: MachineWorker, machine: FiscalMachine, call: Call) -> 
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
     closure = await worker.ledger.close_period(
-        worker.book, counters=now, unexplained=moved, at=worker.now(), call=call, seen=Seen(state.last)
+        worker.book, counters=now, unexplained=moved, at=worker.now(), call=call, seen=LastSeen(state.last)
     )
     worker.attempts.known = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)

@@ -23,7 +23,7 @@ from daemon.core.report.journal import (
     journal_entry,
     journal_record,
 )
-from daemon.usecases.ports import CashDrawer, Journal
+from daemon.usecases.ports import CashPort, JournalPort
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -43,9 +43,9 @@ class JournalSource(Protocol):
     @property
     def book(self) -> Book: ...
     @property
-    def journal(self) -> Journal: ...
+    def journal(self) -> JournalPort: ...
     @property
-    def ledger(self) -> CashDrawer: ...
+    def ledger(self) -> CashPort: ...
     @property
     def till_waits(self) -> Callable[[], bool]: ...
 

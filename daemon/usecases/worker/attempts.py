@@ -22,7 +22,7 @@ STALL = 5.0
 """Seconds that a disk may take for what is on its way to it, a card that tidies itself up for instance, before a sale is refused for it."""
 
 
-class Live:
+class LiveAttempt:
     """One attempt; `id` is 0 until its intent is durable."""
 
     __slots__ = ("id", "news", "number", "phase")
@@ -46,12 +46,12 @@ class Attempts:
         """An older copy was put back, and not compared with the machine yet: what is begun in it is of another time."""
         self.met_machine = False
         """Whether this process has reconciled with the machine once (a ledger that is behind can only show before that)."""
-        self._live: dict[str, Live] = {}
+        self._live: dict[str, LiveAttempt] = {}
         """By the one spelling of equal numbers."""
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def find(self, number: str) -> Live | None:
+    def find(self, number: str) -> LiveAttempt | None:
         return self._live.get(number_key(number))
 
     def is_ours(self, record: Record) -> bool:
@@ -68,12 +68,12 @@ class Attempts:
         """Waits until no end is on its way to the disk; StorageFull when that takes longer than `patience` seconds."""
         await self._wait_for(lambda live: live.phase is Phase.ENDING, patience)
 
-    async def way_is_free(self, mine: Live, patience: float = STALL) -> None:
+    async def way_is_free(self, mine: LiveAttempt, patience: float = STALL) -> None:
         """The same for every attempt but `mine` that the machine may have certified: it remembers only its last invoice, so no 38h is sent
         before the ledger has the one before it."""
         await self._wait_for(lambda live: live is not mine and TABLE[live.phase].blocks, patience)
 
-    async def _wait_for(self, holds_up: Callable[[Live], bool], patience: float) -> None:
+    async def _wait_for(self, holds_up: Callable[[LiveAttempt], bool], patience: float) -> None:
         deadline = asyncio.get_running_loop().time() + patience
         while waited := [live.news for live in self._live.values() if holds_up(live)]:
             timeout = deadline - asyncio.get_running_loop().time()
@@ -83,19 +83,19 @@ class Attempts:
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
-    def intend(self, number: str) -> Live:
+    def intend(self, number: str) -> LiveAttempt:
         """The number is taken from here on; nobody has it (`find`)."""
-        live = self._live[number_key(number)] = Live(number, Phase.INTENDING)
+        live = self._live[number_key(number)] = LiveAttempt(number, Phase.INTENDING)
         return live
 
-    def doubt(self, record: Record) -> Live:
+    def doubt(self, record: Record) -> LiveAttempt:
         """One that is begun in the ledger, and of which this process knows nothing else."""
         live = self.find(record.number)
         if live is None:
-            live = self._live[number_key(record.number)] = Live(record.number, Phase.IN_DOUBT, record.id)
+            live = self._live[number_key(record.number)] = LiveAttempt(record.number, Phase.IN_DOUBT, record.id)
         return live
 
-    def step(self, live: Live, step: Step) -> None:
+    def step(self, live: LiveAttempt, step: Step) -> None:
         """NotInTheTable, and nothing changed, when that cannot be."""
         live.phase = after(live.phase, step)
         if live.phase is Phase.ENDED and self.find(live.number) is live:
@@ -133,7 +133,7 @@ class Attempts:
         self.is_restored = state.is_restored
 
 
-def _tell(live: Live) -> None:
+def _tell(live: LiveAttempt) -> None:
     if not live.news.done():
         live.news.set_result(None)
     if live.phase is not Phase.ENDED:

@@ -25,7 +25,7 @@ from daemon.core.ledger.test_mode import REFUSED, is_test_code
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
-from daemon.usecases.ports import EventLog, FiscalMachine, Journal, Ledger
+from daemon.usecases.ports import EventLogPort, FiscalMachine, JournalPort, LedgerPort
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_queue import MachineQueue, QueueEntry
@@ -85,9 +85,9 @@ class MachineReading(msgspec.Struct, frozen=True):
 @dataclass
 class MachineWorker:
     book: Book
-    ledger: Ledger
-    journal: Journal
-    events: EventLog
+    ledger: LedgerPort
+    journal: JournalPort
+    events: EventLogPort
     clock: BoxClock
     defaults: Defaults
     limits: Limits = field(default_factory=Limits)

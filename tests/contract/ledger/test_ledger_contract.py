@@ -26,11 +26,11 @@ KEY, BODY = b"k" * 16, b"f" * 16
 async def test_fits_the_port(store: Store) -> None:
     """mypy holds the store against the ports; at run time every method of them is there."""
     offered = {
-        ports.Attempts: store.ledger,
-        ports.Totals: store.ledger,
+        ports.AttemptsPort: store.ledger,
+        ports.TotalsPort: store.ledger,
         ports.Receipts: store.ledger,
-        ports.Journal: store.journal,
-        ports.EventLog: store.events,
+        ports.JournalPort: store.journal,
+        ports.EventLogPort: store.events,
     }
     for port, part in offered.items():
         names = [name for name in vars(port) if not name.startswith("_")]

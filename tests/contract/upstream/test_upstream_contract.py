@@ -21,7 +21,7 @@ from daemon.core.delivery import Again, Delivered
 from daemon.settings import load
 from daemon.upstream.event import compose
 from daemon.upstream.kinds import KINDS as ADAPTERS
-from daemon.upstream.kinds import Receiver, open_receiver
+from daemon.upstream.kinds import UpstreamReceiver, open_receiver
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
@@ -41,7 +41,7 @@ async def headquarters(request, tmp_path) -> AsyncIterator[Headquarters]:
 
 
 @pytest.fixture
-async def receiver(headquarters) -> AsyncIterator[Receiver]:
+async def receiver(headquarters) -> AsyncIterator[UpstreamReceiver]:
     """And nothing of what goes wrong on the way may end in the loop's exception handler."""
     unhandled: list[dict] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))

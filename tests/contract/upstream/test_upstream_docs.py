@@ -30,7 +30,7 @@ from common.wire.instants import instant_text
 from common.wire.keys import PrivateKey, private_line
 from common.wire.receipt import is_receipt
 from common.wire.signing import sign
-from daemon.core.delivery import Again, Delivered, Refused
+from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.kinds import open_receiver
 from daemon.upstream.options import Options
 
@@ -169,7 +169,7 @@ class TestTheReceiver:
             assert await receiver.deliver(event_of(mine), report_id=mine.report_id, **own) == Delivered()
             outcome = await receiver.deliver(event_of(foreign), report_id=foreign.report_id, **own)
             assert isinstance(outcome, Again)
-            assert await receiver.deliver(b"{}", report_id="r", **own) == Refused(
+            assert await receiver.deliver(b"{}", report_id="r", **own) == DeliveryRefused(
                 'answered 422 {"error": "Object missing required field `specversion`"}'
             )
         await receiver.aclose()

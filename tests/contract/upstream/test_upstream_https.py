@@ -16,7 +16,7 @@ from support.ledgers.outbox import make_outgoing
 from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters, started, until
 
-from daemon.core.delivery import Again, Delivered, Refused
+from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.event import compose
 from daemon.upstream.https import open_receiver as open_https
 from daemon.upstream.kinds import open_receiver
@@ -86,7 +86,7 @@ async def test_parked(headquarters, deliver, status):
     """What is wrong in the event itself will not get better; the answer's words are kept, without control characters."""
     await headquarters.script({"status": status, "body": "no\r\nsuch\x1b[31m shop" + "!" * 500})
     outcome = await deliver()
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, DeliveryRefused)
     assert outcome.error.startswith(f"answered {status} no such[31m shop!!!")
     assert len(outcome.error) < 250
 
@@ -129,7 +129,7 @@ class TestReceipt:
     async def test_a_no_is_a_no(self, headquarters, deliver):
         """What is refused is refused, receipt or not."""
         await headquarters.script({"status": 422})
-        assert isinstance(await deliver(), Refused)
+        assert isinstance(await deliver(), DeliveryRefused)
 
 
 async def test_a_clock_without_a_date(headquarters, deliver):

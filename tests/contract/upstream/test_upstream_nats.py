@@ -28,7 +28,7 @@ from support.receivers.nats_server import (
 )
 
 from common.wire.closure import MOST_BYTES
-from daemon.core.delivery import Again, Delivered, Refused
+from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.kinds import open_receiver
 from daemon.upstream.options import Options
 from daemon.usecases.delivery.backoff import Backoff
@@ -231,8 +231,8 @@ async def test_one_lane_s_trouble_is_not_another_s(nats):
 async def test_too_large(nats):
     """What is larger than the server or the stream takes will not shrink: parked."""
     for size in (1_048_577, 1_048_576, 1_048_500):
-        assert await send(nats.options, event=b" " * size) == [Refused("larger than the server takes")]
-    assert await send(nats.options, event=b" " * 136_000) == [Refused("larger than the stream takes")]
+        assert await send(nats.options, event=b" " * size) == [DeliveryRefused("larger than the server takes")]
+    assert await send(nats.options, event=b" " * 136_000) == [DeliveryRefused("larger than the stream takes")]
     assert await send(nats.options, event=b" " * MOST_BYTES) == [Delivered()]
 
 

@@ -23,7 +23,7 @@ from daemon.core.errors import MachineError, NotFound, StorageError
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision, DecisionRefused
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.machine.nim import short_nim
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
@@ -323,7 +323,7 @@ class Troubles:
                 await self._repair_time()
 
     async def _carry_out(
-        self, seat: Seat, case: Case, decision: Decision | None, paper: Paper | None, *, by: str
+        self, seat: Seat, case: Case, decision: Decision | None, paper: PaperInvoice | None, *, by: str
     ) -> None:
         if not (case.state.attention and decision):
             return
@@ -350,7 +350,7 @@ class Troubles:
                 await store.decisions.repair_time(book, now=now, ahead=ahead, reason="the box was ahead")
                 self.box.note(f"the time of {self.world.nim} was repaired")
 
-    def _decision(self, case: Case) -> tuple[Decision | None, Paper | None]:
+    def _decision(self, case: Case) -> tuple[Decision | None, PaperInvoice | None]:
         """The true one, with what stands on the machine's paper where the machine remembers another invoice as its last."""
         if case.attempt is None:
             return (None if case.obstacle("adopt") else "adopt"), None
@@ -358,7 +358,7 @@ class Troubles:
             if not case.obstacle("certified"):
                 return "certified", None
             of_kind = entry.frc if entry.type in CREDITS else entry.fvc
-            paper = Paper(entry.code, entry.time, (of_kind, entry.tc))
+            paper = PaperInvoice(entry.code, entry.time, (of_kind, entry.tc))
             obstacle = case.obstacle("certified", paper)
             assert obstacle in {None, "does not fit"}, f"{entry.number}: what stands on paper is refused: {obstacle}"
             return "certified", paper

@@ -19,7 +19,7 @@ from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
 from daemon.core.credible_time import Clocks, tell
 from daemon.core.ledger.decision import DECISIONS, SAID, Case, Decision, DecisionRefused, Obstacle
-from daemon.core.ledger.paper import Paper, read_paper
+from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
@@ -212,14 +212,14 @@ def _refused(case: Case, obstacle: Obstacle, decision: str) -> Failure:
     return Failure(tr(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number))
 
 
-def _read(code: str, time: str, counters: str) -> Paper | None:
+def _read(code: str, time: str, counters: str) -> PaperInvoice | None:
     paper, errors = read_paper(code, time, counters)
     if errors:
         raise click.UsageError("; ".join(f"--{error.field}: {tr(error.message)}" for error in errors))
     return paper
 
 
-def _ask_paper() -> Paper | None:
+def _ask_paper() -> PaperInvoice | None:
     say(tr("what the machine's paper says of this invoice (nothing, if there is none):"))
     while True:
         code = str(click.prompt(tr("Code"), default="", show_default=False))

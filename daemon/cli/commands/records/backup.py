@@ -22,7 +22,7 @@ from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
-    from daemon.store.maintenance.verify import Findings
+    from daemon.store.maintenance.verify import VerifyResult
 
 
 @click.command(
@@ -132,7 +132,7 @@ def command(
         say(tr("deleted: {path}", path=path))
 
 
-def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> Findings:
+def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResult:
     from daemon.store.maintenance.backup import backup
 
     try:

@@ -16,7 +16,7 @@ from daemon.owner import as_owner
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.store.maintenance.verify import Findings
+    from daemon.store.maintenance.verify import VerifyResult
 
 
 @click.command(
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @json_option
 @progress_option
 def command(settings: Settings, as_json: bool, telling: bool) -> int:
-    from daemon.store.maintenance.verify import Findings, verify
+    from daemon.store.maintenance.verify import VerifyResult, verify
 
     path = existing(settings)
     _bring_up_to_date(settings)
@@ -35,7 +35,7 @@ def command(settings: Settings, as_json: bool, telling: bool) -> int:
         with as_owner(path.parent), Progress(telling=telling) as progress:
             findings = verify(path, progress)
     except LedgerUnusable as error:
-        findings = Findings((tr(sentence(error)),), 0, 0, 0)
+        findings = VerifyResult((tr(sentence(error)),), 0, 0, 0)
     else:
         _note(settings, findings)
     if as_json:
@@ -66,7 +66,7 @@ def _bring_up_to_date(settings: Settings) -> None:
         with_ledger(settings, lambda store: store.retention.size())
 
 
-def _note(settings: Settings, findings: Findings) -> None:
+def _note(settings: Settings, findings: VerifyResult) -> None:
     """For the daemon, and whoever looks after the box from afar (`GET /metrics`); what was found stands even where it cannot be written down."""
     with contextlib.suppress(StorageError):
         with_ledger(

@@ -27,7 +27,7 @@ from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import counters
-from daemon.store.tables.book.books import Head, advance, advance_certified, book_state, read_head
+from daemon.store.tables.book.books import BookHead, advance, advance_certified, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
 from daemon.store.tables.book.originals import check_amended
@@ -280,7 +280,7 @@ def _must_be_open(record: Record) -> None:
 
 def _seal(
     connection: sqlite3.Connection, book: Book, record: Record, stored: bytes, epoch: int | None = None
-) -> tuple[Record, Head]:
+) -> tuple[Record, BookHead]:
     """Gives an attempt that has just ended its place in the book; the caller advances the book to the head returned.
     `stored` are the bytes of its invoice in the row: what has not changed is not deflated a second time. `epoch` is that of its outcome: an
     intent may have waited through an activation."""
@@ -311,4 +311,4 @@ def _seal(
         sealed.id,
     )
     connection.execute(_SQL["seal"], values)
-    return sealed, Head(sealed.seq, sealed.ended_at, sealed.hash)
+    return sealed, BookHead(sealed.seq, sealed.ended_at, sealed.hash)

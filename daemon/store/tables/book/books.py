@@ -10,7 +10,7 @@ import msgspec
 from common.language import Text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Mode
-from daemon.core.ledger.book import Book, BookState, Seen
+from daemon.core.ledger.book import Book, BookState, LastSeen
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
@@ -20,7 +20,7 @@ from daemon.store.tables.book.codec import counters_of, rates_text, read_rates, 
 _SQL = load(__name__)
 
 
-class Head(NamedTuple):
+class BookHead(NamedTuple):
     """The end of a book: the last seq, the youngest time (ms) and the chain's hash."""
 
     seq: int
@@ -78,25 +78,25 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     )
 
 
-def read_head(connection: sqlite3.Connection, book_id: int) -> Head:
-    return Head(*connection.execute(_SQL["head"], (book_id,)).fetchone())
+def read_head(connection: sqlite3.Connection, book_id: int) -> BookHead:
+    return BookHead(*connection.execute(_SQL["head"], (book_id,)).fetchone())
 
 
-def advance(connection: sqlite3.Connection, book_id: int, head: Head) -> None:
+def advance(connection: sqlite3.Connection, book_id: int, head: BookHead) -> None:
     connection.execute(_SQL["advance"], (*head, book_id))
 
 
 def advance_certified(
     connection: sqlite3.Connection,
     book_id: int,
-    head: Head,
+    head: BookHead,
     *,
     counters: FiscalCounters,
     seen: LastInvoice,
     unexplained: int,
 ) -> None:
     """`seen`: the invoice that was certified."""
-    known = (counters.tc, counters.fvc, counters.frc, seen.number, seen_text(Seen(seen)))
+    known = (counters.tc, counters.fvc, counters.frc, seen.number, seen_text(LastSeen(seen)))
     connection.execute(_SQL["advance_certified"], (*head, *known, unexplained, book_id))
 
 
@@ -112,7 +112,12 @@ def reconcile(connection: sqlite3.Connection, book: Book, state: MachineState, u
     counters = state.counters
     *known, ifu, seen, restored_at = connection.execute(_SQL["known"], (book.id,)).fetchone()
     known += (ifu, seen)
-    now = (*msgspec.structs.astuple(counters), rates_text(state.rates), state.ifu or ifu, seen_text(Seen(state.last)))
+    now = (
+        *msgspec.structs.astuple(counters),
+        rates_text(state.rates),
+        state.ifu or ifu,
+        seen_text(LastSeen(state.last)),
+    )
     if tuple(known) == now and not unexplained and not restored_at:
         return
     connection.execute(_SQL["reconcile"], (*now, unexplained, at, book.id))

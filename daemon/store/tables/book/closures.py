@@ -16,16 +16,16 @@ from common.language import Text
 from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Book, Seen
+from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book.books import Head, read_head
+from daemon.store.tables.book.books import BookHead, read_head
 from daemon.store.tables.book.cash import cash_of_period
 from daemon.store.tables.book.codec import seen_text
-from daemon.store.tables.book.totals import Totals, bring_in, write_totals
+from daemon.store.tables.book.totals import TotalRow, bring_in, write_totals
 
 COLUMNS = (
     "z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, unexplained, "
@@ -44,7 +44,7 @@ def close_period(
     at: int,
     zone: tzinfo,
     labels: Mapping[str, str],
-    seen: Seen | None = None,
+    seen: LastSeen | None = None,
     without_machine: bool = False,
 ) -> Closure:
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
@@ -79,8 +79,8 @@ def close_period(
 
 def _compose(
     book: Book,
-    totals: Totals,
-    head: Head,
+    totals: TotalRow,
+    head: BookHead,
     *,
     cash: CashTotal,
     z_number: int,

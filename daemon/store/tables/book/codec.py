@@ -19,7 +19,7 @@ import msgspec
 from daemon.core.errors import EntryDamaged, LedgerUnusable
 from daemon.core.invoice.invoice import GROUPS, Invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Seen, Tally
+from daemon.core.ledger.book import LastSeen, Tally
 from daemon.core.machine.state import FiscalCounters
 
 _WINDOW = -12
@@ -56,7 +56,7 @@ _NO_TALLY = "totals in the ledger cannot be read; put the last backup back with 
 
 _NO_SEEN = "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore`"
 
-_seen = msgspec.json.Decoder(Seen)
+_seen = msgspec.json.Decoder(LastSeen)
 _invoices = msgspec.msgpack.Decoder(Invoice)
 _tallies = msgspec.msgpack.Decoder(dict[int | str, int])
 
@@ -153,14 +153,14 @@ def rates_text(rates: dict[str, int]) -> str:
     return json.dumps(rates, sort_keys=True, separators=(",", ":"))
 
 
-def read_seen(text: str | None) -> Seen | None:
+def read_seen(text: str | None) -> LastSeen | None:
     try:
         return None if text is None else _seen.decode(text)
     except msgspec.MsgspecError as error:
         raise LedgerUnusable(_NO_SEEN) from error
 
 
-def seen_text(seen: Seen | None) -> str | None:
+def seen_text(seen: LastSeen | None) -> str | None:
     return None if seen is None else msgspec.json.encode(seen).decode()
 
 

@@ -13,7 +13,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Entry, Placed, entry_bytes
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.book_start import read_start
-from daemon.store.tables.book.books import Head, advance, book_state, read_head
+from daemon.store.tables.book.books import BookHead, advance, book_state, read_head
 
 COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0) AS chained_at"
 _SQL = load(__name__, columns=COLUMNS)
@@ -33,7 +33,7 @@ def place(connection: sqlite3.Connection, book: Book, entry: Entry, at: int) -> 
     link = chain.entry_hash(head.hash, placed)
     values = (book.id, placed.after_seq, placed.after_z, placed.at, placed.body, link)
     (entry_id,) = connection.execute(_SQL["insert"], values).fetchone()
-    advance(connection, book.id, Head(head.seq, placed.at, link))
+    advance(connection, book.id, BookHead(head.seq, placed.at, link))
     return msgspec.structs.replace(placed, id=entry_id, hash=link)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from daemon.core.ledger.book import Book, Seen
+from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.nim import short_nim
@@ -38,7 +38,7 @@ def begin_epoch(
     at: int,
     began_again: bool = False,
     ours: int = 0,
-    seen: Seen | None = None,
+    seen: LastSeen | None = None,
 ) -> Book:
     """The book under the machine's name of now; one that holds nothing yet has only been misnamed, and one that has that name already, with
     counters that go on, stays as it is. `began_again`: the counters did, though they do not show it; counters that are below those known always

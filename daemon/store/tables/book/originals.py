@@ -11,7 +11,7 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.reference import Reference, read_reference
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.original import Candidate, Name, Place, booked_on, choose, locate
+from daemon.core.ledger.original import Name, Place, PossibleOriginal, booked_on, choose, locate
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import read_invoice, unpack
 
@@ -44,7 +44,7 @@ def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool
     return _choose(connection, book, 0, invoice) is not None
 
 
-def _choose(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> Candidate | None:
+def _choose(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> PossibleOriginal | None:
     if (reference := read_reference(invoice.reference)) is None:
         return None
     candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
@@ -64,7 +64,7 @@ def check_amended(connection: sqlite3.Connection, attempt_id: int, invoice: Invo
 
 def _candidates(
     connection: sqlite3.Connection, mode: Mode, reference: Reference, credit_type: str, attempt_id: int
-) -> list[Candidate]:
+) -> list[PossibleOriginal]:
     """By FVC; where none of its family has that one, by the counter that stands on an export's paper."""
     found = places(connection, mode, reference)
     by_fvc = _listed(connection, "sales", [(*place, reference.counter) for place in found], credit_type, attempt_id)
@@ -76,14 +76,14 @@ def _candidates(
 
 def _listed(
     connection: sqlite3.Connection, query: str, found: Sequence[tuple[int, int, int]], credit_type: str, attempt_id: int
-) -> list[Candidate]:
+) -> list[PossibleOriginal]:
     """Of the newest epoch that has any of its family, else of the newest that has any: where exports move TC alone, one right after an activation has the
     counter of the last sale before it."""
     listed = []
     for place in found:
         rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], place).fetchall()
         if rows:
-            listed.append([Candidate(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows])
+            listed.append([PossibleOriginal(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows])
     of_family = (each for each in listed if any(sale.is_credited_by(credit_type) for sale in each))
     return next(of_family, listed[0] if listed else [])
 
@@ -97,7 +97,7 @@ def _resolve_older(connection: sqlite3.Connection, mode: Mode) -> None:
     """Credit notes that 0.1.0 had booked on nothing, since their reference was written in another way or names another machine of this box."""
     while rows := connection.execute(_SQL["unresolved"], (mode, AT_ONCE)).fetchall():
         for attempt_id, credit_type, total, payload in rows:
-            candidates: list[Candidate] = []
+            candidates: list[PossibleOriginal] = []
             # 0.1.0 took an activation that its machine never had; and a row that is damaged is told by `mcfd verify`.
             with contextlib.suppress(InvalidRequest, LedgerUnusable):
                 if reference := read_reference(read_invoice(unpack(payload)).reference):

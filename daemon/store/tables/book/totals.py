@@ -32,7 +32,7 @@ _NO_LIMIT = -1
 _NEVER = 1 << 62
 
 
-class Totals(msgspec.Struct):
+class TotalRow(msgspec.Struct):
     """The row of one book in `total`. Times in ms."""
 
     seq: int
@@ -48,12 +48,12 @@ class Totals(msgspec.Struct):
         return Aggregate(self.seq, self.at, self.running, self.closed, self.period_start, self.fvc_start, self.fvc_end)
 
 
-def read_totals(connection: sqlite3.Connection, book_id: int) -> Totals:
+def read_totals(connection: sqlite3.Connection, book_id: int) -> TotalRow:
     row = connection.execute(_SQL["read"], (book_id,)).fetchone()
-    return Totals(*row[:-2], *map(read_tally, row[-2:]))
+    return TotalRow(*row[:-2], *map(read_tally, row[-2:]))
 
 
-def write_totals(connection: sqlite3.Connection, book_id: int, totals: Totals) -> None:
+def write_totals(connection: sqlite3.Connection, book_id: int, totals: TotalRow) -> None:
     values = (
         totals.seq,
         totals.at,
@@ -72,7 +72,7 @@ def is_behind(connection: sqlite3.Connection, book: Book) -> bool:
     return bool(connection.execute(_SQL["behind"], (book.id,)).fetchone()[0])
 
 
-def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = _NO_LIMIT) -> tuple[Totals, bool]:
+def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = _NO_LIMIT) -> tuple[TotalRow, bool]:
     """Folds in what ended since the last tick, at most `limit` entries; the totals, and whether that was all."""
     totals = read_totals(connection, book.id)
     last_seq, known_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()
@@ -109,7 +109,7 @@ def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, en
     )
 
 
-def _fvc_before(connection: sqlite3.Connection, book: Book, end: int, totals: Totals) -> int:
+def _fvc_before(connection: sqlite3.Connection, book: Book, end: int, totals: TotalRow) -> int:
     """The last FVC known before `end`: from a certification or a closure, or as the book has it now."""
     if end > totals.at:
         return totals.fvc_end
@@ -156,7 +156,7 @@ def accumulate(running: Tally, tally: Tally) -> None:
 def _fold(
     connection: sqlite3.Connection,
     book_id: int,
-    totals: Totals,
+    totals: TotalRow,
     rows: Iterable[tuple[int, int, str, int | None, bytes]],
     zone: tzinfo,
 ) -> None:
@@ -174,14 +174,14 @@ def _fold(
             _checkpoint(connection, book_id, totals)
 
 
-def _note_certified(totals: Totals, kind: str, fvc: int) -> None:
+def _note_certified(totals: TotalRow, kind: str, fvc: int) -> None:
     totals.fvc_end = fvc
     totals.period_start = totals.period_start or totals.at
     if kind not in CREDITS and not totals.fvc_start:
         totals.fvc_start = fvc
 
 
-def _checkpoint(connection: sqlite3.Connection, book_id: int, totals: Totals) -> None:
+def _checkpoint(connection: sqlite3.Connection, book_id: int, totals: TotalRow) -> None:
     connection.execute(_SQL["checkpoint"], (book_id, totals.at, totals.seq, tally_bytes(totals.running)))
 
 

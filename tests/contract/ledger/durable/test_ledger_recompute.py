@@ -18,7 +18,7 @@ from daemon.core.ledger.entries import CashMove
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance import recompute, sandbox
-from daemon.store.maintenance.verify import Findings, examine_shape, verify
+from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
 from daemon.store.tables.book import totals
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
@@ -43,7 +43,7 @@ async def test_how_far_it_has_come_is_told_now_and_then(
     await till.close()
     told: list[tuple[int, int]] = []
     found = verify(path, lambda done, total: told.append((done, total)))
-    assert found == Findings((), books=2, records=8, closures=1)
+    assert found == VerifyResult((), books=2, records=8, closures=1)
     assert told == [(2, 8), (4, 8), (7, 8)]
 
 

@@ -16,7 +16,7 @@ from daemon.core.call import NOBODY
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.recompute import count_records
-from daemon.store.maintenance.verify import Findings, examine_shape, verify
+from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
 
 RECORDS = 150
 
@@ -63,7 +63,7 @@ def path(original: Path, tmp_path: Path) -> Path:
 
 def test_an_untouched_ledger_is_clean(path: Path) -> None:
     """And the summary says how much was looked at."""
-    assert verify(path) == Findings((), books=2, records=RECORDS + 1, closures=4)
+    assert verify(path) == VerifyResult((), books=2, records=RECORDS + 1, closures=4)
 
 
 def test_how_much_there_is_to_verify(path: Path) -> None:
@@ -306,7 +306,7 @@ async def test_verify_beside_a_working_daemon(tmp_path: Path) -> None:
             await till.sell()
             assert verify(path, told.append).clean
         await till.close()
-        assert verify(path) == Findings((), books=1, records=20, closures=1)
+        assert verify(path) == VerifyResult((), books=1, records=20, closures=1)
         assert till.at > START
 
 

@@ -20,7 +20,7 @@ SAYING = frozenset(
     {
         *("LineDown", "PortVanished", "Unsendable", "Nonsense", "nonsense", "give_up", "_fail", "_vanish", "Silence"),
         *("LineLost", "NothingDone", "MachineNonsense", "MachineOffline", "MachineBusy", "StorageFull", "drop"),
-        *("Warn", "Again", "Refused", "Text"),
+        *("Warn", "Again", "DeliveryRefused", "Refused", "Text"),
         *("read_counter", "read_hundredths", "read_money", "read_time", "_split"),
     }
 )

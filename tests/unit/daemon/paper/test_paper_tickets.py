@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from paper_samples import CREDIT, SALE, documents, record, shop
 from support.paper.escpos import printed
 
-from daemon.paper.elements import Document, Element, Line, Logo, Pair, QrCode, Table, Title
+from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Table, TextLine, Title
 from daemon.paper.escpos import CODE_PAGES, as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
@@ -121,7 +121,7 @@ def test_a_sandbox_ticket_is_no_invoice():
 
 def test_names_on_an_invoice_command_no_printer():
     """Whatever characters a name holds, the printer gets text: no command, no control character, no lost line."""
-    document = Document("x", "fr", (Line("a\x1b@b\x1dV\x00\x07é\x9bœ’ɛ€∞"),))
+    document = Document("x", "fr", (TextLine("a\x1b@b\x1dV\x00\x07é\x9bœ’ɛ€∞"),))
     (line,) = [text for text, _, _ in printed(as_escpos(document, 48, "cp858")).lines if text]
     assert line == "a @b V  é oe'e€?"
 
@@ -152,7 +152,7 @@ def test_what_the_shop_has_not_said_is_not_printed():
 words = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=90)
 ELEMENTS = st.one_of(
     st.builds(Title, words),
-    st.builds(Line, words, indent=st.integers(0, 60)),
+    st.builds(TextLine, words, indent=st.integers(0, 60)),
     st.builds(Pair, words, words, indent=st.integers(0, 4)),
     st.builds(Table, st.just(("a", "b", "c")), st.lists(st.tuples(words, words, words), max_size=3).map(tuple)),
 )
@@ -170,7 +170,7 @@ def test_nothing_is_wider_than_the_paper(element, width):
 @given(text=words)
 def test_no_word_is_lost(text):
     """Breaking a line loses and doubles no character but the spaces where it is broken."""
-    shown = "".join(row.text for row in rows(Document("x", "fr", (Line(text),)), 32))
+    shown = "".join(row.text for row in rows(Document("x", "fr", (TextLine(text),)), 32))
     assert squeezed(shown) == squeezed(text)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from daemon.core.delivery import Again, Delivered, Delivery, Refused
+from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.upstream import nats as jetstream
 from daemon.upstream.options import BadOptions, Options
 from daemon.upstream.signing import generate
@@ -95,7 +95,7 @@ def refusal(code: int, err_code: int, description: str) -> bytes:
         (TAKEN, Delivered(), 1),
         (b'{"stream":"","seq":1}', Again(NO_STREAM), 1),
         (refusal(503, 10_077, "no room"), Again("the stream answers 503: no room"), 1),
-        (refusal(400, 10_054, "too large"), Refused("larger than the stream takes"), 1),
+        (refusal(400, 10_054, "too large"), DeliveryRefused("larger than the stream takes"), 1),
         (b"no JSON", Again(NO_STREAM), 1),
         (b'{"stream":5}', Again(NO_STREAM), 1),
         (b"[]", Again(NO_STREAM), 1),
@@ -146,7 +146,7 @@ async def test_a_closure_is_as_large_as_the_server_takes_with_its_headers(tmp_pa
         (block,) = server.sizes
         assert await deliver(receiver, b"x" * (MOST - block)) == Delivered()
         assert server.sizes.pop() == MOST
-        assert await deliver(receiver, b"x" * (MOST - block + 1)) == Refused("larger than the server takes")
+        assert await deliver(receiver, b"x" * (MOST - block + 1)) == DeliveryRefused("larger than the server takes")
         assert server.sizes == [block]
 
 
@@ -180,7 +180,7 @@ async def test_credentials_that_are_damaged_later(tmp_path: Path) -> None:
     file.write_text("nothing")
     said = f"upstream.credentials_file {file}: no NATS credentials in it"
     assert await deliver(receiver) == Again(said)
-    assert await receiver.trial(b"{}", event_id="0b9f", nim=NIM) == Refused(said)
+    assert await receiver.trial(b"{}", event_id="0b9f", nim=NIM) == DeliveryRefused(said)
 
 
 def test_damaged_credentials_stop_the_start(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from support.ledgers.outbox import START, MemoryOutbox
 from support.receivers.headquarters import until
 
-from daemon.core.delivery import Again, Delivered, Refused
+from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.core.errors import StorageFull
 from daemon.usecases.delivery.backoff import LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff
 from daemon.usecases.delivery.lane import DAY_MS, HOUR_MS
@@ -155,7 +155,7 @@ async def test_retry_after_is_slept_and_noted():
 
 async def test_refused_is_parked_and_passed():
     """A refused closure is parked with its reason, and those behind it go at once."""
-    receiver = Scripted(answers=[Delivered(), Refused("unknown shop")])
+    receiver = Scripted(answers=[Delivered(), DeliveryRefused("unknown shop")])
     rig = Rig(waiting(count=3), receiver)
     logs = await rig.drain()
     assert receiver.taken == [(NIM, 1), (NIM, 3)]
@@ -168,9 +168,9 @@ async def test_refused_is_parked_and_passed():
 async def test_what_was_refused_is_offered_again_after_a_restart():
     """Somebody has looked at it: each start and each reload offers all that is parked once, and once only."""
     outbox = waiting(count=2)
-    await Rig(outbox, Scripted(answers=[Refused("unknown shop"), Refused("unknown shop")])).drain()
+    await Rig(outbox, Scripted(answers=[DeliveryRefused("unknown shop"), DeliveryRefused("unknown shop")])).drain()
     assert outbox.states() == ["parked", "parked"]
-    receiver = Scripted(answers=[Refused("still unknown"), Delivered()])
+    receiver = Scripted(answers=[DeliveryRefused("still unknown"), Delivered()])
     rig = Rig(outbox, receiver)
     await rig.until(lambda: outbox.states() == ["parked", "sent"])
     assert receiver.taken == [(NIM, 2)]
@@ -179,7 +179,7 @@ async def test_what_was_refused_is_offered_again_after_a_restart():
 async def test_what_was_refused_is_offered_again_after_a_delivery():
     """When later ones are taken, what was wrong over there may be right again: it is offered anew, an hour later at the soonest."""
     outbox = waiting(count=2)
-    receiver = Scripted(answers=[Refused("a fault over there")])
+    receiver = Scripted(answers=[DeliveryRefused("a fault over there")])
     rig = Rig(outbox, receiver)
     task = asyncio.create_task(rig.replicator.run())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.core.delivery import Again, Delivered, Refused
+from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.verdict import verdict
 
 
@@ -12,7 +12,7 @@ from daemon.upstream.verdict import verdict
     ("status", "kind"),
     [
         *((status, Delivered) for status in (200, 201, 202, 204, 299, 409)),
-        *((status, Refused) for status in (400, 413, 422)),
+        *((status, DeliveryRefused) for status in (400, 413, 422)),
         *(
             (status, Again)
             for status in (199, 300, 302, 399, 401, 403, 404, 408, 410, 412, 414, 421, 423, 429, 500, 503, 599)
@@ -35,4 +35,4 @@ def test_an_answer_without_the_receipt_that_was_asked_for_is_none(status: int) -
     assert verdict(status, "Welcome", None, has_receipt=False) == Again(
         f"without a receipt answered {status} Welcome", None
     )
-    assert verdict(400, "", None, has_receipt=False) == Refused("answered 400")
+    assert verdict(400, "", None, has_receipt=False) == DeliveryRefused("answered 400")

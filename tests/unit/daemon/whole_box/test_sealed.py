@@ -15,7 +15,7 @@ from support.tools import need
 
 from daemon.whole_box.sealed import (
     NotOpened,
-    TooLarge,
+    TooMuchToSeal,
     check_identity,
     check_recipient,
     is_by_passphrase,
@@ -77,7 +77,7 @@ def test_a_passphrase_takes_no_large_box(monkeypatch: pytest.MonkeyPatch) -> Non
     """It works in memory: more than its limit is refused, and not a byte is written."""
     monkeypatch.setattr("daemon.whole_box.sealed.MOST_BY_PASSPHRASE", 1000)
     target = io.BytesIO()
-    with pytest.raises(TooLarge), sealed(target, passphrase=WORDS) as file:
+    with pytest.raises(TooMuchToSeal), sealed(target, passphrase=WORDS) as file:
         file.write(bytes(1001))
     assert target.getvalue() == b""
 

@@ -7,7 +7,7 @@ from support.core_samples import record
 from daemon.core.ledger.attempt import UNTOLD
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import Case, adoption
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Disputed, Evidence, NotCertified
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
@@ -98,7 +98,7 @@ def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(known, others
     assert Case(msgspec.structs.replace(BOOK, known=known), None, doubt.evidence).foreign() == others
 
 
-PAPER = Paper("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
+PAPER = PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
 
 
 def doubtful(last, **changes):
@@ -115,12 +115,12 @@ def doubtful(last, **changes):
         ("its own", OTHER, PAPER, False, None),
         ("a machine that is not there", "unknown", PAPER, False, None),
         ("one that the ledger has", OTHER, PAPER, True, "code of another"),
-        ("that of the last invoice", OTHER, Paper("OLDCODE", PAPER.time), False, "code of another"),
+        ("that of the last invoice", OTHER, PaperInvoice("OLDCODE", PAPER.time), False, "code of another"),
         ("another than the machine tells of it", OURS, PAPER, False, "code of another"),
-        ("what the machine tells of it", OURS, Paper("NEWCODE", PAPER.time), False, None),
+        ("what the machine tells of it", OURS, PaperInvoice("NEWCODE", PAPER.time), False, None),
         ("what it does not tell", msgspec.structs.replace(OURS, code=""), PAPER, False, None),
-        ("another day", OTHER, Paper(PAPER.code, "20260108100001"), False, "time not plausible"),
-        ("counters to come", OTHER, Paper(PAPER.code, PAPER.time, (9, 99)), False, "counters not plausible"),
+        ("another day", OTHER, PaperInvoice(PAPER.code, "20260108100001"), False, "time not plausible"),
+        ("counters to come", OTHER, PaperInvoice(PAPER.code, PAPER.time, (9, 99)), False, "counters not plausible"),
     ],
 )
 def test_what_stands_on_paper_has_to_be_this_invoice_s(what, last, paper, is_taken, obstacle):
@@ -142,7 +142,7 @@ def test_what_is_entered_from_paper_moves_what_is_known_by_that_one():
     assert word == Certified(PAPER.code, PAPER.time, "00084440Y", FiscalCounters(11, 9, 1), fc=UNTOLD)
     after = doubt.after(PAPER)
     assert (after.state.known, after.state.seen.last.code, after.others) == (word.counters, PAPER.code, 0)
-    later = doubt.after(Paper(PAPER.code, PAPER.time, (10, 12)))
+    later = doubt.after(PaperInvoice(PAPER.code, PAPER.time, (10, 12)))
     assert (later.state.known, later.others) == (FiscalCounters(12, 10, 1), 1)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
 from daemon.core.invoice.reference import Reference, read_reference
-from daemon.core.ledger.original import Candidate, Name, booked_on, choose, locate
+from daemon.core.ledger.original import Name, PossibleOriginal, booked_on, choose, locate
 
 BARE = "EL02000015"
 PRESENT = [Name(1, 3, f"{BARE}-4", is_present=True)]
@@ -63,8 +63,8 @@ def test_an_activation_that_never_was_is_refused(names: list[Name], text: str) -
     assert [error.field for error in refused.value.errors] == ["creditNoteRef"]
 
 
-def sale(id_: int, type_: str, total: int = 1000, credited: int = 0, claimed: int | None = None) -> Candidate:
-    return Candidate(id_, f"N-{id_}", type_, total, 1, credited, credited if claimed is None else claimed)
+def sale(id_: int, type_: str, total: int = 1000, credited: int = 0, claimed: int | None = None) -> PossibleOriginal:
+    return PossibleOriginal(id_, f"N-{id_}", type_, total, 1, credited, credited if claimed is None else claimed)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.core_samples import credit_body, record
 
-from daemon.core.ledger.paper import Paper, is_plausible, on_paper, read_paper
+from daemon.core.ledger.paper import PaperInvoice, is_plausible, on_paper, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 
@@ -25,8 +25,8 @@ def attempt(kind="FV", base=KNOWN):
 )
 def test_paper_is_read_as_people_type_it(code, time):
     """In groups or not, the date as it is printed."""
-    assert read_paper(code, time) == (Paper(CODE, "20260105120001"), [])
-    assert read_paper(code, time, " 291/409  FV") == (Paper(CODE, "20260105120001", (291, 409)), [])
+    assert read_paper(code, time) == (PaperInvoice(CODE, "20260105120001"), [])
+    assert read_paper(code, time, " 291/409  FV") == (PaperInvoice(CODE, "20260105120001", (291, 409)), [])
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
 )
 def test_the_counters_of_an_invoice_that_is_not_the_last_any_more(kind, known, now, printed, expected):
     """Those that are printed, else the next after those known, as far as the machine has counted."""
-    assert on_paper(Paper(CODE, "20260105120001", printed), attempt(kind), known, now) == expected
+    assert on_paper(PaperInvoice(CODE, "20260105120001", printed), attempt(kind), known, now) == expected

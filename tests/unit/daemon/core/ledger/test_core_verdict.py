@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.core_samples import credit_body, record
 
-from daemon.core.ledger.book import Seen
+from daemon.core.ledger.book import LastSeen
 from daemon.core.ledger.last_invoice import is_last, resembles, standing
 from daemon.core.ledger.verdict import (
     Disputed,
@@ -150,16 +150,16 @@ def test_whether_ours_may_be_among_what_was_counted(kind, last, moved, may_be):
     assert may_be_certified(kind, last, KNOWN, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) is may_be
 
 
-SEEN = Seen(BEFORE)
+SEEN = LastSeen(BEFORE)
 STANDINGS = [
     (None, None, False, "none"),
-    (None, Seen(None), False, "none"),
+    (None, LastSeen(None), False, "none"),
     (None, SEEN, False, "gone"),
     (OURS, None, True, "known"),
     (OURS, SEEN, True, "known"),
     (BEFORE, SEEN, False, "known"),
     (OURS, None, False, "unrecorded"),
-    (OURS, Seen(None), False, "new"),
+    (OURS, LastSeen(None), False, "new"),
     (OURS, SEEN, False, "new"),
     (msgspec.structs.replace(BEFORE, code="OTHER", time="20260105100959"), SEEN, False, "new"),
     (msgspec.structs.replace(BEFORE, code="OLD-CODE"), SEEN, False, "known"),

@@ -21,7 +21,7 @@ from daemon.store.sqlite.connection import connect_reader, connect_snapshot, con
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.sqlite.writer import Writer
-from daemon.store.tables.keys import KeyRing
+from daemon.store.tables.keys import ApiKeyRing
 
 INSERT = "INSERT INTO cat VALUES ('Minou')"
 
@@ -96,7 +96,7 @@ def test_whatever_another_program_has_left_in_a_file_makes_it_foreign(sign: str)
 def test_a_text_that_can_be_no_key_is_not_looked_up() -> None:
     """Whoever tries texts at random does not get as far as the file."""
     nowhere: Any = None
-    assert KeyRing(nowhere).find("mcfd_nothing") is None
+    assert ApiKeyRing(nowhere).find("mcfd_nothing") is None
 
 
 def test_a_key_in_a_file_that_cannot_be_read_is_not_an_unknown_one(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_a_key_in_a_file_that_cannot_be_read_is_not_an_unknown_one(tmp_path: Pat
     (tmp_path / "rubbish").write_bytes(b"rubbish" * 1000)
     key = generate("live")
     with closing(sqlite3.connect(tmp_path / "rubbish")) as connection, pytest.raises(LedgerUnusable):
-        KeyRing(connection).find(key)
+        ApiKeyRing(connection).find(key)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        KeyRing(connection).find(key)
+        ApiKeyRing(connection).find(key)
 
 
 def look(path: Path, *, limit: int = 0, reserve: int = 0, connection: Any = None) -> FreeSpace:

@@ -14,14 +14,14 @@ from simulation.virtual_loop import VirtualLoop
 
 from daemon.core.errors import StorageError, StorageFull
 from daemon.store.sqlite import writer as module
-from daemon.store.sqlite.connection import Connection, connect_writer
+from daemon.store.sqlite.connection import SqliteConnection, connect_writer
 from daemon.store.sqlite.writer import Writer
 
 BIG = "x" * 100_000
 
 
 @pytest.fixture
-async def connection(tmp_path: Path) -> AsyncIterator[Connection]:
+async def connection(tmp_path: Path) -> AsyncIterator[SqliteConnection]:
     connection = await connect_writer(tmp_path / "file.sqlite3")
     await connection.run(lambda c: c.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY, word TEXT UNIQUE)"))
     yield connection
@@ -29,7 +29,7 @@ async def connection(tmp_path: Path) -> AsyncIterator[Connection]:
 
 
 @pytest.fixture
-async def writer(connection: Connection) -> AsyncIterator[Writer]:
+async def writer(connection: SqliteConnection) -> AsyncIterator[Writer]:
     writer = Writer(connection)
     yield writer
     await writer.close()
@@ -39,24 +39,24 @@ def put(word: str):
     return lambda c: c.execute("INSERT INTO entry (word) VALUES (?) RETURNING id", (word,)).fetchone()[0]
 
 
-async def leave_a_page(connection: Connection) -> None:
+async def leave_a_page(connection: SqliteConnection) -> None:
     """The file may grow by one, for which `BIG` is too much."""
     (pages,) = await connection.run(lambda c: c.execute("PRAGMA page_count").fetchone())
     await connection.run(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 1}").fetchone())
 
 
-async def words(connection: Connection) -> list[str]:
+async def words(connection: SqliteConnection) -> list[str]:
     return await connection.run(lambda c: [word for (word,) in c.execute("SELECT word FROM entry ORDER BY id")])
 
 
-async def test_those_who_wait_together_share_one_commit(writer: Writer, connection: Connection) -> None:
+async def test_those_who_wait_together_share_one_commit(writer: Writer, connection: SqliteConnection) -> None:
     """In the order in which they came, each with its own result."""
     assert await asyncio.gather(*(writer.submit(put(f"w{at}")) for at in range(50))) == list(range(1, 51))
     assert writer.commits == 1
     assert await words(connection) == [f"w{at}" for at in range(50)]
 
 
-async def test_a_failing_job_fails_alone(writer: Writer, connection: Connection) -> None:
+async def test_a_failing_job_fails_alone(writer: Writer, connection: SqliteConnection) -> None:
     """What it had written is undone, those before and after it are kept."""
 
     def half(c: sqlite3.Connection) -> None:
@@ -74,7 +74,7 @@ async def test_a_failing_job_fails_alone(writer: Writer, connection: Connection)
     assert await words(connection) == ["a", "b"]
 
 
-async def test_a_lone_failing_job_leaves_nothing(writer: Writer, connection: Connection) -> None:
+async def test_a_lone_failing_job_leaves_nothing(writer: Writer, connection: SqliteConnection) -> None:
     """Alone it has no savepoint; the transaction itself is undone."""
 
     def half(c: sqlite3.Connection) -> None:
@@ -87,7 +87,7 @@ async def test_a_lone_failing_job_leaves_nothing(writer: Writer, connection: Con
     assert writer.commits == 0
 
 
-async def test_a_failed_commit_fails_everyone_and_is_told(writer: Writer, connection: Connection) -> None:
+async def test_a_failed_commit_fails_everyone_and_is_told(writer: Writer, connection: SqliteConnection) -> None:
     """A full disk: nobody is told that it was stored, the ledger's room hears of it, and later writes go on."""
     heard: list[StorageError | None] = []
     writer.on_fault = heard.append
@@ -109,7 +109,7 @@ async def test_reading_jobs_cost_no_commit(writer: Writer) -> None:
     assert writer.commits == 0
 
 
-async def test_a_caller_that_was_cancelled_is_served_all_the_same(writer: Writer, connection: Connection) -> None:
+async def test_a_caller_that_was_cancelled_is_served_all_the_same(writer: Writer, connection: SqliteConnection) -> None:
     """Before its batch began or while it runs: what was handed over is written."""
     before = asyncio.ensure_future(writer.submit(put("before")))
     await asyncio.sleep(0)
@@ -123,7 +123,7 @@ async def test_a_caller_that_was_cancelled_is_served_all_the_same(writer: Writer
     assert await words(connection) == ["before", "during", "after"]
 
 
-async def test_closing_writes_what_was_handed_over(connection: Connection) -> None:
+async def test_closing_writes_what_was_handed_over(connection: SqliteConnection) -> None:
     """And afterwards nothing is taken any more."""
     writer = Writer(connection)
     waiting = [asyncio.ensure_future(writer.submit(put(f"w{at}"))) for at in range(20)]
@@ -168,7 +168,7 @@ def test_many_callers_are_gathered() -> None:
     disk = _QuickDisk(loop, 0.0001)
 
     async def commits_of_all() -> int:
-        writer = Writer(cast("Connection", disk))
+        writer = Writer(cast("SqliteConnection", disk))
 
         async def come_and_go(caller: int) -> None:
             for at in range(20):
@@ -234,7 +234,7 @@ async def test_who_is_away_longer_is_not_waited_for(writer: Writer) -> None:
 
 
 @pytest.fixture
-def starts(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def starts(connection: SqliteConnection, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """A thing for each transaction that was begun."""
     begun: list[object] = []
     real = connection.start
@@ -305,7 +305,9 @@ async def test_a_lone_caller_costs_no_turn_of_the_loop(
     await task
 
 
-async def test_the_wal_is_brought_in_between_batches(tmp_path: Path, writer: Writer, connection: Connection) -> None:
+async def test_the_wal_is_brought_in_between_batches(
+    tmp_path: Path, writer: Writer, connection: SqliteConnection
+) -> None:
     """The WAL does not grow for ever although SQLite's own checkpoint is only a backstop."""
     for at in range(3 * module.JOBS_PER_CHECKPOINT):
         await writer.submit(put(f"{at}" * 20))
@@ -360,7 +362,7 @@ class _Held:
         return coming
 
 
-async def test_those_who_come_during_a_commit_share_the_next_one(writer: Writer, connection: Connection) -> None:
+async def test_those_who_come_during_a_commit_share_the_next_one(writer: Writer, connection: SqliteConnection) -> None:
     """Each at a moment of its own: there is one transaction at a time, and the next one has all of them."""
     held = _Held()
     first = asyncio.ensure_future(writer.submit(held))
@@ -369,7 +371,7 @@ async def test_those_who_come_during_a_commit_share_the_next_one(writer: Writer,
     assert await words(connection) == ["held 0", "held 1", "held 2"]
 
 
-async def test_closing_waits_for_what_came_during_a_commit(connection: Connection) -> None:
+async def test_closing_waits_for_what_came_during_a_commit(connection: SqliteConnection) -> None:
     """Everybody has been told when it returns."""
     writer, held = Writer(connection), _Held()
     await writer.submit(put("before"))
@@ -394,7 +396,7 @@ async def test_those_who_come_during_a_checkpoint_share_a_commit(
 
 
 async def test_a_checkpoint_that_finds_the_disk_full_is_told(
-    writer: Writer, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, connection: SqliteConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a commit would: the next certification is not begun before the disk was looked at. The job before it is stored, the next one goes on."""
     heard: list[StorageError | None] = []
@@ -408,7 +410,7 @@ async def test_a_checkpoint_that_finds_the_disk_full_is_told(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_one_who_went_away_takes_nobody_along(writer: Writer, connection: Connection, fails: bool) -> None:
+async def test_one_who_went_away_takes_nobody_along(writer: Writer, connection: SqliteConnection, fails: bool) -> None:
     """The first of a batch was cancelled: those behind it are told what became of theirs, whether it was written or not."""
     await leave_a_page(connection)
     job = put(BIG if fails else "b")

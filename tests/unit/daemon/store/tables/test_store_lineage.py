@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.tables.lineage import Epoch, Lineage, begin_epoch, identify, read_lineage
+from daemon.store.tables.lineage import ClosureEpoch, Lineage, begin_epoch, identify, read_lineage
 
 
 @pytest.fixture
@@ -41,5 +41,5 @@ def test_each_epoch_is_later_than_the_one_before(connection: sqlite3.Connection)
 @pytest.mark.parametrize(("row", "epoch"), [(1, 0), (4, 0), (5, 7), (9, 7), (10, 8), (11, 8)])
 def test_the_epoch_of_each_closure(row: int, epoch: int) -> None:
     """Those that were there when the ledger was put back are of the one before; the first of all has the number 0."""
-    assert Lineage("id", (Epoch(4, 7), Epoch(9, 8))).epoch_of(row) == epoch
+    assert Lineage("id", (ClosureEpoch(4, 7), ClosureEpoch(9, 8))).epoch_of(row) == epoch
     assert Lineage("id", ()).epoch_of(row) == 0

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from structlog.testing import capture_logs
 
 from common.wire.presence import EVERY_SECONDS, PresenceAnswer, WantedClosures
-from daemon.usecases.delivery.presence import FIRST_WITHIN, JITTER, LAST_Z, REPEATED_AFTER, Announcer, Word
+from daemon.usecases.delivery.presence import FIRST_WITHIN, JITTER, LAST_Z, REPEATED_AFTER, Announcer, MachinePresence
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 SEED = 18
@@ -41,7 +41,7 @@ class Rig:
         if self.failing:
             self.failing -= 1
             raise OSError("the disk is gone")
-        return [Word(NIM, b"1"), Word(OTHER, b"2")]
+        return [MachinePresence(NIM, b"1"), MachinePresence(OTHER, b"2")]
 
     async def resend(self, nim, mode, from_z, to_z):
         self.resent.append((nim, mode, from_z, to_z))
