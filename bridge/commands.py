@@ -13,7 +13,19 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 import msgspec
 
 from bridge.errors import Nonsense, Refused
-from bridge.fields import UTF_8, Free, compose, cut, decode, escape, price, quantity, short_price, unescape
+from bridge.fields import (
+    UTF_8,
+    Free,
+    compose,
+    cut,
+    decode,
+    escape,
+    price,
+    quantity,
+    short_price,
+    stored_texts,
+    unescape,
+)
 from bridge.frame import MAX_REQUEST_DATA
 from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLinkReply
 from bridge.replies.state import StateReply
@@ -125,13 +137,27 @@ class SetCustomer(msgspec.Struct, frozen=True):
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
         if self == SetCustomer() and habits.walk_in == "nothing":
             return b""
+        return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
+
+    def parts(self, _: MachineHabits = USUAL) -> list[str]:
         parts = [self.type, ",", escape(self.ifu)]
         for text in (self.name, self.address, self.phone, self.email, self.rccm):
             parts += (",", Free(text))
-        return compose(parts, MAX_REQUEST_DATA, habits.code_page)
+        return parts
 
     def read(self, text: str) -> Done:
         return Done(text)
+
+
+class WithTexts(Protocol):
+    """A command whose `Free` parts are cut where the frame would be too long."""
+
+    def parts(self, habits: MachineHabits = ..., /) -> list[str]: ...
+
+
+def stored(command: WithTexts, habits: MachineHabits = USUAL) -> list[str]:
+    """Its texts as the machine gets them, in their order."""
+    return stored_texts(command.parts(habits), MAX_REQUEST_DATA, habits.code_page)
 
 
 class OpenInvoice(msgspec.Struct, frozen=True):
@@ -149,10 +175,12 @@ class OpenInvoice(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0xC0
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
+        return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
+
+    def parts(self, _: MachineHabits = USUAL) -> list[str]:
         credit = [self.nature, escape(self.reference)] if self.type in _CREDIT_TYPES else []
         rest = [escape(self.ifu), self.type, *credit, self.price_mode, escape(self.isf), escape(self.number)]
-        parts = [escape(self.operator_id), ",", Free(self.operator_name), ",", ",".join(rest)]
-        return compose(parts, MAX_REQUEST_DATA, habits.code_page)
+        return [escape(self.operator_id), ",", Free(self.operator_name), ",", ",".join(rest)]
 
     def read(self, text: str) -> Opened | Done:
         return _unless_unreadable(Opened, text)
@@ -175,6 +203,9 @@ class AddItem(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0x31
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
+        return compose(self.parts(habits), MAX_REQUEST_DATA, habits.code_page)
+
+    def parts(self, habits: MachineHabits = USUAL) -> list[str]:
         parts: list[str] = [Free(self._name(habits))]
         if self.code:
             parts += ("\n", Free(self.code))
@@ -184,7 +215,7 @@ class AddItem(msgspec.Struct, frozen=True):
             parts.append(f";T{short_price(self.specific_rate)},{self.specific_tax}")
             if self.specific_name:
                 parts += (",", Free(self.specific_name))
-        return compose(parts, MAX_REQUEST_DATA, habits.code_page)
+        return parts
 
     def _name(self, habits: MachineHabits) -> str:
         if not habits.name_bytes:
@@ -223,7 +254,10 @@ class AddComment(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = 0x36
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
-        return compose([f"{self.label},", Free(self.text)], MAX_REQUEST_DATA, habits.code_page)
+        return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
+
+    def parts(self, _: MachineHabits = USUAL) -> list[str]:
+        return [f"{self.label},", Free(self.text)]
 
     def read(self, text: str) -> Done:
         return Done(text)

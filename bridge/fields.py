@@ -63,19 +63,33 @@ def compose(parts: list[str], limit: int, code_page: str = UTF_8) -> bytes:
     """Join `parts` into at most `limit` bytes: `Free` ones escaped and, where needed, cut, longest first.
 
     Cutting is never an error; a fixed part is never cut, and Unsendable when those alone are too long."""
+    return b"".join(_pieces(parts, limit, code_page))
+
+
+def stored_texts(parts: list[str], limit: int, code_page: str = UTF_8) -> list[str]:
+    """The `Free` parts as `compose` sends them: each as it was, or cut."""
+    pieces = _pieces(parts, limit, code_page)
+    return [
+        str(part) if len(piece) == len(encode(escape(part), code_page)) else unescape(decode(piece, code_page))
+        for part, piece in zip(parts, pieces, strict=True)
+        if isinstance(part, Free)
+    ]
+
+
+def _pieces(parts: list[str], limit: int, code_page: str) -> list[bytes]:
     pieces = [encode(escape(part) if isinstance(part, Free) else part, code_page) for part in parts]
     total = sum(map(len, pieces))
     if total <= limit:
-        return b"".join(pieces)
+        return pieces
     free = [len(piece) for part, piece in zip(parts, pieces, strict=True) if isinstance(part, Free)]
     room = limit - (total - sum(free))
     if room < 0:
         raise Unsendable(f"{total - sum(free)} bytes that must not be cut do not fit into a frame's {limit}")
     cap = _common_cap(free, room)
-    return b"".join(
+    return [
         cut(part, cap, code_page) if isinstance(part, Free) else piece
         for part, piece in zip(parts, pieces, strict=True)
-    )
+    ]
 
 
 def _common_cap(sizes: list[int], room: int) -> int:

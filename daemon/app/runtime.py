@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from bridge.commands import MachineHabits
+from bridge.commands import USUAL, MachineHabits
 from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
@@ -22,8 +22,10 @@ from daemon.app.tills_first import TillsFirst
 from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
+from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import short_nim
+from daemon.machines.adapter import as_stored
 from daemon.machines.line import LineSettings, keep_line
 from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings
@@ -119,7 +121,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
         journal=runtime.store.journal,
         events=runtime.store.events,
         clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),
-        defaults=_defaults(machine, mode),
+        defaults=_defaults(machine, mode, runtime.settings.rules),
         limits=Limits(
             queue=machine.queue_limit,
             patience=machine.queue_patience,
@@ -177,7 +179,7 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
     return recorder
 
 
-def _defaults(machine: Machine, mode: Mode) -> Defaults:
+def _defaults(machine: Machine, mode: Mode, rules: Rules) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
     return Defaults(
         machine.operator_id,
@@ -185,6 +187,8 @@ def _defaults(machine: Machine, mode: Mode) -> Defaults:
         machine.isf,
         fold_in_ht=folds,
         code_page=machine.habits.code_page,
+        rules=rules,
+        as_stored=partial(as_stored, habits=_habits(machine) if mode == "live" else USUAL),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
+from bridge.commands import USUAL, AddComment, AddItem, MachineHabits, OpenInvoice, Pay, ReadSubtotal, SetCustomer, stored
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
 from bridge.machine import LinkedMachine, Query, Sentences
 from bridge.replies.answers import Closed, Opened
@@ -29,6 +29,8 @@ from daemon.core.machine.state import (
     Subtotal,
     taxpayer_of,
 )
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 
@@ -265,6 +267,42 @@ def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:
 
 def _comment(comment: Comment) -> AddComment:
     return AddComment(comment.label, comment.text)
+
+
+_LONGEST_IFU = "0" * 13
+"""Of the shop: room that its frame keeps for it, whatever the machine tells."""
+
+
+def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
+    """The invoice with its free texts as the machine gets them; `invoice` itself when none is cut."""
+    try:
+        (operator,) = stored(_opening(invoice, _LONGEST_IFU), habits)
+        customer = _restored(
+            invoice.customer, ("name", "address", "phone", "email", "rccm"), stored(_customer(invoice.customer), habits)
+        )
+        items = tuple(_restored(item, _texts(item), stored(_line(item), habits)) for item in invoice.items)
+        comments = tuple(_restored(each, ("text",), stored(_comment(each), habits)) for each in invoice.comments)
+    except Unsendable:  # it is refused at the machine
+        return invoice
+    if (operator, customer, items, comments) == (
+        invoice.operator_name,
+        invoice.customer,
+        invoice.items,
+        invoice.comments,
+    ):
+        return invoice
+    return msgspec.structs.replace(invoice, operator_name=operator, customer=customer, items=items, comments=comments)
+
+
+def _texts(item: Item) -> tuple[str, ...]:
+    """The fields of its command that may be cut, in their order there."""
+    named = ("specific_name",) if item.specific_tax and item.specific_name else ()
+    return ("name", *(("code",) if item.code else ()), *named)
+
+
+def _restored(part: S, names: Sequence[str], texts: Sequence[str]) -> S:
+    changed = {name: text for name, text in zip(names, texts, strict=True) if getattr(part, name) != text}
+    return msgspec.structs.replace(part, **changed) if changed else part
 
 
 def _payment(payment: Payment) -> Pay:

@@ -15,6 +15,7 @@ from common.language.system import reason
 from common.network import is_loopback
 from common.settings import named_paths
 from daemon.core.clock import zone
+from daemon.settings.invoices import LETTERS
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
 from daemon.settings.paper import LABELS
 
@@ -36,6 +37,7 @@ def problems(settings: Settings) -> Problems:
     """A start is refused for the first; others behind it may come from it."""
     yield from _server(settings.server)
     yield from _reports(settings.reports)
+    yield from _invoices(settings)
     yield from _machines(settings.machine)
     if settings.upstream:
         yield from _upstream(settings.upstream)
@@ -93,6 +95,21 @@ def not_a_nim(value: str) -> str:
         "{value} is not a NIM (two capital letters, eight digits, and maybe - and a counter, as EL02000015-1)",
         value=quoted(value),
     )
+
+
+def _invoices(settings: Settings) -> Problems:
+    try:
+        re.compile(settings.invoices.ifu_pattern)
+    except re.error as error:
+        yield "invoices.ifu_pattern", tr("is no regular expression: {why}", why=error)
+    for name, letters in LETTERS.items():
+        for letter in getattr(settings.invoices, name):
+            if letter not in letters:
+                told = tr("{value} is none of {letters}", value=quoted(letter), letters=" ".join(letters))
+                yield f"invoices.{name}.{letter}", told
+    for upto in settings.stamp_duty.steps:
+        if not (upto.isascii() and upto.isdigit()):
+            yield f"stamp_duty.steps.{upto}", tr("{value} is no amount in whole francs", value=quoted(upto))
 
 
 def _machines(machines: tuple[Machine, ...]) -> Problems:

@@ -12,7 +12,9 @@ import msgspec
 from common.language import Text
 from common.settings import Section
 from daemon.core.clock import zone
+from daemon.core.invoice.rules import Rules
 from daemon.core.machine.nim import same_machine
+from daemon.settings.invoices import Invoices, StampDutySection, rules_of
 from daemon.settings.paper import LABELS, Company, Language, Printer
 
 
@@ -254,6 +256,10 @@ class Settings(Section, frozen=True):
     """The ledger."""
     reports: Reports = Reports()
     """Totals and periods."""
+    invoices: Invoices = Invoices()
+    """What the law leaves to tables."""
+    stamp_duty: StampDutySection = StampDutySection()
+    """Stamp duty on payments in cash."""
     machine: tuple[Machine, ...] = ()
     """One section for each fiscal machine; at least one. They do not hinder one another."""
     sandbox: Sandbox = Sandbox()
@@ -280,6 +286,10 @@ class Settings(Section, frozen=True):
     def labels_in(self, language: Language) -> dict[str, str]:
         """The same in that language; what the configuration says goes before."""
         return {**LABELS[language], **self.reports.payment_labels}
+
+    @property
+    def rules(self) -> Rules:
+        return rules_of(self.invoices, self.stamp_duty)
 
     @property
     def tls_home(self) -> Path:

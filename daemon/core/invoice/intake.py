@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal, NamedTuple, cast
 
 import msgspec
@@ -15,19 +16,40 @@ import msgspec
 from common.language import Text, sentence
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.invoice import CREDITS, REBATE, SALES, Comment, Customer, Invoice, InvoiceType, PriceMode, Warn
+from daemon.core.invoice.invoice import (
+    CREDITS,
+    EDITION,
+    NATURES,
+    REBATE,
+    SALES,
+    Comment,
+    Customer,
+    Invoice,
+    InvoiceType,
+    Item,
+    PriceMode,
+    Psvb,
+    Warn,
+)
 from daemon.core.invoice.items import Line, read_item
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
 from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
-from daemon.core.invoice.taxes import PSVB_RATES, psvb, tax_lines
+from daemon.core.invoice.rules import PSVB_RATES, Rules
+from daemon.core.invoice.stamp_duty import FIELD as STAMP_DUTY
+from daemon.core.invoice.stamp_duty import stamp_duty
+from daemon.core.invoice.taxes import tax_lines, withholdings
+from daemon.core.invoice.texts import as_cut
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of
-from daemon.core.money import MAX_AMOUNT, scaled
+from daemon.core.money import MAX_AMOUNT, round_half_up, scaled
 
 MAX_ITEMS = 1000
 MAX_COMMENTS = 8
 COMMENT_LABELS = tuple("ABCDEFGH")
+FREE_LABELS = COMMENT_LABELS[2:]
+"""A and B say why no tax is due (annex of the SFE): they are for a text that names them."""
+LOCAL_TYPES = ("FV", "FT", "FA")
 CLIENT_TYPES = ("CC", "PP", "PM", "PC")
-NATURES = ("COR", "RAN", "RAM", "RRR")
+BUSINESSES = ("PM", "PC")
 PRICE_MODES = ("TTC", "HT")
 
 NAME_LENGTH = 200
@@ -52,13 +74,16 @@ class Defaults(msgspec.Struct, frozen=True):
     """In HT mode no specific tax is certified as its own amount: the machine would have no VAT on it (decision 31)."""
     code_page: str = "utf-8"
     """In which the machine's texts are written and read."""
+    rules: Rules = Rules()
+    as_stored: Callable[[Invoice], Invoice] = lambda invoice: invoice
+    """The invoice with its texts as the machine stores them: some are cut to fit a frame."""
 
 
 def read_invoice(
     body: object, *, defaults: Defaults, rates: Mapping[str, int], credit: bool = False, strict: bool = False
 ) -> Invoice:
     """`rates` are the machine's, in hundredths of a percent by group letter; `credit` expects FA or EA; `strict` refuses fields
-    that nobody knows, which otherwise are told in `warnings` (decision 27)."""
+    that nobody knows, and what would be certified otherwise than it was sent, which else stand in `warnings` (decision 27)."""
     errors: list[FieldError] = []
     if not isinstance(body, dict):
         raise InvalidRequest([FieldError("body", Text("must be a JSON object"))])
@@ -71,16 +96,30 @@ def read_invoice(
         if (line := read_item(item, index, mode, rates, fold=mode == "HT" and defaults.fold_in_ht)) is not None
     ]
     paid = read_payments(fields)
-    group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
+    group, given = fields.choice("psvbGroup", tuple(PSVB_RATES), ""), fields.francs(STAMP_DUTY)
     unknown = unknown_fields(body, credit=credit)
     told = refusals_of(unknown if strict else misspelt(unknown))
     if errors or (strict and told):
         raise InvalidRequest([*errors, *told])
     try:
-        invoice = _complete(head, mode, lines, paid, group)
+        invoice = as_cut(
+            _complete(head, mode, lines, paid, group=group, given_duty=given, rules=defaults.rules), defaults.as_stored
+        )
+        if strict:
+            _refuse_changes(invoice)
     except InvalidRequest as refused:
         raise InvalidRequest([*refused.errors, *told]) from None
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, *warnings_of(unknown)))
+
+
+REFUSED_IF_STRICT = frozenset({"CREDIT_NOTE_NATURE_ASSUMED", "UNIT_PRICE_DERIVED", "TEXT_CUT", "STAMP_DUTY_LEFT_OUT"})
+"""Warnings that are a 422 with `Mcfd-Strict`. A specific tax that is folded is none (decision 4)."""
+
+
+def _refuse_changes(invoice: Invoice) -> None:
+    changed = [FieldError(warn.field, warn.message) for warn in invoice.warnings if warn.code in REFUSED_IF_STRICT]
+    if changed:
+        raise InvalidRequest(changed)
 
 
 class _Head(NamedTuple):
@@ -95,23 +134,43 @@ class _Head(NamedTuple):
     comments: tuple[Comment, ...]
     nature: str
     reference: str
-    stamp_duty: int
+    warnings: tuple[Warn, ...]
 
 
 def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
     types = CREDITS if credit else SALES
+    number = _number(fields, defaults.code_page)
+    type_ = cast("InvoiceType", fields.choice("invoiceType", types))
+    reference = _reference(fields) if credit else ""
+    nature, warnings = _nature(fields, reference) if credit else ("", ())
     return _Head(
-        number=_number(fields, defaults.code_page),
-        type=cast("InvoiceType", fields.choice("invoiceType", types)),
+        number=number,
+        type=type_,
         operator_id=read_operator_id(fields) or defaults.operator_id,
         operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
         isf=_short(fields, "isf") or defaults.isf,
-        customer=_customer(fields),
+        customer=_customer(fields, defaults.rules, is_local=type_ in LOCAL_TYPES),
         comments=_comments(fields),
-        nature=fields.choice("creditNoteNature", NATURES, "COR") if credit else "",
-        reference=_reference(fields) if credit else "",
-        stamp_duty=fields.francs("stampDuty"),
+        nature=nature,
+        reference=reference,
+        warnings=warnings,
     )
+
+
+def _nature(fields: Fields, reference: str) -> tuple[str, tuple[Warn, ...]]:
+    """RRR is a nature and a reference, or neither (SFE 2.29). One that is left out is assumed (SFE 2.28: the user has to choose)."""
+    is_rebate = reference == NO_SINGLE_ORIGINAL
+    if fields.values.get("creditNoteNature") is None:
+        assumed = REBATE if is_rebate else "COR"
+        message = Text("creditNoteNature is not given: {assumed} is assumed", assumed=assumed)
+        warn = Warn("CREDIT_NOTE_NATURE_ASSUMED", str(message), field="creditNoteNature")
+        return assumed, (warn,)
+    nature = fields.choice("creditNoteNature", tuple(NATURES))
+    if nature == REBATE and reference and not is_rebate:
+        fields.fault("creditNoteRef", Text("must be RRR for a credit note of nature RRR"))
+    elif is_rebate and nature and nature != REBATE:
+        fields.fault("creditNoteNature", Text("must be RRR for the reference RRR"))
+    return nature, ()
 
 
 def _number(fields: Fields, code_page: str) -> str:
@@ -168,16 +227,20 @@ def read_operator_id(fields: Fields) -> str:
         return ""
 
 
-def _customer(body: Fields) -> Customer:
+def _customer(body: Fields, rules: Rules, *, is_local: bool) -> Customer:
+    """Annex of the SFE: a person has a name; a company or trader an IFU too, of the official form where the sale is local."""
     fields = body.inside("customer")
     if fields is None:
         return Customer()
     kind = fields.choice("clientType", CLIENT_TYPES, "CC")
-    business = kind in ("PM", "PC")
+    business = kind in BUSINESSES
+    ifu = fields.text("ifu", SHORT_LENGTH, required=business)
+    if ifu and business and is_local and not rules.is_ifu(ifu):
+        fields.fault("ifu", Text("has not the form of an IFU: {form}", form=rules.ifu_pattern))
     return Customer(
         client_type=cast("ClientType", kind),
-        ifu=fields.text("ifu", SHORT_LENGTH, required=business),
-        name=fields.text("name", NAME_LENGTH, required=business),
+        ifu=ifu,
+        name=fields.text("name", NAME_LENGTH, required=business or kind == "PP"),
         address=fields.text("address", NAME_LENGTH),
         phone=fields.text("phone", SHORT_LENGTH),
         email=fields.text("email", NAME_LENGTH),
@@ -186,15 +249,19 @@ def _customer(body: Fields) -> Customer:
 
 
 def _comments(body: Fields) -> tuple[Comment, ...]:
-    """A text without a label takes the first label that no other comment asks for."""
+    """A text without a label takes the first of C to H that no other comment asks for."""
     given = [
         _comment(body, index, value) for index, value in enumerate(body.each("comments", MAX_COMMENTS, required=False))
     ]
     taken = [label for label, _ in given if label]
     if len(set(taken)) < len(taken):
         body.fault("comments", Text("must not use a label twice"))
-    free = iter([label for label in COMMENT_LABELS if label not in taken])
-    return tuple(Comment(label or next(free, ""), text) for label, text in given)
+    free = [label for label in FREE_LABELS if label not in taken]
+    plain = [index for index, (label, _) in enumerate(given) if not label]
+    for index in plain[len(free) :]:
+        body.fault(f"comments[{index}]", Text("needs a label: A or B, as no other is free"))
+    labels = dict(zip(plain, free, strict=False))
+    return tuple(Comment(label or labels.get(index, ""), text) for index, (label, text) in enumerate(given))
 
 
 def _comment(body: Fields, index: int, value: object) -> tuple[str, str]:
@@ -218,7 +285,16 @@ def _reference(fields: Fields) -> str:
     return str(reference)
 
 
-def _complete(head: _Head, mode: PriceMode, lines: Sequence[Line], paid: Sequence[Paid], group: str) -> Invoice:
+def _complete(
+    head: _Head,
+    mode: PriceMode,
+    lines: Sequence[Line],
+    paid: Sequence[Paid],
+    *,
+    group: str,
+    given_duty: int,
+    rules: Rules,
+) -> Invoice:
     errors: list[FieldError] = []
     items = tuple(line.item for line in lines)
     taxes = tax_lines(items, mode)
@@ -226,43 +302,78 @@ def _complete(head: _Head, mode: PriceMode, lines: Sequence[Line], paid: Sequenc
         total=sum(tax.ttc for tax in taxes),
         asked=sum(item.amount_ttc for item in items),
         rounded=sum(line.rounded for line in lines),
+        exact=sum((Fraction(line.exact) for line in lines), Fraction()),
     )
-    if abs(due.total - due.asked) > len(items):
-        errors.append(
-            FieldError(
-                "items",
-                Text(
-                    "amountTtc come to {asked}, the unit prices with VAT to {total}", asked=due.asked, total=due.total
-                ),
-            )
-        )
+    if abs(due.exact - due.asked) > len(items):
+        exact = round_half_up(due.exact)
+        message = Text("amountTtc come to {asked}, the unit prices with VAT to {total}", asked=due.asked, total=exact)
+        errors.append(FieldError("items", message))
     if due.total > MAX_AMOUNT:
         errors.append(FieldError("items", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT)))
     payments, adjusted = adjust_payments(paid, due, errors)
+    credit = head.type in CREDITS
+    duty, duty_warnings = stamp_duty(given_duty, payments, rules.stamp_duty, errors, credit=credit)
     if errors:
         raise InvalidRequest(errors)
+    groups = {group, *(item.psvb_group for item in items)} - {""}
+    withheld: tuple[Psvb, ...] = ()
+    if groups and head.nature != REBATE:
+        items = _with_groups(items, group)
+        withheld = withholdings(items, group, mode, taxes, rules.psvb_rates)
     return Invoice(
-        **head._asdict(),
+        **{
+            **head._asdict(),
+            "warnings": (
+                *(warn for line in lines for warn in line.warnings),
+                *adjusted,
+                *_rounded(due),
+                *head.warnings,
+                *duty_warnings,
+                *_rebate_warnings(head, groups),
+            ),
+        },
         price_mode=mode,
         items=items,
         payments=payments,
         taxes=taxes,
         total_ttc=due.total,
-        psvb=psvb(group, items, mode, taxes) if group and not _is_rebate(head) else None,
-        warnings=(
-            *(warn for line in lines for warn in line.warnings),
-            *adjusted,
-            *_rebate_warnings(head, group),
-        ),
+        psvb=withheld[0] if withheld else None,
+        more_psvb=withheld[1:],
+        stamp_duty=duty,
+        edition=EDITION,
     )
 
 
-def _is_rebate(head: _Head) -> bool:
-    """By its nature or by its reference (SFE 2.29): CGI 200 leaves the withholding as it was first invoiced."""
-    return head.nature == REBATE or head.reference == NO_SINGLE_ORIGINAL
+def _with_groups(items: tuple[Item, ...], group: str) -> tuple[Item, ...]:
+    """Where one item names its group, each has the one that counts for it."""
+    if not any(item.psvb_group for item in items):
+        return items
+    return tuple(msgspec.structs.replace(item, psvb_group=item.psvb_group or group) for item in items)
 
 
-def _rebate_warnings(head: _Head, group: str) -> tuple[Warn, ...]:
-    if not group or not _is_rebate(head):
+def _rounded(due: Due) -> tuple[Warn, ...]:
+    """HT mode, where each line is rounded to whole francs: by how much the total is another one for that."""
+    if due.rounded or due.exact == due.asked or due.total == round_half_up(due.exact):
+        return ()
+    exact = round_half_up(due.exact * HUNDREDTHS)
+    message = Text(
+        "each line without VAT is rounded to whole francs: the total is {total}, the exact one {exact}, a difference of {difference}",
+        total=due.total,
+        exact=_decimal(exact),
+        difference=_decimal(due.total * HUNDREDTHS - exact),
+    )
+    return (Warn("LINES_ROUNDED", str(message)),)
+
+
+HUNDREDTHS = 100
+
+
+def _decimal(hundredths: int) -> str:
+    return f"{Decimal(hundredths) / HUNDREDTHS:f}"
+
+
+def _rebate_warnings(head: _Head, groups: set[str]) -> tuple[Warn, ...]:
+    """CGI 200 leaves the withholding as it was first invoiced."""
+    if not groups or head.nature != REBATE:
         return ()
     return (Warn("PSVB_LEFT_OUT", str(Text("a rebate (RRR) carries no withholding: psvbGroup is left out"))),)

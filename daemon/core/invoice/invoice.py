@@ -22,6 +22,7 @@ SALES: tuple[InvoiceType, ...] = ("FV", "FT", "EV", "ET")
 CREDITS: tuple[InvoiceType, ...] = ("FA", "EA")
 GROUPS = "ABCDEFGHIJKLMNOP"
 PAYMENT_METHODS = "EVCMBA"
+CASH = "E"
 PAYMENT_LABELS: Mapping[str, str] = {
     "E": "Espèces",
     "V": "Virement",
@@ -31,13 +32,20 @@ PAYMENT_LABELS: Mapping[str, str] = {
     "A": "Autre",
 }
 """The defaults of fiscal-rules.md; a configuration may say otherwise."""
+NATURES: Mapping[str, str] = {
+    "COR": "Correction",
+    "RAN": "Annulation",
+    "RAM": "Avoir suite reprise biens/services",
+    "RRR": "Remise, ristourne, rabais",
+}
+"""Of a credit note, in the words of the law (annex of the SFE)."""
 
 
 class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     client_type: Literal["CC", "PP", "PM", "PC"] = "CC"
     ifu: Annotated[str, Meta(description="IFU of the buyer")] = ""
     name: Annotated[str, Meta(description="Name of the buyer")] = ""
-    """needed, with `ifu`, for PM and PC (decision 3)"""
+    """needed for PP, and with `ifu` for PM and PC (decisions 3 and 35)"""
     address: Annotated[str, Meta(description="Address")] = ""
     phone: Annotated[str, Meta(description="Phone")] = ""
     email: Annotated[str, Meta(description="E-mail")] = ""
@@ -71,6 +79,21 @@ class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """What was taken off this line, with VAT: the amounts above hold it already. Printed, and summed in X and Z."""
     original_price: int = 0
     """Of one unit before the reduction; 0 where the till did not say it."""
+    till_price: int = 0
+    """The till's own price and quantity where other ones were certified (UNIT_PRICE_DERIVED, QUANTITY_AS_ONE); else 0."""
+    till_quantity: int = 0
+    category: str = ""
+    """Of the article, for the report of articles (SFE 5.1); never sent."""
+    psvb_group: str = ""
+    """Of goods on an invoice whose items name their groups; else the invoice's `psvb` is for all goods."""
+
+    @property
+    def shown_price(self) -> int:
+        return self.till_price or self.price
+
+    @property
+    def shown_quantity(self) -> int:
+        return self.till_quantity or self.quantity
 
 
 class Payment(msgspec.Struct, frozen=True, array_like=True):
@@ -92,6 +115,8 @@ class Warn(msgspec.Struct, frozen=True, array_like=True):
     code: str
     message: str
     item: int = NO_ITEM
+    field: str = ""
+    """The path of the field that it is about, as `items[2].unitPrice`; empty where there is none."""
 
 
 class TaxLine(msgspec.Struct, frozen=True, array_like=True):
@@ -133,7 +158,20 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     psvb: Psvb | None = None
     warnings: tuple[Warn, ...] = ()
     stamp_duty: int = 0
-    """Of a payment in cash, as the till says it: printed, in no total, never sent."""
+    """On what is paid in cash, on top of the total (CGI 519): printed and reported, never sent."""
+    more_psvb: tuple[Psvb, ...] = ()
+    """The other withholdings, of an invoice whose items name several groups."""
+    edition: int = 0
+    """Of the rules by which it was read: 0 are those of 0.1, whose totals stay as they were."""
+
+    @property
+    def is_rebate(self) -> bool:
+        """By nature or reference (SFE 2.29): 0.1 took one without the other."""
+        return self.is_credit and REBATE in (self.nature, self.reference)
+
+    @property
+    def withholdings(self) -> tuple[Psvb, ...]:
+        return () if self.psvb is None else (self.psvb, *self.more_psvb)
 
     @property
     def is_credit(self) -> bool:
@@ -146,6 +184,10 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     @property
     def discount(self) -> int:
         return sum(item.discount for item in self.items)
+
+
+EDITION = 1
+"""Of the present rules."""
 
 
 def invoice_without_lines(number: str, type_: str, total_ttc: int) -> Invoice:

@@ -2,11 +2,11 @@
 
 The machine takes a line whose amount is `price × quantity` within a franc, plus its specific tax (protocol 3). Where the
 till's own price does not give the amount, a price that does is derived; where no price with 2 decimals can, because
-the quantity is large, the line goes as one piece at the whole amount.
+the quantity is large, the line goes as one piece at the whole amount. The item keeps the till's price and quantity too.
 
-In TTC mode `amountTtc` is what is certified (decision 2). In HT mode the unit price is, and VAT comes on top of the group's
-total (decision 24); there `amountTtc` counts only where it is all there is: without a unit price, or when a specific
-tax is certified or folded.
+In TTC mode `amountTtc` is what is certified (decision 2). In HT mode the unit price is, rounded half up to whole francs on each line (SFE 6.2), and VAT
+comes on top of the group's total (decision 24); there `amountTtc` counts only where it is all there is: without a unit price, or when a
+specific tax is certified or folded.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from daemon.core import money
 from daemon.core.invoice import specific_tax
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import GROUPS, Item, PriceMode, Warn
+from daemon.core.invoice.rules import PSVB_RATES
 from daemon.core.invoice.specific_tax import PRODUCT, Fold, SpecificTax
 from daemon.core.invoice.taxes import WHOLE, percent, without_vat
 from daemon.core.money import MAX_AMOUNT, divide_half_up, round_half_up
@@ -32,15 +33,18 @@ NAME_LENGTH = 200
 UNIT_LENGTH = 20
 CODE_LENGTH = 40
 DESCRIPTION_LENGTH = 100
+CATEGORY_LENGTH = 100
 MAX_QUANTITY = 10**9
 ONE = 1000
 """A quantity of 1."""
 
 
 class Line(NamedTuple):
-    """`rounded` tells that `amountTtc` was not whole, so that the payments may be off by a franc for it."""
+    """`exact` is what the till's own figures come to, with VAT. `rounded` tells that its amount was not whole, so that the payments may be off by a
+    franc for it."""
 
     item: Item
+    exact: int | Fraction
     warnings: tuple[Warn, ...] = ()
     rounded: bool = False
 
@@ -52,6 +56,11 @@ class _Asked(NamedTuple):
     quantity: int
     amount: int | Fraction
     rate: int
+
+    @property
+    def product(self) -> int:
+        """UnitPrice × quantity, in hundred-thousandths of a franc; 0 without a price."""
+        return (self.price or 0) * self.quantity
 
 
 class _Told(NamedTuple):
@@ -74,6 +83,8 @@ def read_item(
     group = fields.choice("taxGroup", LETTERS)
     rate = _rate(fields, group, rates)
     unit, discount = fields.text("unit", UNIT_LENGTH), fields.francs("discount")
+    category = fields.text("category", CATEGORY_LENGTH)
+    psvb_group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
     original = fields.above_zero("originalPrice", 2, MAX_AMOUNT) or 0
     asked = _asked(fields, mode, rate)
     if asked is None:
@@ -83,6 +94,10 @@ def read_item(
         fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
         return None
     amount = round_half_up(asked.amount)
+    _check_discount(
+        fields, discount, max(amount, *(_with_vat(price, mode, asked) for price in (asked.price, original)))
+    )
+    till_price, till_quantity = _of_the_till(asked, told)
     item = Item(
         name=name,
         group=group,
@@ -99,13 +114,42 @@ def read_item(
         unit=unit,
         discount=discount or _reduction(original, asked, amount, mode),
         original_price=original,
+        till_price=till_price,
+        till_quantity=till_quantity,
+        category=category,
+        psvb_group=psvb_group,
     )
-    return Line(item, warnings, rounded=amount != asked.amount)
+    return Line(item, _exact(mode, asked, told), warnings, rounded=amount != asked.amount)
+
+
+def _with_vat(price: int | None, mode: PriceMode, asked: _Asked) -> int:
+    """What the line comes to at that price."""
+    return round_half_up(_default_amount(price or 0, asked.quantity, mode, asked.rate))
 
 
 def _reduction(original: int, asked: _Asked, amount: int, mode: PriceMode) -> int:
     """With VAT, of a line whose till gives the price before the reduction and not the reduction itself."""
-    return max(0, round_half_up(_default_amount(original, asked.quantity, mode, asked.rate)) - amount)
+    return max(0, _with_vat(original, mode, asked) - amount)
+
+
+def _check_discount(fields: Fields, discount: int, gross: int) -> None:
+    if discount >= gross:
+        message = Text("must be below the amount before the reduction, {gross}: send originalPrice", gross=gross)
+        fields.fault("discount", message)
+
+
+def _of_the_till(asked: _Asked, told: _Told) -> tuple[int, int]:
+    """Its price and quantity where others are certified, else 0."""
+    is_one = told.quantity != asked.quantity
+    price = asked.price or divide_half_up(told.amount * PRODUCT, asked.quantity)
+    return (0 if told.price == asked.price or not (is_one or asked.price) else price), (asked.quantity if is_one else 0)
+
+
+def _exact(mode: PriceMode, asked: _Asked, told: _Told) -> int | Fraction:
+    """In HT mode without a specific tax the prices with VAT, not rounded."""
+    if mode == "TTC" or asked.price != told.price or told.tax.tax:
+        return asked.amount
+    return Fraction(asked.product * (WHOLE + asked.rate), PRODUCT * WHOLE)
 
 
 def _rate(fields: Fields, group: str, rates: Mapping[str, int]) -> int:
@@ -141,19 +185,12 @@ def _asked(fields: Fields, mode: PriceMode, rate: int) -> _Asked | None:
             if fields.values.get("amountTtc") is None and fields.values.get("unitPrice") is None:
                 fields.fault("amountTtc", Text("or `unitPrice` is required"))
             return None
-        amount = _default_amount(price, quantity, mode, rate)
-    if not isinstance(amount, int) and not _carries_tax(fields):
-        fields.fault("amountTtc", Text("must be a whole number") if sent else _derived(amount))
+        tax = fields.values.get("specificTax"), fields.values.get("specificTaxRate")
+        with_tax = specific_tax.amount_with(*tax, product=price * quantity, quantity=quantity, vat=rate, mode=mode)
+        amount = _default_amount(price, quantity, mode, rate) if with_tax is None else with_tax
+    if sent and not isinstance(amount, int) and not _carries_tax(fields):
+        fields.fault("amountTtc", Text("must be a whole number"))
     return _Asked(price, quantity, amount, rate)
-
-
-def _derived(amount: Fraction) -> str:
-    """Of an amount that was not sent: where it comes from, and what to send."""
-    shown = Decimal(amount.numerator) / Decimal(amount.denominator)  # hundredths times thousandths: exact
-    return Text(
-        "was not sent, and unitPrice × quantity is {shown}, which is no whole number: send the amount to certify",
-        shown=f"{shown:f}",
-    )
 
 
 def _default_amount(price: int, quantity: int, mode: PriceMode, rate: int) -> int | Fraction:
@@ -187,18 +224,21 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
         fields.values.get("specificTax"),
         fields.values.get("specificTaxRate"),
         amount=amount,
-        product=price * quantity,
+        product=asked.product,
         quantity=quantity,
         vat=rate,
+        mode=mode,
     )
     if isinstance(tax, Fold):
         return tax
     if mode == "TTC":
         return _Told(round_half_up(amount), price, quantity, tax)
+    if tax.is_added:
+        return _Told(divide_half_up(asked.product, PRODUCT) + tax.tax, price, quantity, tax)
     line = without_vat(round_half_up(amount), rate)
     if line <= tax.tax:
         return Fold(Text("it leaves nothing for the goods themselves"))
-    price, pieces = _fit(line - tax.tax, quantity)
+    price, pieces = _fit(line - tax.tax, asked)
     if pieces != quantity:
         tax = SpecificTax(tax.tax, tax.tax * 100)
     return _Told(line, price, pieces, tax)
@@ -207,41 +247,37 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
 def _plain(mode: PriceMode, asked: _Asked) -> _Told:
     if mode == "TTC" or asked.price is None:
         return _folded(mode, asked)
-    return _Told(_untaxed(asked, asked.price * asked.quantity), asked.price, asked.quantity)
-
-
-def _untaxed(asked: _Asked, product: int) -> int:
-    """HT mode: of the whole amounts the machine takes for this price, the one nearest to the till's own amount, so
-    that a long invoice of fractional prices does not drift away from what its customer was told."""
-    line = without_vat(round_half_up(asked.amount), asked.rate)
-    if abs(line * PRODUCT - product) < PRODUCT:
-        return line
-    return divide_half_up(product, PRODUCT)
+    line = divide_half_up(asked.product, PRODUCT)
+    return _Told(line or min(1, round_half_up(asked.amount)), asked.price, asked.quantity)
 
 
 def _folded(mode: PriceMode, asked: _Asked) -> _Told:
     """The whole amount in the price."""
     amount = round_half_up(asked.amount)
     line = amount if mode == "TTC" else without_vat(amount, asked.rate)
-    return _Told(line, *_fit(line, asked.quantity))
+    return _Told(line, *_fit(line, asked))
 
 
-def _fit(line: int, quantity: int) -> tuple[int, int]:
-    """A price and a quantity the machine accepts for that amount, which are the till's own where they give it exactly."""
-    derived = divide_half_up(line * PRODUCT, quantity)
-    if abs(derived * quantity - line * PRODUCT) < PRODUCT:
-        return derived, quantity
+def _fit(line: int, asked: _Asked) -> tuple[int, int]:
+    """A price and a quantity that the machine accepts for that amount: the till's own where they give it within a franc."""
+    for price in (asked.price, divide_half_up(line * PRODUCT, asked.quantity)):
+        if price and abs(price * asked.quantity - line * PRODUCT) < PRODUCT:
+            return price, asked.quantity
     return line * 100, ONE
 
 
 def _warnings(index: int, asked: _Asked, told: _Told, fold: str) -> Iterator[Warn]:
     amount = round_half_up(asked.amount)
-    if amount != asked.amount:
+    if amount != asked.amount and fold:
         message = Text(
             "the specific tax is folded into the price and amountTtc rounded to {amount}: {fold}",
             amount=amount,
             fold=fold,
         )
+        yield Warn("AMOUNT_ROUNDED", str(message), index)
+    elif amount != asked.amount:
+        exact = Decimal(asked.product) / PRODUCT
+        message = Text("unitPrice × quantity is {exact}: rounded to {amount}", exact=f"{exact:f}", amount=amount)
         yield Warn("AMOUNT_ROUNDED", str(message), index)
     elif fold:
         yield Warn(
@@ -250,3 +286,6 @@ def _warnings(index: int, asked: _Asked, told: _Told, fold: str) -> Iterator[War
     if told.quantity != asked.quantity:
         message = Text("no price with 2 decimals gives the amount at this quantity: certified as one piece")
         yield Warn("QUANTITY_AS_ONE", str(message), index)
+    if asked.price not in (None, told.price) and not (fold or told.tax.tax):
+        message = Text("unitPrice × quantity is not amountTtc: the unit price is derived from amountTtc")
+        yield Warn("UNIT_PRICE_DERIVED", str(message), index, f"items[{index}].unitPrice")

@@ -30,11 +30,13 @@ class Paid(NamedTuple):
 
 
 class Due(NamedTuple):
-    """`total` is certified, `asked` the sum of the till's amounts, `rounded` how many of those were not whole."""
+    """`total` is certified, `asked` the sum of the till's amounts, `rounded` how many of those were not whole, `exact` what the till's own prices
+    come to."""
 
     total: int
     asked: int
     rounded: int
+    exact: Fraction
 
 
 def read_payments(body: Fields) -> list[Paid]:
@@ -53,12 +55,13 @@ def adjust_payments(
     paid: Sequence[Paid], due: Due, errors: list[FieldError]
 ) -> tuple[tuple[Payment, ...], tuple[Warn, ...]]:
     """Payments that come to `due.total` exactly; with a fault in `errors` they mean nothing."""
-    if not due.rounded:
+    given: Fraction = sum((Fraction(p.amount) for p in paid), Fraction())
+    is_exact = given in (due.exact, round_half_up(due.exact))
+    if not (due.rounded or (given == due.exact != due.total)):
         errors.extend(
             FieldError(p.place, Text("must be a whole number")) for p in paid if not isinstance(p.amount, int)
         )
-    given = sum(p.amount for p in paid)
-    if not any(wanted - due.rounded <= given <= wanted + due.rounded for wanted in (due.total, due.asked)):
+    if not is_exact and not any(abs(given - wanted) <= due.rounded for wanted in (due.total, due.asked)):
         errors.append(
             FieldError("payments", Text("come to {value}, the total is {total}", value=_text(given), total=due.total))
         )

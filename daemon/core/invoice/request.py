@@ -34,7 +34,7 @@ Reference = Annotated[str, Meta(min_length=1, max_length=40, pattern=_SHOWS_SOME
 
 
 class CustomerBody(msgspec.Struct, kw_only=True, rename="camel"):
-    """The buyer. PM and PC need `ifu` and `name`."""
+    """The buyer. PP needs `name`; PM and PC need `name` and `ifu`, in a local sale of the official form."""
 
     client_type: Annotated[
         Literal["CC", "PP", "PM", "PC"] | None, Meta(description="CC walk-in; PP natural person; PM company; PC trader")
@@ -88,6 +88,13 @@ class ItemBody(msgspec.Struct, kw_only=True, rename="camel"):
             description="Price of one unit before the reduction, at most 2 decimals; printed, and `discount` is what is missing to it"
         ),
     ] = None
+    category: Annotated[
+        Annotated[str, Meta(max_length=100, pattern=_PRINTABLE)] | None,
+        Meta(description="Of the article, for the report of articles; never sent to the machine"),
+    ] = None
+    psvb_group: Annotated[
+        Literal["A", "B", "C", "D"] | None, Meta(description="Withholding on this line; default the invoice's")
+    ] = None
 
 
 class PaymentBody(msgspec.Struct, kw_only=True):
@@ -126,7 +133,7 @@ class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
     customer: Annotated[CustomerBody | None, Meta(description="Default: a walk-in customer")] = None
     comments: Annotated[
         Annotated[list[CommentBody | Name], Meta(max_length=8)] | None,
-        Meta(description="Up to 8 lines of the ticket, labelled A…H; a plain string takes the next free label"),
+        Meta(description="Up to 8 lines of the ticket, labelled A…H; a plain string takes the next free label of C…H"),
     ] = None
     psvb_group: Annotated[
         Literal["A", "B", "C", "D"] | None,
@@ -136,7 +143,9 @@ class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
     ] = None
     stamp_duty: Annotated[
         NotNegative | None,
-        Meta(description="Duty of a payment in cash, whole XOF: printed, in no total, never sent to the machine"),
+        Meta(
+            description="Duty of a payment in cash, whole XOF, on top of the total: printed and reported, never sent to the machine. Left out: computed where `[stamp_duty]` says so"
+        ),
     ] = None
 
 
@@ -160,5 +169,7 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
     ]
     credit_note_nature: Annotated[
         Literal["COR", "RAN", "RAM", "RRR"] | None,
-        Meta(description="Correction, cancellation, return of goods, rebate"),
-    ] = "COR"
+        Meta(
+            description="Correction, cancellation, return of goods or services, rebate. Left out, it is assumed (RRR for the reference RRR, else COR) and `warnings` says so; required with `Mcfd-Strict`. RRR goes with the reference RRR"
+        ),
+    ] = None

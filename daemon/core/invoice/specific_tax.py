@@ -5,7 +5,11 @@ Decision 4: both invariants of the service contract are taken literally, in exac
     amountTtc = unitPrice × quantity + specificTax × (1 + taxRate / 100)
     specificTaxRate × quantity = specificTax
 
-and both results must be whole. Everything else is folded.
+and both results must be whole. In HT mode the first one may be the law's instead (SFE 6.9, decision 41):
+
+    amountTtc = (unitPrice × quantity + specificTax) × (1 + taxRate / 100)
+
+Everything else is folded.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import NamedTuple
 
 from common.language import Text, sentence
 from daemon.core import money
+from daemon.core.invoice.invoice import PriceMode
 from daemon.core.invoice.taxes import WHOLE
 
 PRODUCT = 100_000
@@ -25,10 +30,11 @@ _PRICE = 100
 
 
 class SpecificTax(NamedTuple):
-    """`tax` of the line in whole XOF, `rate` per unit in hundredths."""
+    """`tax` of the line in whole XOF, `rate` per unit in hundredths; `is_added`: the unit price is without it and without VAT."""
 
     tax: int
     rate: int
+    is_added: bool = False
 
 
 class Fold(NamedTuple):
@@ -52,7 +58,7 @@ def _nothing(value: object) -> bool:
 
 
 def judge(
-    tax: object, rate: object, *, amount: int | Fraction, product: int, quantity: int, vat: int
+    tax: object, rate: object, *, amount: int | Fraction, product: int, quantity: int, vat: int, mode: PriceMode
 ) -> SpecificTax | Fold:
     """`product` is unitPrice × quantity in hundred-thousandths of a franc, `vat` in hundredths of a percent."""
     if tax is None or rate is None:
@@ -65,16 +71,37 @@ def judge(
         return Fold(Text("amountTtc and specificTax must be whole numbers"))
     if exact_rate * quantity != exact_tax * _QUANTITY:
         return Fold(Text("specificTaxRate × quantity is not specificTax"))
-    if amount * PRODUCT * WHOLE != product * WHOLE + exact_tax * PRODUCT * (WHOLE + vat):
+    is_added = mode == "HT" and amount == _amount(product, exact_tax, vat, "HT")
+    if not is_added and amount != _amount(product, exact_tax, vat, "TTC"):
         return Fold(Text("amountTtc is not unitPrice × quantity + specificTax × (1 + taxRate / 100)"))
-    return _priced(exact_tax, exact_rate * _PRICE)
+    return _priced(exact_tax, exact_rate * _PRICE, is_added=is_added)
 
 
-def _priced(tax: int, per_unit: int | Fraction) -> SpecificTax | Fold:
+def _priced(tax: int, per_unit: int | Fraction, *, is_added: bool) -> SpecificTax | Fold:
     """The machine takes 2 decimals; what the service contract calls a match may have more (0.125 on 8 units is 1)."""
     if per_unit != int(per_unit):
         return Fold(Text("specificTaxRate has more than 2 decimals"))
-    return SpecificTax(tax, int(per_unit))
+    return SpecificTax(tax, int(per_unit), is_added)
+
+
+def amount_with(
+    tax: object, rate: object, *, product: int, quantity: int, vat: int, mode: PriceMode
+) -> int | Fraction | None:
+    """What a line comes to with its specific tax and VAT, where the till does not say it; None where it carries none that can be read."""
+    try:
+        exact_tax, exact_rate = _read("specificTax", tax), _read("specificTaxRate", rate)
+    except ValueError:
+        return None
+    if not exact_tax or exact_rate * quantity != exact_tax * _QUANTITY:
+        return None
+    return _amount(product, exact_tax, vat, mode)
+
+
+def _amount(product: int, tax: int | Fraction, vat: int, mode: PriceMode) -> int | Fraction:
+    goods = Fraction(product, PRODUCT)
+    with_vat = Fraction(WHOLE + vat, WHOLE)
+    amount = (goods + tax) * with_vat if mode == "HT" else goods + tax * with_vat
+    return int(amount) if amount.denominator == 1 else amount
 
 
 def _read(name: str, value: object) -> int | Fraction:

@@ -7,16 +7,14 @@ mode, and so inside the base of VAT.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from daemon.core.invoice.invoice import Item, PriceMode, Psvb, TaxLine
+from daemon.core.invoice.invoice import Invoice, Item, PriceMode, Psvb, TaxLine
 from daemon.core.money import divide_half_up
 
 WHOLE = 10_000
 """100 % in hundredths of a percent, the unit of every rate here."""
-
-PSVB_RATES = {"A": 200, "B": 100, "C": 20, "D": 0}
-"""fiscal-rules.md: 2 %, 1 %, 0.2 %, 0 %."""
 
 GOODS = ("LOCBIE", "IMPBIE")
 
@@ -43,17 +41,39 @@ def without_vat(ttc: int, rate: int) -> int:
     return divide_half_up(ttc * WHOLE, WHOLE + rate)
 
 
-def psvb(group: str, items: Iterable[Item], mode: PriceMode, taxes: Iterable[TaxLine]) -> Psvb:
-    """The withholding is on goods (services left out): its base is what is claimed for them, all taxes included (CGI 200, SFE 6.10).
+def withholdings(
+    items: Sequence[Item], group: str, mode: PriceMode, taxes: Iterable[TaxLine], rates: Mapping[str, int]
+) -> tuple[Psvb, ...]:
+    """On goods, services left out: the base is what is claimed for them, all taxes included (CGI 200, SFE 6.10). One for each group, by letter: the
+    item's own, or else `group`, the invoice's.
 
-    `taxes` are those of the whole invoice: a tax group that holds goods only counts with its total there, which in HT mode is the machine's."""
-    items = tuple(items)
+    `taxes` are those of the whole invoice: a tax group whose lines are all goods of one PSVB group counts with its total there, which in HT mode is
+    the machine's."""
+    goods: dict[str, list[Item]] = {group: []} if group else {}
+    for item in items:
+        if item.item_type in GOODS and (own := item.psvb_group or group):
+            goods.setdefault(own, []).append(item)
+    if len(goods) > 1 and group and not goods[group]:
+        del goods[group]
     totals = {line.group: line.ttc for line in taxes}
-    with_services = {item.group for item in items if item.item_type not in GOODS}
-    goods = tax_lines((item for item in items if item.item_type in GOODS), mode)
-    base = sum(line.ttc if line.group in with_services else totals[line.group] for line in goods)
-    rate = PSVB_RATES[group]
-    return Psvb(group, base, rate, divide_half_up(base * rate, WHOLE))
+    size = Counter(item.group for item in items)
+    found = []
+    for letter, chosen in sorted(goods.items()):
+        own_size = Counter(item.group for item in chosen)
+        base = sum(
+            totals[line.group] if own_size[line.group] == size[line.group] else line.ttc
+            for line in tax_lines(chosen, mode)
+        )
+        found.append(Psvb(letter, base, rates[letter], divide_half_up(base * rates[letter], WHOLE)))
+    return tuple(found)
+
+
+def withheld_again(invoice: Invoice, taxes: Iterable[TaxLine]) -> tuple[Psvb, ...]:
+    """The same withholdings where the machine has other totals."""
+    rates = {each.group: each.rate for each in invoice.withholdings}
+    is_by_item = any(item.psvb_group for item in invoice.items)
+    group = "" if is_by_item or invoice.psvb is None else invoice.psvb.group
+    return withholdings(invoice.items, group, invoice.price_mode, taxes, rates) if rates else ()
 
 
 def percent(rate: int) -> int | float:

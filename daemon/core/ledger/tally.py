@@ -7,7 +7,9 @@ Keys, in whole XOF unless they count (letters stand for invoice type, tax group,
     pay.E                            paid by a method, less what credit notes gave back by it
     specific                         specific tax certified separately, net of credit notes
     psvb.A.base  psvb.A.amount       withholding, net of credit notes
-    reductions                       what was taken off prices, net of credit notes
+    reductions                       what was taken off prices, net of credit notes, and rebates granted afterwards (RRR)
+    nature.COR.n  nature.COR.ttc     credit notes of a nature, their total; positive
+    stamp                            stamp duty on payments in cash
     incomplete                       attempts begun on the machine that did not end certified
 
 No key ever holds zero, so two tallies that mean the same are equal.
@@ -44,9 +46,16 @@ def _certified(record: Record) -> Tally:
     tally["specific"] = sign * invoice.specific_tax
     tally["reductions"] = sign * invoice.discount
     tally["test"] = int(is_marked(invoice))
-    if invoice.psvb is not None:
-        tally[f"psvb.{invoice.psvb.group}.base"] = sign * invoice.psvb.base
-        tally[f"psvb.{invoice.psvb.group}.amount"] = sign * invoice.psvb.amount
+    for psvb in invoice.withholdings:
+        tally[f"psvb.{psvb.group}.base"] = sign * psvb.base
+        tally[f"psvb.{psvb.group}.amount"] = sign * psvb.amount
+    if invoice.edition:
+        tally["stamp"] = invoice.stamp_duty
+        if invoice.is_credit:
+            tally[f"nature.{invoice.nature}.n"] = 1
+            tally[f"nature.{invoice.nature}.ttc"] = record.total_ttc
+        if invoice.is_rebate:
+            tally["reductions"] += record.total_ttc
     return {key: value for key, value in tally.items() if value}
 
 

@@ -7,7 +7,7 @@ import msgspec
 from common.language import Text
 from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice, Payment, Warn
-from daemon.core.invoice.taxes import WHOLE, psvb, without_vat
+from daemon.core.invoice.taxes import WHOLE, withheld_again, without_vat
 from daemon.core.machine.state import Subtotal
 
 _FRANC = 1
@@ -41,11 +41,13 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     rates = {line.group: line.rate for line in invoice.taxes}
     taxes = tuple(msgspec.structs.replace(line, rate=rates[line.group]) for line in subtotal.taxes)
     difference = subtotal.total_ttc - invoice.total_ttc
+    first, *more = withheld_again(invoice, taxes) or (None,)
     return msgspec.structs.replace(
         invoice,
         taxes=taxes,
         total_ttc=subtotal.total_ttc,
-        psvb=psvb(invoice.psvb.group, invoice.items, invoice.price_mode, taxes) if invoice.psvb else None,
+        psvb=first,
+        more_psvb=tuple(more),
         payments=_adjust(invoice.payments, difference),
         warnings=invoice.warnings if not difference else (*invoice.warnings, _adjusted(subtotal.total_ttc)),
     )

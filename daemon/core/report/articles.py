@@ -14,7 +14,7 @@ from msgspec import Meta
 from common.language import Text
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.invoice.invoice import REBATE, Invoice, Item
+from daemon.core.invoice.invoice import Invoice, Item
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
@@ -78,7 +78,7 @@ class Articles:
             sums.amount_sold += item.amount_ttc
             return
         sums.amount_returned += item.amount_ttc
-        if invoice.nature != REBATE:
+        if not invoice.is_rebate:
             sums.returned += item.quantity
 
     def report(self, book: Book, start: int, end: int) -> ArticlesReport:

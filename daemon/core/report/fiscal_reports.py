@@ -16,8 +16,9 @@ import msgspec
 from msgspec import Meta
 
 from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import CREDITS, PAYMENT_LABELS, PAYMENT_METHODS, SALES
-from daemon.core.invoice.taxes import PSVB_RATES, percent
+from daemon.core.invoice.invoice import CASH, CREDITS, NATURES, PAYMENT_LABELS, PAYMENT_METHODS, SALES
+from daemon.core.invoice.rules import PSVB_RATES
+from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashTotal
@@ -54,9 +55,17 @@ class PaymentTotal(msgspec.Struct, frozen=True):
     amount: Annotated[int, Meta(description="XOF, net")]
 
 
+class NatureTotal(msgspec.Struct, frozen=True):
+    nature: Annotated[str, Meta(description="COR, RAN, RAM or RRR")]
+    label: Annotated[str, Meta(description="For people")]
+    count: Annotated[int, Meta(description="How many")]
+    total: Annotated[int, Meta(description="Positive, with VAT")]
+
+
 class CreditNotes(msgspec.Struct, frozen=True):
     count: Annotated[int, Meta(description="How many")]
     total: Annotated[int, Meta(description="Positive, with VAT")]
+    by_nature: Annotated[tuple[NatureTotal, ...], Meta(description="Without those of mcfd 0.1")] = ()
 
 
 class PsvbTotal(msgspec.Struct, frozen=True):
@@ -69,11 +78,11 @@ class PsvbTotal(msgspec.Struct, frozen=True):
 
 
 class CashDrawer(msgspec.Struct, frozen=True):
-    """`expected` is what the period should have left in the drawer: cash payments + deposits - withdrawals."""
+    """`expected` is what the period should have left in the drawer: cash payments + stamp duty + deposits - withdrawals."""
 
     deposits: Annotated[int, Meta(description="Put into the drawer, XOF")]
     withdrawals: Annotated[int, Meta(description="Taken out, XOF, positive")]
-    expected: Annotated[int, Meta(description="Cash payments + deposits - withdrawals of the period")]
+    expected: Annotated[int, Meta(description="Cash payments + stamp duty + deposits - withdrawals of the period")]
 
 
 class McfCounters(msgspec.Struct, frozen=True):
@@ -123,8 +132,11 @@ class Totals(Sums, frozen=True, kw_only=True):
     incomplete: Annotated[int, Meta(description="Invoices begun on the machine and not certified")]
     reductions: Annotated[
         int,
-        Meta(description="What was taken off prices (`discount`, `originalPrice`), with VAT, net; 0 in a Z of before"),
+        Meta(
+            description="What was taken off prices (`discount`, `originalPrice`), with VAT, net, and rebates granted afterwards (RRR); 0 in a Z of before"
+        ),
     ] = 0
+    stamp_duty: Annotated[int, Meta(description="Stamp duty on payments in cash, beside the totals")] = 0
     cash: Annotated[
         CashDrawer | msgspec.UnsetType,
         Meta(description="Cash moved beside sales (`POST …/cash`), and what is expected in the drawer"),
@@ -285,11 +297,12 @@ def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[s
         "by_type": types,
         "by_type_and_group": tuple(_type_group(tally, *pair) for pair in _type_groups(tally)),
         "by_payment": _by_payment(tally, labels),
-        "credit_notes": _credit_notes(types),
+        "credit_notes": _credit_notes(tally, types),
         "specific_tax": tally["specific"],
         "psvb": _psvb(tally),
         "incomplete": tally["incomplete"],
         "reductions": tally["reductions"],
+        "stamp_duty": tally["stamp"],
         "cash": _drawer(tally, cash),
         "test": tally["test"] or msgspec.UNSET,
     }
@@ -338,9 +351,14 @@ def _by_payment(tally: Tally, labels: Labels) -> tuple[PaymentTotal, ...]:
     )
 
 
-def _credit_notes(types: Sequence[TypeTotal]) -> CreditNotes:
+def _credit_notes(tally: Tally, types: Sequence[TypeTotal]) -> CreditNotes:
     credits_ = [entry for entry in types if entry.invoice_type in CREDITS]
-    return CreditNotes(sum(entry.count for entry in credits_), sum(entry.total_ttc for entry in credits_))
+    natures = tuple(
+        NatureTotal(nature, label, tally[f"nature.{nature}.n"], tally[f"nature.{nature}.ttc"])
+        for nature, label in NATURES.items()
+        if f"nature.{nature}.n" in tally
+    )
+    return CreditNotes(sum(entry.count for entry in credits_), sum(entry.total_ttc for entry in credits_), natures)
 
 
 def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
@@ -351,11 +369,8 @@ def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
     )
 
 
-CASH_METHOD = "E"
-
-
 def _drawer(tally: Tally, cash: CashTotal) -> CashDrawer:
-    paid = tally[f"pay.{CASH_METHOD}"]
+    paid = tally[f"pay.{CASH}"] + tally["stamp"]
     return CashDrawer(cash.deposits, cash.withdrawals, paid + cash.deposits - cash.withdrawals)
 
 

@@ -94,6 +94,14 @@ class RequestItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
         int, Meta(description="Taken off the line, XOF with VAT; sent, or what is missing to `originalPrice`")
     ] = 0
     original_price: Annotated[Exact | msgspec.UnsetType, Meta(description="When it was sent")] = msgspec.UNSET
+    category: Annotated[str, Meta(description="When it was sent")] = ""
+    psvb_group: Annotated[str, Meta(description="Where items name their own")] = ""
+    till_price: Annotated[
+        Exact | msgspec.UnsetType, Meta(description="The till's `unitPrice`, where another price was certified")
+    ] = msgspec.UNSET
+    till_quantity: Annotated[
+        Exact | msgspec.UnsetType, Meta(description="The till's `quantity`, where another one was certified")
+    ] = msgspec.UNSET
 
 
 class InvoiceHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -120,7 +128,7 @@ class CertifyRequest(InvoiceHead, frozen=True, kw_only=True, rename="camel", omi
     credit_note_nature: Annotated[str, Meta(description="Credit notes only")] = ""
     credit_note_ref: Annotated[str, Meta(description="Credit notes only")] = ""
     psvb_group: Annotated[str, Meta(description="When it was sent")] = ""
-    stamp_duty: Annotated[int, Meta(description="When it was sent, XOF")] = 0
+    stamp_duty: Annotated[int, Meta(description="As sent or computed, XOF")] = 0
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -237,9 +245,15 @@ def certify_request(invoice: Invoice) -> CertifyRequest:
         comments=tuple(RequestComment(comment.label, comment.text) for comment in invoice.comments),
         credit_note_nature=invoice.nature,
         credit_note_ref=invoice.reference,
-        psvb_group=invoice.psvb.group if invoice.psvb else "",
+        psvb_group=_psvb_group(invoice),
         stamp_duty=invoice.stamp_duty,
     )
+
+
+def _psvb_group(invoice: Invoice) -> str:
+    """Of an invoice whose items do not name their own."""
+    is_by_item = any(item.psvb_group for item in invoice.items)
+    return "" if invoice.psvb is None or is_by_item else invoice.psvb.group
 
 
 def _customer(customer: Customer) -> RequestCustomer:
@@ -262,6 +276,10 @@ def _item(item: Item) -> RequestItem:
         unit=item.unit,
         discount=item.discount,
         original_price=exact(item.original_price, PRICE_DECIMALS) if item.original_price else msgspec.UNSET,
+        category=item.category,
+        psvb_group=item.psvb_group,
+        till_price=exact(item.till_price, PRICE_DECIMALS) if item.till_price else msgspec.UNSET,
+        till_quantity=exact(item.till_quantity, QUANTITY_DECIMALS) if item.till_quantity else msgspec.UNSET,
     )
 
 

@@ -46,7 +46,9 @@ class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True):
     code: Annotated[str, Meta(description="What happened, for programs")]
     message: Annotated[str, Meta(description="What happened, for people")]
     item: Annotated[int | None, Meta(description="Index of the item; left out for the whole invoice")] = None
-    field: Annotated[str, Meta(description="UNKNOWN_FIELD: its path, as `items[2].prix`; left out otherwise")] = ""
+    field: Annotated[
+        str, Meta(description="The field that it is about, as `items[2].prix`; left out where it is about none")
+    ] = ""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -75,7 +77,18 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ),
     ] = msgspec.UNSET
     specific_tax: Annotated[int, Meta(description="Specific tax that was certified separately")]
-    psvb: Annotated[Withholding | None, Meta(description="Withholding, when `psvbGroup` was sent")]
+    psvb: Annotated[
+        Withholding | None,
+        Meta(description="Withholding, when `psvbGroup` was sent; null where items name several groups"),
+    ]
+    psvb_by_group: Annotated[
+        tuple[Withholding, ...] | msgspec.UnsetType,
+        Meta(description="All withholdings, by group; left out in an answer of mcfd 0.1"),
+    ] = msgspec.UNSET
+    stamp_duty: Annotated[
+        int | msgspec.UnsetType,
+        Meta(description="To be collected in cash on top of `totalTtc`; left out in an answer of mcfd 0.1"),
+    ] = msgspec.UNSET
     warnings: Annotated[
         tuple[Adjustment, ...], Meta(description="What was folded, rounded or adjusted instead of refused")
     ]
@@ -130,7 +143,9 @@ def receipt(record: Record, language: Language = "en") -> Receipt:
         frc=counters.frc,
         counters=msgspec.UNSET if record.fc is None else counters_text(record),
         specific_tax=record.invoice.specific_tax,
-        psvb=_withholding(record.invoice.psvb),
+        psvb=None if record.invoice.more_psvb else _withholding(record.invoice.psvb),
+        psvb_by_group=tuple(map(_of_group, record.invoice.withholdings)) if record.invoice.edition else msgspec.UNSET,
+        stamp_duty=record.invoice.stamp_duty if record.invoice.edition else msgspec.UNSET,
         warnings=adjustments(record.invoice.warnings, language),
         # As it was told, also after a repair of the time.
         certified_at=millis_text(record.chained_at or record.ended_at),
@@ -149,13 +164,20 @@ def _tax_detail(line: TaxLine) -> TaxDetail:
 
 
 def _withholding(psvb: Psvb | None) -> Withholding | None:
-    return None if psvb is None else Withholding(psvb.group, psvb.base, percent(psvb.rate), psvb.amount)
+    return None if psvb is None else _of_group(psvb)
+
+
+def _of_group(psvb: Psvb) -> Withholding:
+    return Withholding(psvb.group, psvb.base, percent(psvb.rate), psvb.amount)
 
 
 def adjustments(warnings: Iterable[Warn], language: Language = "en") -> tuple[Adjustment, ...]:
     return tuple(
         Adjustment(
-            warn.code, retold(warn.message, language), None if warn.item == NO_ITEM else warn.item, field_of(warn)
+            warn.code,
+            retold(warn.message, language),
+            None if warn.item == NO_ITEM else warn.item,
+            warn.field or field_of(warn),
         )
         for warn in warnings
     )

@@ -119,7 +119,9 @@ def test_the_six_payment_methods_go_to_the_machine_as_they_come(shop: Shop, meth
     assert on_machine(shop.machines[0], certified(shop.certify(body)))["payments"][0]["method"] == method
 
 
-@pytest.mark.parametrize(("kind", "more"), [("CC", {}), ("PP", {"name": "Issa"}), ("PC", {"ifu": "1", "name": "Zoé"})])
+@pytest.mark.parametrize(
+    ("kind", "more"), [("CC", {}), ("PP", {"name": "Issa"}), ("PC", {"ifu": "00012345X", "name": "Zoé"})]
+)
 def test_the_client_types(shop: Shop, kind: str, more: dict[str, str]) -> None:
     """`clientType` is CC, PP, PM or PC, and goes to the machine with what is known of the customer."""
     receipt = certified(shop.certify(invoice(fresh(), customer={"clientType": kind, **more})))

@@ -52,7 +52,8 @@ def test_two_credits_at_once_cannot_both_be_the_last_that_fits(shop: Shop) -> No
 @pytest.mark.parametrize("reference", ["BF12345678-1-77", "RRR"])
 def test_an_original_of_elsewhere_passes(shop: Shop, reference: str) -> None:
     """A reference to another machine passes with a warning, and a rebate over many invoices (RRR) without one."""
-    body = credit(f"E-{reference}", reference, 700, creditNoteNature="RRR")
+    nature = "RRR" if reference == "RRR" else "COR"
+    body = credit(f"E-{reference}", reference, 700, creditNoteNature=nature)
     receipt = shop.certify(body, path="credit-note").json()
     warnings = [warning["code"] for warning in receipt["warnings"]]
     assert warnings == ([] if reference == "RRR" else ["ORIGINAL_NOT_CHECKED"])

@@ -99,7 +99,7 @@ class Month:
         item = {"name": "Retour", "taxGroup": self.dice.choice([*RATES]), "amountTtc": amount}
         reference = {"creditNoteRef": f"{NIM}-{fvc}" if fvc else "RRR"}
         kind = self.credited_by.get(fvc) or self.dice.choice(["FA", "FA", "EA"])
-        nature = self.dice.choice(["COR", "RAN", "RAM", "RRR"])
+        nature = self.dice.choice(["COR", "RAN", "RAM"]) if fvc else "RRR"
         self.sales.setdefault(fvc, 1 << 40)
         return self.invoice([item], invoiceType=kind, creditNoteNature=nature, **reference), fvc
 

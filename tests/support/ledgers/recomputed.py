@@ -16,6 +16,14 @@ def half_up(value):
     return int(value.quantize(Decimal(1), ROUND_HALF_UP))
 
 
+NATURES = {
+    "COR": "Correction",
+    "RAN": "Annulation",
+    "RAM": "Avoir suite reprise biens/services",
+    "RRR": "Remise, ristourne, rabais",
+}
+
+
 def vat(items):
     """(group, ht, tva, ttc) of the items of one invoice: VAT is taken on the group's total, rounded half up."""
     sums = Counter()
@@ -27,7 +35,7 @@ def vat(items):
 
 def report(records):
     """What X, Z and A say of these records; credit notes are positive by type, and taken off everywhere else."""
-    types, pairs, groups, paid, psvb = {}, {}, {}, Counter(), {}
+    types, pairs, groups, paid, psvb, natures = {}, {}, {}, Counter(), {}, {}
     specific = incomplete = 0
     for record in records:
         if record["state"] != "certified":
@@ -35,6 +43,8 @@ def report(records):
             continue
         kind, request, sign = record["invoiceType"], record["request"], -1 if record["invoiceType"] in CREDIT else 1
         types.setdefault(kind, Counter()).update(n=1, ttc=record["totalTtc"])
+        if nature := request.get("creditNoteNature"):
+            natures.setdefault(nature, Counter()).update(count=1, total=record["totalTtc"])
         # HT: the machine's sums of unrounded prices.
         told, ttc_prices = (
             record["receipt"],
@@ -62,7 +72,11 @@ def report(records):
         "by_type": [{"invoice_type": t, "count": types[t]["n"], "total_ttc": types[t]["ttc"]} for t in sorted(types)],
         "by_type_and_group": [{"invoice_type": t, "group": g, **pairs[t, g]} for t, g in sorted(pairs)],
         "by_payment": [{"method": m, "label": LABELS[m], "amount": paid[m]} for m in sorted(paid) if paid[m]],
-        "credit_notes": {"count": sum(c["n"] for c in credits_), "total": sum(c["ttc"] for c in credits_)},
+        "credit_notes": {
+            "count": sum(c["n"] for c in credits_),
+            "total": sum(c["ttc"] for c in credits_),
+            "by_nature": [{"nature": n, "label": w, **natures[n]} for n, w in NATURES.items() if n in natures],
+        },
         "specific_tax": specific,
         "psvb": [{"group": g, "rate": float(PSVB[g]), **psvb[g]} for g in sorted(psvb) if any(psvb[g].values())],
         "incomplete": incomplete,

@@ -74,6 +74,8 @@ def _tally_keys() -> Iterator[str]:
         yield from keys
     yield "reductions"
     yield "test"
+    yield "stamp"
+    yield from (f"nature.{nature}.{part}" for nature in ("COR", "RAN", "RAM", "RRR") for part in ("n", "ttc"))
 
 
 _NAMES = dict(enumerate(_tally_keys()))

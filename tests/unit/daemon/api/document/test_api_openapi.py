@@ -202,11 +202,13 @@ WHOLE_INVOICE: dict[str, Any] = {
             "unit": "sac",
             "discount": 0,
             "originalPrice": 16000,
+            "category": "Céréales",
+            "psvbGroup": "A",
         }
     ],
     "comments": [{"text": "Merci", "label": "A"}],
     "customer": {
-        "clientType": "PP",
+        "clientType": "CC",
         "ifu": "00012345A",
         "name": "Awa",
         "address": "Ouaga",

@@ -13,6 +13,7 @@ from support.core_samples import DEFAULTS, NIM, RATES, body, credit_body, item, 
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import escaped_length, read_invoice
 from daemon.core.invoice.invoice import Comment, Customer
+from daemon.core.invoice.rules import Rules
 from daemon.core.invoice.unknown import FIELDS
 
 
@@ -162,8 +163,22 @@ def test_credit_notes_come_by_themselves(kind):
 
 @pytest.mark.parametrize("nature", ["COR", "RAN", "RAM", "RRR"])
 def test_natures_of_a_credit_note(nature):
-    """fiscal-rules.md."""
-    assert read(credit_body(creditNoteNature=nature), credit=True).nature == nature
+    """fiscal-rules.md; RRR goes with the reference RRR (SFE 2.29), and no other nature does."""
+    right, wrong = (f"{NIM}-291", "RRR") if nature != "RRR" else ("RRR", f"{NIM}-291")
+    assert read(credit_body(creditNoteNature=nature, creditNoteRef=right), credit=True).nature == nature
+    field = "creditNoteNature" if nature != "RRR" else "creditNoteRef"
+    assert faults(credit_body(creditNoteNature=nature, creditNoteRef=wrong), credit=True) == [field]
+
+
+@pytest.mark.parametrize(("reference", "assumed"), [(f"{NIM}-291", "COR"), ("RRR", "RRR")])
+def test_a_nature_that_is_left_out_is_assumed_and_said(reference, assumed):
+    """SFE 2.28: it has to be chosen, so the till hears of it, and a strict one is refused."""
+    invoice = read(credit_body(creditNoteRef=reference), credit=True)
+    (warn,) = invoice.warnings
+    assert (invoice.nature, warn.code, warn.field) == (assumed, "CREDIT_NOTE_NATURE_ASSUMED", "creditNoteNature")
+    with pytest.raises(InvalidRequest) as caught:
+        read(credit_body(creditNoteRef=reference), credit=True, strict=True)
+    assert [error.field for error in caught.value.errors] == ["creditNoteNature"]
 
 
 @pytest.mark.parametrize("reference", ["EL02000015-1-291", "EL02000016-2-1", "RRR", f"{NIM}-1"])
@@ -268,10 +283,36 @@ def test_a_business_has_a_name_and_an_ifu(kind):
             assert faults(body(customer={**business, field: value})) == [f"customer.{field}"]
 
 
-@pytest.mark.parametrize("kind", ["CC", "PP", None])
-def test_a_person_needs_neither(kind):
-    """A customer without a type is a walk-in one."""
-    assert read(body(customer={"clientType": kind})).customer == Customer(kind or "CC")
+@pytest.mark.parametrize("kind", ["CC", None])
+def test_a_walk_in_customer_needs_neither(kind):
+    """A customer without a type is one."""
+    assert read(body(customer={"clientType": kind})).customer == Customer("CC")
+
+
+def test_a_person_has_a_name():
+    """Annex of the SFE; an IFU of any form may stand beside it."""
+    for name in (None, "", " "):
+        assert faults(body(customer={"clientType": "PP", "name": name})) == ["customer.name"]
+    assert read(body(customer={"clientType": "PP", "name": "Awa", "ifu": "1"})).customer == Customer("PP", "1", "Awa")
+
+
+@pytest.mark.parametrize("kind", ["PM", "PC"])
+@pytest.mark.parametrize(
+    ("ifu", "is_one"), [("00012345X", True), ("00012345x", False), ("0001234X", False), ("IFU", False)]
+)
+def test_the_ifu_of_a_business_has_the_official_form_in_a_local_sale(kind, ifu, is_one):
+    """Annex of the SFE: free for exports; the form is configuration."""
+    business = {"clientType": kind, "ifu": ifu, "name": "SARL"}
+    for local in ("FV", "FT"):
+        request = body(customer=business, invoiceType=local)
+        assert read(request).customer.ifu == ifu if is_one else faults(request) == ["customer.ifu"]
+    request = credit_body(customer=business)
+    assert is_one or faults(request, credit=True) == ["customer.ifu"]
+    for export in ("EV", "ET"):
+        assert read(body(customer=business, invoiceType=export)).customer.ifu == ifu
+    assert read(credit_body(customer=business, invoiceType="EA"), credit=True).customer.ifu == ifu
+    other = msgspec.structs.replace(DEFAULTS, rules=Rules(ifu_pattern="IFU|[a-z0-9A-Z]{8,9}"))
+    assert read_invoice(body(customer=business), defaults=other, rates=RATES).customer.ifu == ifu
 
 
 def test_a_customer_has_an_address_and_more():
@@ -293,15 +334,16 @@ def test_a_customer_is_an_object(customer):
 
 
 def test_comments_take_the_next_free_label():
-    """Labelled, unlabelled and plain, as existing clients send them."""
+    """Labelled, unlabelled and plain, as existing clients send them: from C on, as A and B give a reason for no tax (annex of the SFE)."""
     comments = ["one", {"text": "two"}, {"label": "A", "text": "three"}, {"label": None, "text": "four"}]
     assert read(body(comments=comments)).comments == (
-        Comment("B", "one"),
-        Comment("C", "two"),
+        Comment("C", "one"),
+        Comment("D", "two"),
         Comment("A", "three"),
-        Comment("D", "four"),
+        Comment("E", "four"),
     )
-    assert [c.label for c in read(body(comments=["x"] * 8)).comments] == list("ABCDEFGH")
+    assert [c.label for c in read(body(comments=["x"] * 6)).comments] == list("CDEFGH")
+    assert faults(body(comments=["x"] * 8)) == ["comments[6]", "comments[7]"]
     assert read(body(comments=[])).comments == ()
 
 

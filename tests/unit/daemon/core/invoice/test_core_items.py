@@ -30,10 +30,21 @@ def test_an_item_needs_little():
 
 
 def test_the_amount_is_price_times_quantity_when_left_out():
-    """Whole, or it cannot be certified."""
+    """Rounded half up to a whole franc (SFE 6.2), which the till hears; it may have been paid either way."""
     told, invoice = line(pay=250, amountTtc=None, unitPrice=Decimal("12.5"), quantity=20)
     assert (told.price, told.quantity, told.line_amount, invoice.total_ttc) == (1250, 20_000, 250, 250)
-    assert faults(item(amountTtc=None, unitPrice=Decimal("12.5"))) == ["items[0].amountTtc"]
+    for price, quantity, amount, paid in (
+        ("12.5", "1", 13, (13, "12.5", 12)),
+        ("333.33", "3", 1000, (1000, "999.99")),
+        ("2.5", "3.25", 8, (8, "8.125", 9)),
+    ):
+        for pay in paid:
+            told, invoice = line(pay=Decimal(pay), amountTtc=None, unitPrice=Decimal(price), quantity=Decimal(quantity))
+            assert (told.line_amount, told.price, told.quantity) == (
+                amount, int(Decimal(price) * 100), int(Decimal(quantity) * 1000),
+            )  # fmt: skip
+            assert invoice.total_ttc == amount
+            assert invoice.warnings[0].code == "AMOUNT_ROUNDED"
 
 
 @pytest.mark.parametrize(
@@ -48,10 +59,14 @@ def test_the_price_is_derived_when_left_out(amount, quantity, price):
 
 
 def test_the_amount_is_what_is_certified():
-    """Decision 2: where the till's price does not give it, one that does is sent; no refusal and no warning."""
+    """Decision 2: where the till's price does not give it, one that does is sent; no refusal, but a warning (SFE 6.5), and the
+    line keeps the till's own price. A strict till is refused."""
     told, invoice = line(amountTtc=2500, unitPrice=1000, quantity=3)
     assert (told.price, told.quantity, told.line_amount, invoice.total_ttc) == (83333, 3000, 2500, 2500)
-    assert invoice.warnings == ()
+    assert [(warn.code, warn.field) for warn in invoice.warnings] == [("UNIT_PRICE_DERIVED", "items[0].unitPrice")]
+    assert (told.shown_price, told.shown_quantity) == (100_000, 3000)
+    with pytest.raises(InvalidRequest, match="unitPrice"):
+        read(body(item(amountTtc=2500, unitPrice=1000, quantity=3)), strict=True)
 
 
 def test_a_price_that_gives_the_amount_is_kept():
@@ -67,6 +82,7 @@ def test_a_quantity_too_large_for_any_price_goes_as_one_piece(amount, quantity):
     """No price with 2 decimals comes within a franc: quantity 1 at the whole amount, and a warning says so."""
     told, invoice = line(amountTtc=amount, quantity=quantity)
     assert (told.price, told.quantity, told.line_amount) == (amount * 100, 1000, amount)
+    assert told.shown_quantity == quantity * 1000
     assert [(warn.code, warn.item) for warn in invoice.warnings] == [("QUANTITY_AS_ONE", 0)]
 
 
@@ -104,12 +120,28 @@ def test_in_ht_mode_payments_add_up_to_either(paid, codes):
         assert faults(*ten, mode="HT", pay=wrong) == ["payments"]
 
 
-def test_in_ht_mode_fractional_prices_do_not_drift():
-    """Twenty items of 5.5 without VAT are 6.49, so 6 for the till: 5 a line, not 6, keeps the total at hand."""
-    twenty = [item(unitPrice=Decimal("5.5"), amountTtc=6) for _ in range(20)]
-    invoice = read(body(*twenty, priceMode="HT", pay=120))
-    assert {told.line_amount for told in invoice.items} == {5}
-    assert invoice.total_ttc == 118
+@pytest.mark.parametrize(
+    ("price", "count", "line_amount", "total", "paid"),
+    [
+        ("33.49", 30, 33, 1168, (1168, 1186, "1185.546", 1200)),
+        ("12.49", 20, 12, 283, (283, 295)),
+        ("4.40", 100, 4, 472, (472, 519)),
+        ("10.40", 10, 10, 118, (118, 123)),
+        ("5.5", 20, 6, 142, (142, 130, "129.8")),
+        ("1000", 3, 1000, 3540, (3540,)),
+    ],
+)
+def test_in_ht_mode_each_line_is_rounded_by_itself(price, count, line_amount, total, paid):
+    """SFE 6.2: price × quantity half up; a warning says by how much the total differs, and what was paid is the exact total or the certified one."""
+    lines = [item(unitPrice=Decimal(price), amountTtc=None)] * count
+    for pay in paid:
+        invoice = read(body(*lines, priceMode="HT", pay=Decimal(pay)))
+        assert {told.line_amount for told in invoice.items} == {line_amount}
+        assert (invoice.total_ttc, invoice.payments[0].amount) == (total, total)
+        told = [warn.message for warn in invoice.warnings if warn.code == "LINES_ROUNDED"]
+        assert len(told) == (price != "1000")
+    if price == "33.49":
+        assert "the total is 1168, the exact one 1185.55, a difference of -17.55" in told[0]
 
 
 def test_in_ht_mode_more_than_a_franc_an_item_is_refused():

@@ -13,44 +13,48 @@ WHOLE = "must be a whole number"
 HALF = Fraction(1, 2)
 
 
+def due(total: int, asked: int, rounded: int) -> Due:
+    return Due(total, asked, rounded, Fraction(total))
+
+
 @pytest.mark.parametrize(
-    ("amounts", "due", "taken"),
+    ("amounts", "wanted", "taken"),
     [
-        ([150], Due(150, 150, 0), [150]),
-        ([100, 50], Due(150, 150, 0), [100, 50]),
-        ([149], Due(150, 150, 1), [150]),
-        ([151], Due(150, 150, 1), [150]),
-        ([149 + HALF], Due(150, 149, 1), [150]),
-        ([50, 100], Due(152, 150, 0), [50, 102]),
-        ([49 + HALF, 100 + HALF], Due(151, 150, 1), [50, 101]),
+        ([150], due(150, 150, 0), [150]),
+        ([100, 50], due(150, 150, 0), [100, 50]),
+        ([149], due(150, 150, 1), [150]),
+        ([151], due(150, 150, 1), [150]),
+        ([149 + HALF], due(150, 149, 1), [150]),
+        ([50, 100], due(152, 150, 0), [50, 102]),
+        ([49 + HALF, 100 + HALF], due(151, 150, 1), [50, 101]),
     ],
 )
-def test_what_comes_to_the_total_is_taken(amounts: list[int | Fraction], due: Due, taken: list[int]) -> None:
+def test_what_comes_to_the_total_is_taken(amounts: list[int | Fraction], wanted: Due, taken: list[int]) -> None:
     """To the total or to what the till added up, a franc more or less for each amount of its own that was not whole; the largest is adjusted,
     which the till is told."""
     errors: list[FieldError] = []
-    payments, warned = adjust_payments([Paid("p", "E", amount) for amount in amounts], due, errors)
+    payments, warned = adjust_payments([Paid("p", "E", amount) for amount in amounts], wanted, errors)
     assert errors == []
     assert [payment.amount for payment in payments] == taken
     assert [warn.code for warn in warned] == ([] if amounts == taken else ["PAYMENT_ADJUSTED"])
 
 
 @pytest.mark.parametrize(
-    ("amounts", "due", "faults"),
+    ("amounts", "wanted", "faults"),
     [
-        ([100], Due(150, 150, 0), ["come to 100, the total is 150"]),
-        ([149], Due(150, 150, 0), ["come to 149, the total is 150"]),
-        ([148], Due(150, 150, 1), ["come to 148, the total is 150"]),
-        ([152 + HALF], Due(150, 150, 2), ["come to 152.5, the total is 150"]),
-        ([HALF], Due(150, 150, 0), [WHOLE, "come to 0.5, the total is 150"]),
-        ([99 + HALF, 50 + HALF], Due(150, 150, 0), [WHOLE, WHOLE]),
-        ([150, 0], Due(150, 150, 1), ["must each come to at least 1"]),
+        ([100], due(150, 150, 0), ["come to 100, the total is 150"]),
+        ([149], due(150, 150, 0), ["come to 149, the total is 150"]),
+        ([148], due(150, 150, 1), ["come to 148, the total is 150"]),
+        ([152 + HALF], due(150, 150, 2), ["come to 152.5, the total is 150"]),
+        ([HALF], due(150, 150, 0), [WHOLE, "come to 0.5, the total is 150"]),
+        ([99 + HALF, 50 + HALF], due(150, 150, 0), [WHOLE, WHOLE]),
+        ([150, 0], due(150, 150, 1), ["must each come to at least 1"]),
     ],
 )
 def test_what_does_not_come_to_the_total_is_told_with_both(
-    amounts: list[int | Fraction], due: Due, faults: list[str]
+    amounts: list[int | Fraction], wanted: Due, faults: list[str]
 ) -> None:
     """What they come to, to the last decimal, and the total; each amount that should be whole; one of nothing."""
     errors: list[FieldError] = []
-    adjust_payments([Paid("p", "E", amount) for amount in amounts], due, errors)
+    adjust_payments([Paid("p", "E", amount) for amount in amounts], wanted, errors)
     assert [str(error.message) for error in errors] == faults

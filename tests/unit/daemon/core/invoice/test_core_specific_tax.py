@@ -235,11 +235,28 @@ def test_in_ht_mode_a_large_quantity_goes_as_one_piece_with_its_whole_tax():
 
 
 def test_in_ht_mode_a_folded_item_is_certified_at_its_amount():
-    """What HT tills mean by 1 298 (1 000 and 100 of tax, with VAT) does not hold literally: 1 100 without VAT."""
-    request = item(unitPrice=1000, quantity=1, amountTtc=1298, specificTax=100, specificTaxRate=100)
+    """1 180 for 900 and 100 of tax by the piece, of which the till says 99: 1 000 without VAT."""
+    request = item(unitPrice=900, quantity=1, amountTtc=1180, specificTax=100, specificTaxRate=99)
     invoice = read(body(request, priceMode="HT"))
-    assert (only(invoice).line_amount, only(invoice).price, invoice.total_ttc) == (1100, 110_000, 1298)
+    assert (only(invoice).line_amount, only(invoice).price, invoice.total_ttc) == (1000, 100_000, 1180)
     assert [warn.code for warn in invoice.warnings] == ["SPECIFIC_TAX_FOLDED"]
+
+
+@pytest.mark.parametrize("amount", [2478, None])
+def test_in_ht_mode_a_tax_on_top_of_the_price_holds(amount):
+    """SFE 6.9, decision 41: 2 × 1 000 and 2 × 50 of tax, with 18 % on both, are 2 478; the price stays the till's, also where it leaves the amount out."""
+    request = item(unitPrice=1000, quantity=2, amountTtc=amount, specificTax=100, specificTaxRate=50)
+    invoice = read(body(request, priceMode="HT", pay=2478))
+    line = only(invoice)
+    assert (line.specific_tax, line.price, line.quantity, line.line_amount) == (100, 100_000, 2000, 2100)
+    assert (invoice.total_ttc, invoice.taxes[0].ht, invoice.warnings) == (2478, 2100, ())
+
+
+def test_in_ttc_mode_an_amount_that_is_left_out_has_the_tax_in_it():
+    """2 × 1 050 and 100 of tax with 18 % on it are 2 218."""
+    request = item(unitPrice=1050, quantity=2, amountTtc=None, specificTax=100, specificTaxRate=50)
+    invoice = read(body(request, pay=2218))
+    assert (only(invoice).specific_tax, invoice.total_ttc, invoice.warnings) == (100, 2218, ())
 
 
 @pytest.mark.parametrize(

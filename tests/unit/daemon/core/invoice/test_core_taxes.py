@@ -3,14 +3,19 @@
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.core_samples import RATES, body, credit_body, item, read
+from support.core_samples import DEFAULTS, RATES, as_json, body, credit_body, item, read, record
 from support.vat import PUT_ON, TAKEN_OUT
 
+from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import Psvb, TaxLine
+from daemon.core.invoice.rules import Rules
 from daemon.core.invoice.taxes import percent, tax_line
+from daemon.core.ledger.tally import contribution
+from daemon.core.report.receipt import receipt
 
 AMOUNTS = st.integers(1, 10**12)
 RATE = st.integers(0, 10_000)
@@ -83,17 +88,31 @@ def test_services_are_not_withheld_on():
 )
 def test_a_rebate_does_not_correct_the_withholding_of_its_sale(nature, expected):
     """CGI 200: a credit note of nature RRR carries none, and a warning says that `psvbGroup` was left out; the other natures take it back."""
-    credit = read(credit_body(creditNoteNature=nature, psvbGroup="A"), credit=True)
+    reference = {"creditNoteRef": "RRR"} if nature == "RRR" else {}
+    credit = read(credit_body(creditNoteNature=nature, psvbGroup="A", **reference), credit=True)
     assert credit.psvb == expected
     assert [warn.code for warn in credit.warnings] == ([] if expected else ["PSVB_LEFT_OUT"])
 
 
-@pytest.mark.parametrize("nature", ["COR", "RAN", "RAM"])
-def test_a_rebate_is_known_by_its_reference_too(nature):
-    """SFE 2.29: a credit note whose reference is RRR is a rebate, whatever nature its till gives it."""
-    credit = read(credit_body(creditNoteNature=nature, creditNoteRef="RRR", psvbGroup="A"), credit=True)
-    assert credit.psvb is None
-    assert [warn.code for warn in credit.warnings] == ["PSVB_LEFT_OUT"]
+def test_each_line_may_have_its_own_withholding():
+    """SFE 2.16: cement (B, 1 %) and sheet iron (the invoice's A, 2 %) on one invoice, one tax group; a service has none."""
+    cement = item(name="Ciment", amountTtc=10_000, psvbGroup="B")
+    iron = item(name="Tôle", amountTtc=5000)
+    service = item(name="Pose", amountTtc=2000, itemType="LOCSER")
+    invoice = read(body(cement, iron, service, psvbGroup="A"))
+    assert invoice.withholdings == (Psvb("A", 5000, 200, 100), Psvb("B", 10_000, 100, 100))
+    told = as_json(receipt(record(body(cement, iron, service, psvbGroup="A"))))
+    assert (told["psvb"], [each["group"] for each in told["psvbByGroup"]]) == (None, ["A", "B"])
+    assert read(body(cement)).withholdings == (Psvb("B", 10_000, 100, 100),)
+    assert read(body(cement, iron)).withholdings == (Psvb("B", 10_000, 100, 100),)
+    assert contribution(record(body(cement, iron, psvbGroup="A")))["psvb.B.base"] == 10_000
+
+
+def test_the_rates_of_the_withholding_are_configuration():
+    """SFE 2.35."""
+    rules = Rules(psvb_rates={"A": 250, "B": 100, "C": 20, "D": 0})
+    defaults = msgspec.structs.replace(DEFAULTS, rules=rules)
+    assert read_invoice(body(psvbGroup="A"), defaults=defaults, rates=RATES).psvb == Psvb("A", 15_000, 250, 375)
 
 
 AMOUNT = st.integers(1, 10**7)

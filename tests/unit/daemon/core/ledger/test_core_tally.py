@@ -47,6 +47,8 @@ def test_a_credit_note_is_positive_under_its_type_and_negative_in_what_was_paid(
         "specific": -100,
         "psvb.B.base": -2218,
         "psvb.B.amount": -22,
+        "nature.COR.n": 1,
+        "nature.COR.ttc": 2218,
     }
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.core_samples import AT, BOOK, body, credit_body, item, read, record
+from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, record
 
 from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
@@ -141,7 +141,7 @@ def test_a_movement_of_cash_is_a_line_too(kind, cash, z_number):
 def test_csv_takes_any_text():
     """Commas, quotes and line ends of what a till wrote stay inside their cell."""
     name = 'Éts "Kaboré", fils'
-    sale = record(body(customer={"clientType": "PM", "ifu": "0,1", "name": name}))
+    sale = record(body(customer={"clientType": "PP", "ifu": "0,1", "name": name}))
     (row,) = rows(csv_row(sale, 0))
     assert (row["customerName"], row["customerIfu"], row["zNumber"]) == (name, "0,1", "")
 
@@ -149,7 +149,7 @@ def test_csv_takes_any_text():
 @pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)"])
 def test_no_cell_is_a_formula(formula):
     """What a spreadsheet would compute is shown as the text that it is."""
-    sale = record(body(invoiceNumber=formula, customer={"clientType": "PM", "ifu": formula, "name": formula}))
+    sale = record(body(invoiceNumber=formula, customer={"clientType": "PP", "ifu": formula, "name": formula}))
     (row,) = rows(csv_row(sale, 0))
     assert {row["invoiceNumber"], row["customerIfu"], row["customerName"]} == {f"'{formula}"}
 
@@ -182,7 +182,8 @@ def test_articles_are_told_apart_by_name_code_and_group():
 @pytest.mark.parametrize(("nature", "returned"), [("COR", 1), ("RAN", 1), ("RAM", 1), ("RRR", 0)])
 def test_credit_notes_give_back(nature, returned):
     """Amounts always; goods unless it is a rebate."""
-    told = sold(body(), credit_body(item(amountTtc=4000), creditNoteNature=nature))
+    reference = "RRR" if nature == "RRR" else f"{NIM}-291"
+    told = sold(body(), credit_body(item(amountTtc=4000), creditNoteNature=nature, creditNoteRef=reference))
     (rice,) = told["articles"]
     assert (rice["quantity_sold"], rice["quantity_returned"]) == (1, returned)
     assert (rice["amount_sold"], rice["amount_returned"], rice["amount"]) == (15000, 4000, 11000)

@@ -39,6 +39,8 @@ def test_a_receipt_has_every_field_of_the_service():
         "frc": 1,
         "specificTax": 0,
         "psvb": {"group": "A", "base": 15600, "rate": 2, "amount": 312},
+        "psvbByGroup": [{"group": "A", "base": 15600, "rate": 2, "amount": 312}],
+        "stampDuty": 0,
         "warnings": [
             {
                 "code": "SPECIFIC_TAX_FOLDED",

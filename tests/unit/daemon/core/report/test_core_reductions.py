@@ -2,10 +2,12 @@
 
 from decimal import Decimal
 
+import msgspec
 import pytest
 
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.invoice.rules import Rules, StampDuty
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.tally import add, contribution
@@ -70,12 +72,84 @@ def test_the_reduction_follows_from_the_price_before_it(mode, price, original):
 
 
 def test_x_sums_them_net_of_credit_notes():
-    """SFE 2.0, section 4: what reduced the day's sales."""
+    """SFE 4.3 k and l: what reduced the day's sales. A rebate granted afterwards (RRR) is a reduction; credit notes are told by nature."""
     sale = certified(read({"amountTtc": 10_000, "discount": 1500}))
-    credit = certified(read({"amountTtc": 10_000, "discount": 500}, credit=True))
-    running = add(contribution(sale), contribution(credit))
+    correction = {"creditNoteRef": "EL02000015-1-1", "creditNoteNature": "COR"}
+    credit = certified(read({"amountTtc": 10_000, "discount": 500}, credit=True, **correction))
+    rebate = certified(read({"amountTtc": 2000}, credit=True, total=2000))
+    running = add(add(contribution(sale), contribution(credit)), contribution(rebate))
     report = x_report(Book(1, "EL02000015-1", "live"), Aggregate(2, 0, running, {}, 0, 0, 0), 0)
-    assert report.reductions == 1000
+    assert report.reductions == 1000 + 2000
+    assert [(each.nature, each.count, each.total) for each in report.credit_notes.by_nature] == [
+        ("COR", 1, 10_000),
+        ("RRR", 1, 2000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_taken"),
+    [
+        ({"amountTtc": 100, "discount": 99}, True),
+        ({"amountTtc": 100, "discount": 100}, False),
+        ({"amountTtc": 100, "discount": 999_999}, False),
+        ({"amountTtc": 100, "originalPrice": 1000, "discount": 900}, True),
+        ({"amountTtc": 100, "originalPrice": 1000, "discount": 1000}, False),
+        ({"amountTtc": 100, "unitPrice": 1000, "discount": 900}, True),
+    ],
+)
+def test_a_reduction_is_below_the_price_before_it(fields, is_taken):
+    """SFE 3 n: as far as the till says that price."""
+    if is_taken:
+        assert read(fields, total=100).discount == fields["discount"]
+        return
+    with pytest.raises(InvalidRequest, match="discount"):
+        read(fields, total=100)
+
+
+CASH, BANK = {"method": "E", "amount": 15_000}, {"method": "V", "amount": 15_000}
+
+
+def charged(*payments, **more):
+    total = sum(payment["amount"] for payment in payments)
+    rules = Rules(stamp_duty=StampDuty(is_charged=more.pop("is_charged", True)))
+    body = {
+        "invoiceNumber": "F-1",
+        "invoiceType": "FV",
+        "items": [{"name": "Riz", "taxGroup": "B", "amountTtc": total}],
+        "payments": [*payments],
+        **more,
+    }
+    return read_invoice(body, defaults=msgspec.structs.replace(DEFAULTS, rules=rules), rates=RATES)
+
+
+@pytest.mark.parametrize(
+    ("cash", "duty"),
+    [(999, 0), (1000, 30), (5000, 30), (5001, 50), (10_000, 50), (10_001, 100), (50_000, 100), (50_001, 150),
+     (100_000, 150), (100_001, 200), (1_000_000, 1050)],
+)  # fmt: skip
+def test_stamp_duty_by_the_table_of_the_tax_code(cash, duty):
+    """CGI 519; none on what is paid otherwise (520); nothing by itself where the shop has not switched it on."""
+    assert charged({"method": "E", "amount": cash}).stamp_duty == duty
+    assert charged({"method": "E", "amount": cash}, BANK).stamp_duty == duty
+    assert charged({"method": "E", "amount": cash}, is_charged=False).stamp_duty == 0
+    assert charged(BANK).stamp_duty == 0
+
+
+def test_stamp_duty_of_the_till_is_checked():
+    """Left out with a bank transfer, told where the table says otherwise, refused beyond what is paid in cash."""
+    assert [charged(CASH, stampDuty=100).stamp_duty, charged(CASH, stampDuty=100).warnings] == [100, ()]
+    for payment, duty, code in ((CASH, 99, "STAMP_DUTY_DIFFERS"), (BANK, 0, "STAMP_DUTY_LEFT_OUT")):
+        invoice = charged(payment, stampDuty=99, is_charged=False)
+        assert (invoice.stamp_duty, [warn.code for warn in invoice.warnings]) == (duty, [code])
+    with pytest.raises(InvalidRequest, match="stampDuty"):
+        charged(CASH, stampDuty=99_999_999)
+
+
+def test_stamp_duty_is_in_the_drawer():
+    """X tells it beside the totals, and what the drawer should hold."""
+    running = contribution(certified(charged(CASH)))
+    report = x_report(Book(1, "EL02000015-1", "live"), Aggregate(1, 0, running, {}, 0, 0, 0), 0)
+    assert (report.stamp_duty, report.total_ttc, report.cash.expected) == (100, 15_000, 15_100)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,51 @@
+"""What the law leaves to tables (SFE 2.35): a configuration may say otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+
+IFU_PATTERN = "[0-9]{8}[A-Z]"
+"""Eight digits and a capital letter."""
+
+PSVB_RATES: Mapping[str, int] = {"A": 200, "B": 100, "C": 20, "D": 0}
+"""In hundredths of a percent (SFE 2.16): 2 %, 1 %, 0.2 %, 0 %."""
+
+
+class StampDuty(msgspec.Struct, frozen=True):
+    """On what is paid in cash, by the Tax Code (art. 519, 520): nothing below `least`; the duty of the first step that the amount does not exceed; beyond
+    the last one `more` for each further `every` francs or part of them. Whole francs; `is_charged` where the shop has it computed."""
+
+    is_charged: bool = False
+    least: int = 1000
+    steps: tuple[tuple[int, int], ...] = ((5_000, 30), (10_000, 50), (50_000, 100))
+    every: int = 50_000
+    more: int = 50
+
+    def on(self, cash: int) -> int:
+        if cash < self.least:
+            return 0
+        for upto, duty in self.steps:
+            if cash <= upto:
+                return duty
+        last, duty = self.steps[-1] if self.steps else (0, 0)
+        return duty - (last - cash) // self.every * self.more
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """`ifu_pattern` is a regular expression for the IFU of a company or trader in a local sale (annex of the SFE)."""
+
+    ifu_pattern: str = IFU_PATTERN
+    psvb_rates: Mapping[str, int] = msgspec.field(default_factory=lambda: PSVB_RATES)
+    stamp_duty: StampDuty = StampDuty()
+
+    def is_ifu(self, text: str) -> bool:
+        return _compiled(self.ifu_pattern).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=8)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

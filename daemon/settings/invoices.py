@@ -1,0 +1,49 @@
+"""`[invoices]` and `[stamp_duty]`: what the law leaves to tables (SFE 2.35)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Final
+
+import msgspec
+
+from common.settings import Section
+from daemon.core.invoice.rules import IFU_PATTERN, PSVB_RATES, Rules, StampDuty
+
+Percent = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}(\.[0-9]{1,2})?\Z")]
+Francs = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+Whole = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+LETTERS: Final[Mapping[str, tuple[str, ...]]] = {"psvb_rates": tuple(PSVB_RATES)}
+"""What may stand before the = in a table of [invoices]."""
+
+
+class Invoices(Section, frozen=True):
+    ifu_pattern: Pattern = IFU_PATTERN
+    """Form of the IFU of a company (PM) or trader (PC) in a local sale, as a regular expression; exports take any."""
+    psvb_rates: dict[str, Percent] = msgspec.field(default_factory=dict)
+    """Rates of the withholding (PSVB) in percent by group, as `{ C = "0.2" }`; groups left out keep the law's."""
+
+
+class StampDutySection(Section, frozen=True):
+    enabled: bool = False
+    """Compute the stamp duty of each sale in cash whose till names none; it is on top of the invoice's total."""
+    least: Francs = StampDuty().least
+    """Payments in cash below this amount carry none."""
+    steps: dict[str, Francs] = msgspec.field(default_factory=dict)
+    """Duty up to an amount, as `{ 5000 = 30, 10000 = 50, 50000 = 100 }` (Tax Code, art. 519); left out, these."""
+    every: Whole = StampDuty().every
+    """Beyond the last step the duty grows with each so many francs, or part of them."""
+    more: Francs = StampDuty().more
+    """By how much it grows then."""
+
+
+def rules_of(invoices: Invoices, duty: StampDutySection) -> Rules:
+    steps = tuple(sorted((int(upto), francs) for upto, francs in duty.steps.items()))
+    return Rules(
+        ifu_pattern=invoices.ifu_pattern,
+        psvb_rates={**PSVB_RATES, **{group: int(Decimal(rate) * 100) for group, rate in invoices.psvb_rates.items()}},
+        stamp_duty=StampDuty(duty.enabled, duty.least, steps or StampDuty().steps, duty.every, duty.more),
+    )

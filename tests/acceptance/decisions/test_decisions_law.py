@@ -1,0 +1,132 @@
+"""What the law asks of a request (decisions 35 and 41, SFE 2 and 6), as a till and the machine see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.shop import NIM, Shop, invoice
+from support.till import certified, fresh, invalid, on_machine, problem, untouched
+
+COMPANY = {"clientType": "PM", "ifu": "00012345X", "name": "SARL du Faso"}
+
+
+def codes(receipt: dict[str, Any]) -> list[str]:
+    return [warning["code"] for warning in receipt["warnings"]]
+
+
+def credit(shop: Shop, **changes: Any) -> Any:
+    body = {**invoice(fresh(), 500), "invoiceType": "FA", **changes}
+    return shop.certify(body, path="credit-note")
+
+
+def strict(shop: Shop, body: dict[str, Any], path: str = "certify") -> Any:
+    headers = {**shop.headers(), "Mcfd-Strict": "true"}
+    return shop.http.post(f"/v1/mcf/{NIM}/{path}", json=body, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("kind", "customer", "field"),
+    [
+        ("FV", {"clientType": "PP"}, "customer.name"),
+        ("FT", {**COMPANY, "ifu": "1"}, "customer.ifu"),
+        ("FV", {**COMPANY, "clientType": "PC", "ifu": "00012345x"}, "customer.ifu"),
+        ("EV", {**COMPANY, "ifu": "FR 40 303 265 045"}, None),
+        ("ET", {**COMPANY, "ifu": "1"}, None),
+    ],
+)
+def test_decision_35_who_the_customer_is(shop: Shop, kind: str, customer: dict[str, str], field: str | None) -> None:
+    """PP has a name, PM and PC an IFU of the official form in a local sale; any in an export."""
+    body = invoice(fresh(), 500, invoiceType=kind, customer=customer)
+    if field is None:
+        certified(shop.certify(body))
+        return
+    with untouched(shop):
+        assert [*invalid(shop.certify(body))] == [field]
+
+
+def test_the_nature_of_a_credit_note_is_chosen(shop: Shop) -> None:
+    """SFE 2.28, 2.29: left out it is assumed and said, refused under strict; RRR is a nature and a reference, or neither."""
+    sale = certified(shop.certify(invoice(fresh(), 5000)))
+    reference = f"{sale['nim']}-{sale['fvc']}"
+    assert codes(certified(credit(shop, creditNoteRef=reference))) == ["CREDIT_NOTE_NATURE_ASSUMED"]
+    assert codes(certified(credit(shop, creditNoteRef=reference, creditNoteNature="RAM"))) == []
+    assert certified(credit(shop, creditNoteRef="RRR", creditNoteNature="RRR"))["invoiceType"] == "FA"
+    wrong = [
+        ({"creditNoteRef": reference, "creditNoteNature": "RRR"}, "creditNoteRef"),
+        ({"creditNoteRef": "RRR", "creditNoteNature": "COR"}, "creditNoteNature"),
+    ]
+    with untouched(shop):
+        for fields, field in wrong:
+            assert [*invalid(credit(shop, **fields))] == [field]
+        body = {**invoice(fresh(), 500), "invoiceType": "FA", "creditNoteRef": reference}
+        assert [*invalid(strict(shop, body, "credit-note"))] == ["creditNoteNature"]
+
+
+def test_an_advance_in_export_is_credited_by_its_own_family(shop: Shop) -> None:
+    """SECeF 2.12.4: FA of an ET, and EA of an FV, are refused."""
+    sold = {kind: certified(shop.certify(invoice(fresh(), 5000, invoiceType=kind))) for kind in ("ET", "FV")}
+    for kind, credited_by in (("ET", "FA"), ("FV", "EA")):
+        reference = f"{sold[kind]['nim']}-{sold[kind]['fvc']}"
+        answer = credit(shop, invoiceType=credited_by, creditNoteRef=reference, creditNoteNature="COR")
+        assert [*invalid(answer)] == ["creditNoteRef"]
+
+
+def test_decision_41_a_specific_tax_on_a_price_without_tax(shop: Shop) -> None:
+    """SFE 6.9: (2 × 1 000 + 100) with 18 % is 2 478, certified with its tax at the till's own price."""
+    item = {"name": "Bière", "taxGroup": "B", "unitPrice": 1000, "quantity": 2, "amountTtc": 2478}
+    taxed = {**item, "specificTax": 100, "specificTaxRate": 50}
+    pay = [{"method": "E", "amount": 2478}]
+    receipt = certified(shop.certify(invoice(fresh(), items=[taxed], payments=pay, priceMode="HT")))
+    assert (receipt["totalTtc"], receipt["specificTax"], receipt["warnings"]) == (2478, 100, [])
+    (line,) = on_machine(shop.machines[0], receipt)["lines"]
+    assert (line["price"], line["amount"], line["tax"]) == (100_000, 2100, 10_000)
+
+
+def test_what_is_certified_otherwise_than_it_was_sent_is_said(shop: Shop) -> None:
+    """SFE 2.4, 6.1, 6.5: a derived price, a rounded amount, a text that the machine cuts; the first and the last are a 422 under strict."""
+    derived = {"name": "Riz", "taxGroup": "B", "unitPrice": 1000, "quantity": 3, "amountTtc": 5000}
+    rounded = {"name": "Sel", "taxGroup": "B", "unitPrice": 333.33, "quantity": 3}
+    cut = {"name": "é" * 200, "taxGroup": "B", "amountTtc": 1000}
+    body = invoice(fresh(), items=[derived, rounded, cut], payments=[{"method": "E", "amount": 7000}])
+    with untouched(shop):
+        assert [*invalid(strict(shop, body))] == ["items[0].unitPrice", "items[2].name"]
+    receipt = certified(shop.certify(body))
+    assert codes(receipt) == ["UNIT_PRICE_DERIVED", "AMOUNT_ROUNDED", "TEXT_CUT"]
+    held = on_machine(shop.machines[0], receipt)["lines"][2]["name"]
+    request = shop.get(f"certifications/{receipt['codeSecef']}").json()["request"]["items"]
+    assert request[2]["name"] == held
+    assert request[0]["tillPrice"] == 1000
+
+
+def test_the_name_of_a_company_that_does_not_fit(shop: Shop) -> None:
+    """SFE 2.4: refused with the length that does."""
+    body = invoice(fresh(), 500, customer={**COMPANY, "name": "S" * 150, "address": "A" * 150})
+    with untouched(shop):
+        assert " characters" in invalid(shop.certify(body))["customer.name"]
+
+
+def test_withholding_by_line_and_comments_without_a_label(shop: Shop) -> None:
+    """SFE 2.16, 2.27: two groups on one invoice; a plain comment is no exemption."""
+    items = [
+        {"name": "Ciment", "taxGroup": "B", "amountTtc": 10_000, "psvbGroup": "B"},
+        {"name": "Tôle", "taxGroup": "B", "amountTtc": 5000},
+    ]
+    pay = [{"method": "E", "amount": 15_000}]
+    receipt = certified(shop.certify(invoice(fresh(), items=items, payments=pay, psvbGroup="A", comments=["Merci"])))
+    assert [(each["group"], each["amount"]) for each in receipt["psvbByGroup"]] == [("A", 100), ("B", 100)]
+    assert [entry["label"] for entry in on_machine(shop.machines[0], receipt)["comments"]] == ["C"]
+
+
+def test_stamp_duty_where_the_shop_has_it_computed(tmp_path: Path) -> None:
+    """SFE 3 s, CGI 519: on what is paid in cash, in the receipt, X and the drawer; nothing on a transfer."""
+    with Shop(tmp_path, config={"stamp_duty": {"enabled": True}}) as shop:
+        shop.start()
+        assert certified(shop.certify(invoice("S-1", 15_000)))["stampDuty"] == 100
+        transfer = invoice("S-2", 15_000, payments=[{"method": "V", "amount": 15_000}], stampDuty=100)
+        receipt = certified(shop.certify(transfer))
+        assert (receipt["stampDuty"], codes(receipt)) == (0, ["STAMP_DUTY_LEFT_OUT"])
+        problem(shop.certify(invoice("S-3", 15_000, stampDuty=99_999_999)), 422, "INVALID_REQUEST")
+        report = shop.http.post(f"/v1/mcf/{NIM}/reports/z", json={}, headers=shop.headers()).json()
+        assert (report["stamp_duty"], report["total_ttc"], report["cash"]["expected"]) == (100, 30_000, 15_100)
