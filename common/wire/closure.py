@@ -74,6 +74,15 @@ class ZCreditNotes(Shape, frozen=True):
     total: Whole = 0
 
 
+class ZNatureTotal(Shape, frozen=True):
+    """Credit notes of one nature (COR, RAN, RAM, RRR)."""
+
+    nature: Text
+    label: Text
+    count: Count
+    total: Whole
+
+
 class ZCashDrawer(Shape, frozen=True):
     """Cash moved beside sales in the period, and what is expected in the drawer for it."""
 
@@ -129,6 +138,8 @@ class ClosureData(Shape, frozen=True):
     incomplete: Count = 0
     unexplained: Count = 0
     reductions: Whole = 0
+    by_nature: tuple[ZNatureTotal, ...] = ()
+    stamp_duty: Whole = 0
     cash: ZCashDrawer | None = None
     """None in the event of a box that does not know of cash."""
     chain_previous: str = ""

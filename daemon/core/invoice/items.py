@@ -288,4 +288,4 @@ def _warnings(index: int, asked: _Asked, told: _Told, fold: str) -> Iterator[War
         yield Warn("QUANTITY_AS_ONE", str(message), index)
     if asked.price not in (None, told.price) and not (fold or told.tax.tax):
         message = Text("unitPrice × quantity is not amountTtc: the unit price is derived from amountTtc")
-        yield Warn("UNIT_PRICE_DERIVED", str(message), index, f"items[{index}].unitPrice")
+        yield Warn("UNIT_PRICE_DERIVED", str(message), index, field=f"items[{index}].unitPrice")

@@ -65,7 +65,6 @@ class NatureTotal(msgspec.Struct, frozen=True):
 class CreditNotes(msgspec.Struct, frozen=True):
     count: Annotated[int, Meta(description="How many")]
     total: Annotated[int, Meta(description="Positive, with VAT")]
-    by_nature: Annotated[tuple[NatureTotal, ...], Meta(description="Without those of mcfd 0.1")] = ()
 
 
 class PsvbTotal(msgspec.Struct, frozen=True):
@@ -136,6 +135,9 @@ class Totals(Sums, frozen=True, kw_only=True):
             description="What was taken off prices (`discount`, `originalPrice`), with VAT, net, and rebates granted afterwards (RRR); 0 in a Z of before"
         ),
     ] = 0
+    by_nature: Annotated[
+        tuple[NatureTotal, ...], Meta(description="Credit notes by their nature, without those of mcfd 0.1")
+    ] = ()
     stamp_duty: Annotated[int, Meta(description="Stamp duty on payments in cash, beside the totals")] = 0
     cash: Annotated[
         CashDrawer | msgspec.UnsetType,
@@ -297,7 +299,8 @@ def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[s
         "by_type": types,
         "by_type_and_group": tuple(_type_group(tally, *pair) for pair in _type_groups(tally)),
         "by_payment": _by_payment(tally, labels),
-        "credit_notes": _credit_notes(tally, types),
+        "credit_notes": _credit_notes(types),
+        "by_nature": _by_nature(tally),
         "specific_tax": tally["specific"],
         "psvb": _psvb(tally),
         "incomplete": tally["incomplete"],
@@ -351,14 +354,17 @@ def _by_payment(tally: Tally, labels: Labels) -> tuple[PaymentTotal, ...]:
     )
 
 
-def _credit_notes(tally: Tally, types: Sequence[TypeTotal]) -> CreditNotes:
+def _credit_notes(types: Sequence[TypeTotal]) -> CreditNotes:
     credits_ = [entry for entry in types if entry.invoice_type in CREDITS]
-    natures = tuple(
+    return CreditNotes(sum(entry.count for entry in credits_), sum(entry.total_ttc for entry in credits_))
+
+
+def _by_nature(tally: Tally) -> tuple[NatureTotal, ...]:
+    return tuple(
         NatureTotal(nature, label, tally[f"nature.{nature}.n"], tally[f"nature.{nature}.ttc"])
         for nature, label in NATURES.items()
         if f"nature.{nature}.n" in tally
     )
-    return CreditNotes(sum(entry.count for entry in credits_), sum(entry.total_ttc for entry in credits_), natures)
 
 
 def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:

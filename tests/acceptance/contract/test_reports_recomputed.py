@@ -33,7 +33,7 @@ DAYS = 31
 RATES = {"A": 0, "B": 18, "C": 10, "D": 0, "E": 0, "F": 18, "G": 10, "H": 0, "I": 0, "J": 0, "K": 0, "L": 10, "M": 10}
 FIGURES = (
     *("certs_count", "total_ttc", "total_ht", "total_tva", "by_group", "by_type", "by_type_and_group"),
-    *("by_payment", "credit_notes", "specific_tax", "psvb", "incomplete"),
+    *("by_payment", "credit_notes", "by_nature", "specific_tax", "psvb", "incomplete"),
 )
 
 
@@ -247,4 +247,4 @@ def test_the_script_is_an_auditor_s_own() -> None:
     text = (Path(__file__).parents[2] / "support" / "ledgers" / "recomputed.py").read_text()
     imported = re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)
     assert set(imported) == {"json", "sys", "collections", "decimal"}
-    assert len(text.splitlines()) < 80
+    assert len(text.splitlines()) < 100

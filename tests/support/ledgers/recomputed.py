@@ -72,11 +72,8 @@ def report(records):
         "by_type": [{"invoice_type": t, "count": types[t]["n"], "total_ttc": types[t]["ttc"]} for t in sorted(types)],
         "by_type_and_group": [{"invoice_type": t, "group": g, **pairs[t, g]} for t, g in sorted(pairs)],
         "by_payment": [{"method": m, "label": LABELS[m], "amount": paid[m]} for m in sorted(paid) if paid[m]],
-        "credit_notes": {
-            "count": sum(c["n"] for c in credits_),
-            "total": sum(c["ttc"] for c in credits_),
-            "by_nature": [{"nature": n, "label": w, **natures[n]} for n, w in NATURES.items() if n in natures],
-        },
+        "credit_notes": {"count": sum(c["n"] for c in credits_), "total": sum(c["ttc"] for c in credits_)},
+        "by_nature": [{"nature": n, "label": w, **natures[n]} for n, w in NATURES.items() if n in natures],
         "specific_tax": specific,
         "psvb": [{"group": g, "rate": float(PSVB[g]), **psvb[g]} for g in sorted(psvb) if any(psvb[g].values())],
         "incomplete": incomplete,

@@ -80,7 +80,7 @@ def test_x_sums_them_net_of_credit_notes():
     running = add(add(contribution(sale), contribution(credit)), contribution(rebate))
     report = x_report(Book(1, "EL02000015-1", "live"), Aggregate(2, 0, running, {}, 0, 0, 0), 0)
     assert report.reductions == 1000 + 2000
-    assert [(each.nature, each.count, each.total) for each in report.credit_notes.by_nature] == [
+    assert [(each.nature, each.count, each.total) for each in report.by_nature] == [
         ("COR", 1, 10_000),
         ("RRR", 1, 2000),
     ]

@@ -70,11 +70,8 @@ def test_x_has_every_field_of_the_service_with_its_name():
             {"method": "E", "label": "Espèces", "amount": 15500 + 900 - 1000},
             {"method": "M", "label": "Mobile money", "amount": 2218},
         ],
-        "credit_notes": {
-            "count": 1,
-            "total": 1000,
-            "by_nature": [{"nature": "COR", "label": "Correction", "count": 1, "total": 1000}],
-        },
+        "credit_notes": {"count": 1, "total": 1000},
+        "by_nature": [{"nature": "COR", "label": "Correction", "count": 1, "total": 1000}],
         "specific_tax": 100,
         "psvb": [{"group": "C", "base": 2218, "rate": 0.2, "amount": 4}],
         "incomplete": 1,
