@@ -8,7 +8,17 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from bridge.commands import USUAL, AddComment, AddItem, MachineHabits, OpenInvoice, Pay, ReadSubtotal, SetCustomer, stored
+from bridge.commands import (
+    USUAL,
+    AddComment,
+    AddItem,
+    MachineHabits,
+    OpenInvoice,
+    Pay,
+    ReadSubtotal,
+    SetCustomer,
+    stored,
+)
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
 from bridge.machine import LinkedMachine, Query, Sentences
 from bridge.replies.answers import Closed, Opened
