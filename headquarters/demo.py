@@ -1,35 +1,25 @@
-"""`make demo-hq`: a nats-server, three shops with their machines and daemons, headquarters and its page; one shop is cut off.
-
-Everything is a process of its own and lives in `.demo-hq/`, which each run starts afresh."""
+"""`make demo-hq`: a nats-server, three shops with their machines and daemons, headquarters and its page; one shop is cut off."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import contextlib
 import json
 import secrets
-import shutil
 import signal
-import socket
 import ssl
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+from common.demo import Demo, DemoError
 from common.wire.nats_client import NatsError
-from headquarters.demo_line import CutLine
 from headquarters.intake.connection import NatsOptions, connected
 from headquarters.intake.stream import call
 
-BIN = Path(sys.executable).parent
-STATE = Path(".demo-hq")
 PORT = 8490
 PATIENCE = 90.0
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -39,6 +29,7 @@ SHOPS = (
     ("EL02000016-1", "Koudougou", "Centre"),
     ("EL02000017-1", "Bobo", "Ouest"),
 )
+CUT_OFF = "EL02000017-1"
 IFU = "00084440Y"
 
 HQ_CONFIG = """\
@@ -64,7 +55,7 @@ path = "{state}/mcfd.sqlite3"
 aggregation_delay = 0.2
 [upstream]
 kind = "nats"
-url = "nats://127.0.0.1:{line}"
+url = "nats://127.0.0.1:{nats}"
 key_file = "{state}/upstream.key"
 retry_max = 1.0
 box = "{label}"
@@ -78,194 +69,139 @@ operator_name = "Caisse 1"
 NATS_CONFIG = 'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{state}/nats" }}\n'
 
 
-class HqDemoError(Exception):
-    pass
-
-
-def echo(text: str) -> None:
-    sys.stdout.write(f"demo-hq: {text}\n")
-    sys.stdout.flush()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="headquarters with three shops")
-    parser.add_argument("--once", action="store_true", help="stop after printing")
-    once = parser.parse_args().once
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    shutil.rmtree(STATE, ignore_errors=True)
-    STATE.mkdir()
-    try:
-        with contextlib.ExitStack() as stack:
-            _show(stack)
-            if not once:
-                echo(f"running until Ctrl-C; messages are in {STATE}/*.log")
-                threading.Event().wait()
-    except KeyboardInterrupt:
-        echo("stopped")
-    except HqDemoError as error:
-        echo(str(error))
-        return 1
-    return 0
-
-
-def _show(stack: contextlib.ExitStack) -> None:
-    echo("starting nats-server and headquarters …")
-    nats_port = _free_port()
-    _start_nats(stack, nats_port)
+def show(demo: Demo) -> None:
+    demo.print("starting nats-server and headquarters …")
+    nats_port = demo.free_port()
+    config = demo.folder / "nats.conf"
+    config.write_text(NATS_CONFIG.format(port=nats_port, state=demo.folder.resolve()))
+    demo.start("nats", "nats-server", "-c", str(config))
     asyncio.run(_make_stream(nats_port))
-    port = PORT if _is_free(PORT) else _free_port()
-    hq = Headquarters(stack, port, nats_port)
-    line = stack.enter_context(CutLine(nats_port))
+    hq = Headquarters(demo, nats_port)
     shops = []
     for nim, label, region in SHOPS:
-        echo(f"starting {label}: a simulated machine and its daemon …")
-        shop = DemoShop(stack, nim, label, line.port if label == "Bobo" else nats_port)
+        demo.print(f"starting {label}: a simulated machine and its daemon …")
+        shop = DemoShop(demo, nim, label)
         hq.add(shop, region)
+        shop.open(demo.free_port() if nim == CUT_OFF else nats_port)  # where nobody listens, or headquarters
         shops.append(shop)
-    for shop in shops:
-        shop.open()
-    echo("a day of sales …")
+    demo.print("a day of sales …")
     for number, shop in enumerate(shops, 1):
         shop.sell(number * 2)
-    echo("Bobo is cut off: its line to headquarters is dead. The shops close their day.")
-    line.cut()
+    demo.print("Bobo is cut off: its line to headquarters is dead. The shops close their day.")
     for shop in shops:
         shop.close_day()
     hq.closing_was_two_hours_ago()
-    _wait("two closures", lambda: len(hq.closures()) == len(shops) - 1)
-    echo(
-        f"headquarters holds {len(hq.closures())} closures, of {', '.join(sorted(str(row['nim']) for row in hq.closures()))}"
-    )
+    demo.wait("two closures", lambda: len(hq.closures()) == len(shops) - 1)
+    nims = sorted(str(row["nim"]) for row in hq.closures())
+    demo.print(f"headquarters holds {len(nims)} closures, of {', '.join(nims)}")
     # On a busy box another's closure may be looked for before it has come, too.
-    bobo = next(nim for nim, label, _ in SHOPS if label == "Bobo")
-    _wait("the finding", lambda: any((found["kind"], found["nim"]) == ("late", bobo) for found in hq.findings()))
+    demo.wait("the finding", lambda: any((one["kind"], one["nim"]) == ("late", CUT_OFF) for one in hq.findings()))
     for found in hq.findings():
-        echo(f"finding: {found['kind']} – {found['nim']} – {found['detail']}")
-    echo("Bobo's line is there again.")
-    line.mend()
-    _wait("Bobo's closure", lambda: len(hq.closures()) == len(shops))
-    _wait("the end of the finding", lambda: not hq.findings())
-    echo("the closure came by itself, and the finding is solved:")
+        demo.print(f"finding: {found['kind']} – {found['nim']} – {found['detail']}")
+    demo.print("Bobo's line is there again.")
+    shops[-1].reach(nats_port)
+    demo.wait("Bobo's closure", lambda: len(hq.closures()) == len(shops))
+    demo.wait("the end of the finding", lambda: not hq.findings())
+    demo.print("the closure came by itself, and the finding is solved:")
     for row in hq.closures():
-        echo(f"  {row['nim']}  Z {row['z_number']}  {row['certs_count']} invoices  {row['total_ttc']} XOF")
-    echo(f"the page: {hq.base}/ui/  name: siege  password: {hq.password}")
+        demo.print(f"  {row['nim']}  Z {row['z_number']}  {row['certs_count']} invoices  {row['total_ttc']} XOF")
+    demo.print(hq.page)
 
 
 class Headquarters:
-    def __init__(self, stack: contextlib.ExitStack, port: int, nats_port: int) -> None:
-        self._config = STATE / "hq.toml"
-        self._config.write_text(HQ_CONFIG.format(port=port, state=STATE.resolve(), nats=nats_port))
-        self.base = f"http://127.0.0.1:{port}"
-        self.password = secrets.token_urlsafe(9)
-        _run(
-            "mcfd-hq", "users", "create", "siege", "--role", "admin", "--password-stdin", *self._at, stdin=self.password
-        )
-        key = _run("mcfd-hq", "keys", "create", "--role", "reader", *self._at)
-        self._client = stack.enter_context(
-            httpx.Client(
-                base_url=self.base,
-                headers={"Authorization": f"Bearer {key}"},
-                trust_env=False,
-                timeout=10,
-                verify=PLAIN,
-            )
-        )
-        _started(stack, "hq", "mcfd-hq", "run", *self._at)
-        _wait("headquarters", self._is_ready)
-        echo(f"the page: {self.base}/ui/  name: siege  password: {self.password}")
+    def __init__(self, demo: Demo, nats_port: int) -> None:
+        self._demo = demo
+        port = demo.free_port(PORT)
+        self._config = demo.folder / "hq.toml"
+        self._config.write_text(HQ_CONFIG.format(port=port, state=demo.folder.resolve(), nats=nats_port))
+        base, password = f"http://127.0.0.1:{port}", secrets.token_urlsafe(9)
+        self.page = f"the page: {base}/ui/  name: siege  password: {password}"
+        self._run("users", "create", "siege", "--role", "admin", "--password-stdin", stdin=password)
+        key = self._run("keys", "create", "--role", "reader")
+        self._client = _client(demo, base, key)
+        demo.start("hq", "mcfd-hq", "run", "--config", str(self._config))
+        demo.wait("headquarters", lambda: _is_ready(self._client))
+        demo.print(self.page)
 
-    @property
-    def _at(self) -> tuple[str, str]:
-        return "--config", str(self._config)
-
-    def _is_ready(self) -> bool:
-        try:
-            return self._client.get("/health/ready").is_success
-        except httpx.HTTPError:
-            return False
+    def _run(self, *arguments: str, stdin: str = "") -> str:
+        return self._demo.run("mcfd-hq", *arguments, "--config", str(self._config), stdin=stdin)
 
     def add(self, shop: DemoShop, region: str) -> None:
-        arguments = ("--public-key", shop.public_key, "--label", shop.label, "--region", region)
-        _run("mcfd-hq", "boxes", "add", shop.nim, *arguments, *self._at)
+        key = ("--public-key", shop.public_key)
+        self._run("boxes", "add", shop.nim, *key, "--label", shop.label, "--region", region)
 
     def closing_was_two_hours_ago(self) -> None:
         """The demo has no evening to wait for: each shop should have closed by then."""
         at = datetime.now(UTC) - timedelta(hours=2)
         for nim, _, _ in SHOPS:
-            _run("mcfd-hq", "boxes", "closing", nim, f"{at:%H:%M}", *self._at)
+            self._run("boxes", "closing", nim, f"{at:%H:%M}")
 
-    def closures(self) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = self._client.get("/v1/closures").raise_for_status().json()["closures"]
+    def closures(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._client.get("/v1/closures").raise_for_status().json()["closures"]
         return found
 
-    def findings(self) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = (
-            self._client.get("/v1/findings?open=true").raise_for_status().json()["findings"]
-        )
+    def findings(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._client.get("/v1/findings?open=true").raise_for_status().json()["findings"]
         return found
 
 
 class DemoShop:
-    def __init__(self, stack: contextlib.ExitStack, nim: str, label: str, line: int) -> None:
+    def __init__(self, demo: Demo, nim: str, label: str) -> None:
         self.nim, self.label = nim, label
-        self._stack = stack
-        self._state = STATE / nim
+        self._demo = demo
+        self._state = demo.folder / nim
         self._state.mkdir()
-        self._port = _free_port()
-        self.public_key = _run("mcfd", "upstream", "keygen", str(self._state / "upstream.key")).split()[-1]
-        link = self._state / "machine"
-        simulator = ("--nim", nim, "--ifu", IFU, "--link", str(link), "--state", str(self._state / "machine.json"))
-        _started(stack, f"{nim}-machine", "mcf-simulator", *simulator)
-        _wait("the machine", link.exists)
         self._config = self._state / "mcfd.toml"
-        text = SHOP_CONFIG.format(port=self._port, state=self._state.resolve(), nim=nim, line=line, label=label)
-        self._config.write_text(text)
-        self._client: httpx.Client | None = None
+        self._port = demo.free_port()
+        self.public_key = demo.run("mcfd", "upstream", "keygen", str(self._state / "upstream.key")).split()[-1]
 
-    def open(self) -> None:
-        key = _run("mcfd", "keys", "create", "--nim", self.nim, "--config", str(self._config))
-        _started(self._stack, f"{self.nim}-mcfd", "mcfd", "run", "--config", str(self._config))
-        self._client = self._stack.enter_context(
-            httpx.Client(
-                base_url=f"http://127.0.0.1:{self._port}",
-                headers={"Authorization": f"Bearer {key}"},
-                timeout=40,
-                verify=PLAIN,
-            )
-        )
-        _wait(f"{self.label}'s daemon", self._is_ready)
+    def open(self, nats_port: int) -> None:
+        demo, link = self._demo, self._state / "machine"
+        simulator = ("--ifu", IFU, "--link", str(link), "--state", str(self._state / "machine.json"))
+        demo.start(f"{self.nim}-machine", "mcf-simulator", "--nim", self.nim, *simulator)
+        demo.wait("the machine", link.exists)
+        self._write_config(nats_port)
+        key = demo.run("mcfd", "keys", "create", "--nim", self.nim, "--config", str(self._config))
+        self._process = demo.start(f"{self.nim}-mcfd", "mcfd", "run", "--config", str(self._config))
+        self._client = _client(demo, f"http://127.0.0.1:{self._port}", key)
+        demo.wait(f"{self.label}'s daemon", lambda: _is_ready(self._client))
 
-    def _is_ready(self) -> bool:
-        try:
-            return self._client is not None and self._client.get("/health/ready").is_success
-        except httpx.HTTPError:
-            return False
+    def reach(self, nats_port: int) -> None:
+        """Headquarters is there from now on."""
+        self._write_config(nats_port)
+        self._process.send_signal(signal.SIGHUP)
+
+    def _write_config(self, nats_port: int) -> None:
+        values = {"port": self._port, "state": self._state.resolve(), "nim": self.nim, "label": self.label}
+        self._config.write_text(SHOP_CONFIG.format(**values, nats=nats_port))
 
     def sell(self, count: int) -> None:
         for number in range(1, count + 1):
             amount = 1500 * number
             item = {"name": "Riz", "taxGroup": "B", "unitPrice": amount, "quantity": 1}
-            payments = [{"method": "E", "amount": amount}]
-            self._post(
-                "certify", {"invoiceNumber": f"F-{number}", "invoiceType": "FV", "items": [item], "payments": payments}
-            )
+            invoice = {"invoiceNumber": f"F-{number}", "invoiceType": "FV", "items": [item]}
+            self._post("certify", {**invoice, "payments": [{"method": "E", "amount": amount}]})
 
     def close_day(self) -> None:
         self._post("reports/z", {})
 
     def _post(self, path: str, body: dict[str, object]) -> None:
-        if self._client is None:
-            raise HqDemoError(f"{self.label} is not open")
         answer = self._client.post(f"/v1/mcf/{self.nim}/{path}", json=body)
         if answer.is_error:
-            raise HqDemoError(f"{self.label}: {path} answered {answer.status_code}: {answer.text}")
+            raise DemoError(f"{self.label}: {path} answered {answer.status_code}: {answer.text}")
 
 
-def _start_nats(stack: contextlib.ExitStack, port: int) -> None:
-    config = STATE / "nats.conf"
-    config.write_text(NATS_CONFIG.format(port=port, state=STATE.resolve()))
-    _started(stack, "nats", "nats-server", "-c", str(config))
+def _client(demo: Demo, base: str, key: str) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {key}"}
+    client = httpx.Client(base_url=base, headers=headers, trust_env=False, timeout=40, verify=PLAIN)
+    return demo.until_end.enter_context(client)
+
+
+def _is_ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health/ready").is_success
+    except httpx.HTTPError:
+        return False
 
 
 async def _make_stream(port: int) -> None:
@@ -281,63 +217,11 @@ async def _make_stream(port: int) -> None:
                 await client.close()
         except (OSError, NatsError):
             if time.monotonic() > deadline:
-                raise HqDemoError(f"nats-server did not start; see {STATE}/nats.log") from None
+                raise DemoError("nats-server did not start") from None
             await asyncio.sleep(0.05)
         else:
             return
 
 
-def _run(name: str, *arguments: str, stdin: str = "") -> str:
-    command = [str(BIN / name), *arguments]
-    made = subprocess.run(command, check=False, capture_output=True, text=True, input=stdin)  # noqa: S603  # our own command
-    if made.returncode:
-        raise HqDemoError(f"{name} {arguments[0]}: {made.stderr.strip()}")
-    return made.stdout.strip()
-
-
-def _started(stack: contextlib.ExitStack, log: str, name: str, *arguments: str) -> None:
-    stack.enter_context(_process(log, str(BIN / name), *arguments))
-
-
-@contextlib.contextmanager
-def _process(log: str, *command: str) -> Iterator[None]:
-    """With its messages in `.demo-hq/LOG.log`, stopped at the end whatever happens."""
-    with (STATE / f"{log}.log").open("w") as messages:
-        process = subprocess.Popen(command, stdout=messages, stderr=messages, start_new_session=True)  # noqa: S603  # our own commands
-        try:
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _wait(what: str, is_there: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not is_there():
-        if time.monotonic() > deadline:
-            raise HqDemoError(f"{what} did not come within {PATIENCE:g} s; see {STATE}/*.log")
-        time.sleep(0.1)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Demo("demo-hq", "headquarters with three shops", show, PATIENCE).main())

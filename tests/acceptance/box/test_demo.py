@@ -22,7 +22,7 @@ from support.tools import need
 ROOT = Path(__file__).parents[3]
 PORT = 8480
 DEMO_SECONDS = 120
-PACKAGES = ("bridge", "daemon", "simulator")
+PACKAGES = ("bridge", "common", "daemon", "simulator")
 
 
 @pytest.fixture(scope="module")
