@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from types import UnionType
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from litestar.openapi import ResponseSpec
@@ -56,7 +57,7 @@ def described(
     tag: str,
     summary: str,
     description: str,
-    answer: type | None = None,
+    answer: type | UnionType | None = None,
     status: int = 200,
     answer_text: str = "OK",
     also: Mapping[int, tuple[type, str]] = {},
@@ -86,11 +87,15 @@ def described(
         "operation_class": operation(parameters, body, example, tuple(map(str, answers)), media),
         "right": right,
         "lasting": lasting,
-        "types": (*(kind for kind, _ in answers.values() if kind), *((body,) if body else ()), *mentions),
+        "types": _structs(*(kind for kind, _ in answers.values()), body, *mentions),
     }
 
 
-def _response(kind: type | None, text: str, media_type: str = "application/json") -> ResponseSpec:
+def _structs(*kinds: type | UnionType | None) -> tuple[type, ...]:
+    return tuple(each for kind in kinds if kind is not None for each in get_args(kind) or (kind,))
+
+
+def _response(kind: Any, text: str, media_type: str = "application/json") -> ResponseSpec:
     return ResponseSpec(kind, description=text, media_type=media_type, generate_examples=False)
 
 

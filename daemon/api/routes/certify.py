@@ -65,12 +65,11 @@ def _is_dry_run(request: ApiRequest) -> bool:
 hold the two invariants is folded into the price and never refused; `warnings` says so, and names each field that is not
 known with the one that was probably meant. The certification enters the
 reports about two seconds later. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent.""",
-        answer=Receipt,
-        answer_text="Certified",
+        answer=Receipt | Preview,
+        answer_text="Certified, or what it would be",
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
         parameters=(ONCE, STRICT, DRY_RUN),
-        mentions=(Preview,),
         problems=CERTIFYING,
     ),
 )
@@ -88,12 +87,11 @@ async def certify_invoice(request: ApiRequest) -> Answer:
         description="""A credit note (FA) or export credit note (EA), with its nature and the reference of its original. The tax server checks
 it, so the answer may take a minute. Credits of one original never exceed it in sum. In reports, credit notes count in
 `certs_count` and stand in `by_type` with positive totals; the other totals are net of them.""",
-        answer=Receipt,
-        answer_text="Certified",
+        answer=Receipt | Preview,
+        answer_text="Certified, or what it would be",
         body=CreditNoteBody,
         example=CREDIT_NOTE_EXAMPLE,
         parameters=(ONCE, STRICT, DRY_RUN),
-        mentions=(Preview,),
         problems=(*CERTIFYING, CreditExceedsOriginal),
     ),
 )

