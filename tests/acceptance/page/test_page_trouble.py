@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -95,7 +97,7 @@ def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
     """While the daemon is gone, an open screen says that what stands there may be out of date; when it is back, the screen is up to date and
     says so no more, by itself."""
     tech = person("technician", FRENCH_PHONE)
-    silent = tech.go("/ui/").locator("#silent")
+    silent = tech.go("/ui/").get_by_test_id("box-silent")
     state = tech.page.get_by_test_id("machine-state").first
     expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
     expect(silent).to_be_hidden()
@@ -105,6 +107,27 @@ def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
     shop.start_daemon()
     expect(silent).to_be_hidden(timeout=2 * PATIENCE_MS)
     expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
+    tech.complaints.clear()  # Chromium notes what was not answered
+
+
+@pytest.mark.parametrize("path", ["/ui/", "/ui/journal"])
+def test_a_box_whose_bytes_do_not_come_is_seen(person: People, shop: Shop, path: str) -> None:
+    """A process that hangs, or a cable that swallows every byte: connections stay open and nothing is heard. Within 15 seconds the screen says
+    so, live or not, and shows no machine as ready; it is right again by itself."""
+    tech = person("technician", FRENCH_PHONE)
+    silent = tech.go(path).get_by_test_id("box-silent")
+    states = tech.page.get_by_test_id("machine-state")
+    expect(silent).to_be_hidden()
+    os.kill(shop.pid, signal.SIGSTOP)
+    try:
+        expect(silent).to_be_visible(timeout=15_000)
+        for state in states.all():
+            expect(state).to_be_hidden()
+    finally:
+        os.kill(shop.pid, signal.SIGCONT)
+    expect(silent).to_be_hidden(timeout=PATIENCE_MS)
+    for state in states.all():
+        expect(state).to_be_visible()
     tech.complaints.clear()  # Chromium notes what was not answered
 
 

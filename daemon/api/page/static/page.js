@@ -23,14 +23,31 @@ if (door) {
     });
   setTimeout(look, 700);
 }
-// What changes by itself must not look true while the box is silent (a restart, no network): the screen says so, and catches up.
+// Nothing looks true while the box is silent: stopped, or a cable that swallows every byte. After ten seconds without an answer the screen says so
+// and shows no state; it catches up by itself.
 const silent = document.getElementById("silent");
 if (silent) {
+  const PATIENCE = 10000, EVERY = 3000;
+  let heard = performance.now(), looked = heard;
   const again = () => { const live = document.getElementById("live"); if (live) htmx.trigger(live, "sse:change"); };
+  const say = (gone) => { silent.hidden = !gone; document.body.classList.toggle("is-silent", gone); };
+  const hear = () => { heard = performance.now(); if (!silent.hidden) { say(false); again(); } };
+  const ask = () => fetch("/health/live", { cache: "no-store", signal: AbortSignal.timeout(EVERY) })
+    .then((answer) => { if (answer.ok) hear(); else say(true); }, () => {});
+  const look = () => {
+    const now = performance.now();
+    // A tab or a phone that was asleep asks before it judges.
+    if (now - looked > 2 * EVERY) heard = Math.max(heard, now - PATIENCE + EVERY);
+    looked = now;
+    if (now - heard >= PATIENCE) say(true);
+    ask();
+  };
+  setInterval(look, EVERY);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
   for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"])
-    document.addEventListener(name, () => { silent.hidden = false; });
-  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) silent.hidden = true; });
+    document.addEventListener(name, () => say(true));
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) hear(); });
   // The stream breaks off first: asking tells whether the box is gone, or the session is over.
   document.addEventListener("htmx:sseError", again);
-  document.addEventListener("htmx:sseOpen", () => { if (!silent.hidden) again(); });
+  document.addEventListener("htmx:sseOpen", hear);
 }
