@@ -7,6 +7,7 @@ from typing import Final
 
 from common.language import Language
 
+MILLION: Final = 1_000_000
 SPACE: Final = "\N{NO-BREAK SPACE}"
 _GROUPS: Final[dict[Language, str]] = {"fr": SPACE, "en": ","}
 _POINTS: Final[dict[Language, str]] = {"fr": ",", "en": "."}
@@ -20,6 +21,13 @@ def amount(value: int, language: Language = "fr") -> str:
 def money(value: int) -> str:
     """Whole XOF, as `1 234 567 F CFA`."""
     return f"{amount(value)}{SPACE}F{SPACE}CFA"
+
+
+def compact(value: int, language: Language) -> str:
+    """For a narrow cell: thousands, or millions with one decimal; `924 k`, `1,3 M`."""
+    if abs(value) < MILLION - 500:
+        return f"{(value + 500) // 1000}{SPACE}k"
+    return f"{scaled((value + 50_000) // 100_000, 1, language)}{SPACE}M"
 
 
 def scaled(value: int, decimals: int, language: Language) -> str:

@@ -125,7 +125,10 @@ def _cash(report: Totals, style: Style) -> Iterator[Element]:
     if cash.deposits or cash.withdrawals:
         yield Pair(say("Cash put in"), amount(cash.deposits, style.language))
         yield Pair(say("Cash taken out"), amount(-cash.withdrawals, style.language))
-    yield Pair(say("Expected in the drawer"), amount(cash.expected, style.language), bold=True)
+    if report.kind == "A":  # of several days, or a part of one: no drawer has that
+        yield Pair(say("Cash of the range"), amount(cash.expected, style.language))
+    else:
+        yield Pair(say("Expected in the drawer"), amount(cash.expected, style.language), bold=True)
 
 
 def _closure(report: ZReport, style: Style) -> Iterator[Element]:

@@ -11,6 +11,7 @@ from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
 from common.web.asked import RIGHT
+from common.web.days import depth
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
@@ -18,7 +19,6 @@ from headquarters.store.store import HqStore
 
 SHOPS = 50
 """On one page; a month of them."""
-DEPTHS = 4
 
 
 @get("/ui/", opt={RIGHT: "reader"})
@@ -64,11 +64,11 @@ def _calendar(store: HqStore, month: str, region: str, page: int, since: int) ->
 
 
 def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
-    """1 to 4, by the day's money against the greatest of its own shop."""
+    """By the day's money against the greatest of its own shop."""
     most: dict[str, int] = {}
     for cell in cells:
         most[cell.machine] = max(most.get(cell.machine, 1), cell.ttc)
-    return {(c.machine, c.day): 1 + max(0, c.ttc) * (DEPTHS - 1) // most[c.machine] for c in cells}
+    return {(c.machine, c.day): depth(c.ttc, most[c.machine]) for c in cells}
 
 
 @get("/ui/shops/{nim:str}", opt={RIGHT: "reader"})

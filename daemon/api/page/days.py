@@ -6,9 +6,7 @@ from datetime import date
 
 import msgspec
 
-from common.web.days import is_month
-
-DEPTHS = 4
+from common.web.days import depth, is_month
 
 
 class Day(msgspec.Struct, frozen=True):
@@ -20,8 +18,7 @@ class Day(msgspec.Struct, frozen=True):
     is_over: bool = True
 
     def depth(self, most: int) -> int:
-        """0 without sales, else 1 to 4 by its share of the month's best day."""
-        return 0 if self.total <= 0 or most <= 0 else max(1, -(-self.total * DEPTHS // most))
+        return depth(self.total, most)
 
 
 def month_of(asked: str, today: date) -> str:

@@ -82,6 +82,11 @@ def environment() -> Environment:
     made = Environment(
         loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True, auto_reload=False
     )
-    made.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
+    made.filters |= {
+        "number": numbers.amount,
+        "money": numbers.money,
+        "compact": numbers.compact,
+        "cell": charts.money_cell,
+    }
     made.globals |= {"bars": charts.bars, "Counted": Counted, "value_word": value_word}
     return made

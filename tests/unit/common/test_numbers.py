@@ -1,7 +1,7 @@
 import pytest
 
 from common.language import chosen
-from common.numbers import amount, money, percentage, scaled
+from common.numbers import amount, compact, money, percentage, scaled
 
 
 def test_amounts_are_grouped_in_threes():
@@ -41,3 +41,13 @@ def test_a_rate_is_in_hundredths_of_a_percent():
 def test_the_language_of_a_page(choice, accepted, language):
     """The person's choice, then what the browser prefers, then the configuration's."""
     assert chosen(choice, accepted, "fr") == language
+
+
+def test_a_narrow_cell_has_thousands_or_millions():
+    """Rounded half up, and never four digits of thousands."""
+    shown = {
+        value: compact(value, "fr").replace("\N{NO-BREAK SPACE}", " ")
+        for value in (0, 499, 500, 924_499, 999_499, 999_500, 1_250_000)
+    }
+    assert list(shown.values()) == ["0 k", "0 k", "1 k", "924 k", "999 k", "1 M", "1,3 M"]
+    assert compact(1_250_000, "en").endswith("1.3\N{NO-BREAK SPACE}M")
