@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple, cast, get_args
 
 import msgspec
 
@@ -22,6 +22,7 @@ from daemon.core.invoice.invoice import (
     NATURES,
     REBATE,
     SALES,
+    ClientType,
     Comment,
     Customer,
     Invoice,
@@ -34,6 +35,7 @@ from daemon.core.invoice.invoice import (
 from daemon.core.invoice.items import Line, read_item
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
 from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
+from daemon.core.invoice.request import COMMENT_LABELS, MAX_COMMENTS, MAX_ITEMS, NAME_LENGTH, SHORT_LENGTH
 from daemon.core.invoice.rules import PSVB_RATES, Rules
 from daemon.core.invoice.stamp_duty import FIELD as STAMP_DUTY
 from daemon.core.invoice.stamp_duty import stamp_duty
@@ -42,26 +44,14 @@ from daemon.core.invoice.texts import as_cut
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of
 from daemon.core.money import MAX_AMOUNT, round_half_up, scaled
 
-MAX_ITEMS = 1000
-MAX_COMMENTS = 8
-COMMENT_LABELS = tuple("ABCDEFGH")
 FREE_LABELS = COMMENT_LABELS[2:]
 """A and B say why no tax is due (annex of the SFE): they are for a text that names them."""
 LOCAL_TYPES = ("FV", "FT", "FA")
-CLIENT_TYPES = ("CC", "PP", "PM", "PC")
 BUSINESSES = ("PM", "PC")
-PRICE_MODES = ("TTC", "HT")
-
-NAME_LENGTH = 200
-SHORT_LENGTH = 40
-"""Of numbers and identifiers: in characters, and for those that share the frame of C0h also in bytes as escaped."""
 
 _ESCAPE_SEQUENCE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _ESCAPED_LENGTHS = {",": 5, "<": 4, ">": 4, "&": 5}
 _ESCAPED = re.compile("[,<>&]")
-
-
-ClientType = Literal["CC", "PP", "PM", "PC"]
 
 
 class Defaults(msgspec.Struct, frozen=True):
@@ -89,7 +79,7 @@ def read_invoice(
         raise InvalidRequest([FieldError("body", Text("must be a JSON object"))])
     fields = Fields(body, "", errors)
     head = _head(fields, defaults, credit=credit)
-    mode = cast("PriceMode", fields.choice("priceMode", PRICE_MODES, "TTC"))
+    mode = cast("PriceMode", fields.choice("priceMode", get_args(PriceMode), "TTC"))
     lines = [
         line
         for index, item in enumerate(fields.objects("items", MAX_ITEMS))
@@ -232,7 +222,7 @@ def _customer(body: Fields, rules: Rules, *, is_local: bool) -> Customer:
     fields = body.inside("customer")
     if fields is None:
         return Customer()
-    kind = fields.choice("clientType", CLIENT_TYPES, "CC")
+    kind = fields.choice("clientType", get_args(ClientType), "CC")
     business = kind in BUSINESSES
     ifu = fields.text("ifu", SHORT_LENGTH, required=business)
     if ifu and business and is_local and not rules.is_ifu(ifu):

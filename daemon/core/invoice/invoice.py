@@ -7,21 +7,27 @@ thousandths; VAT rates are hundredths of a percent (18 % is 1800).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
-InvoiceType = Literal["FV", "FT", "EV", "ET", "FA", "EA"]
+SaleType = Literal["FV", "FT", "EV", "ET"]
+CreditType = Literal["FA", "EA"]
+InvoiceType = Literal[SaleType, CreditType]
+ClientType = Literal["CC", "PP", "PM", "PC"]
+ItemType = Literal["LOCBIE", "LOCSER", "IMPBIE", "IMPSER"]
+PaymentMethod = Literal["E", "V", "C", "M", "B", "A"]
+PsvbGroup = Literal["A", "B", "C", "D"]
 PriceMode = Literal["TTC", "HT"]
 Nature = Literal["COR", "RAN", "RAM", "RRR"]
 REBATE: Nature = "RRR"
 """The nature of a reduction that is granted afterwards: no goods come back, and the withholding of the sale stays as it was (CGI 200)."""
 
-SALES: tuple[InvoiceType, ...] = ("FV", "FT", "EV", "ET")
-CREDITS: tuple[InvoiceType, ...] = ("FA", "EA")
+SALES: tuple[InvoiceType, ...] = get_args(SaleType)
+CREDITS: tuple[InvoiceType, ...] = get_args(CreditType)
 GROUPS = "ABCDEFGHIJKLMNOP"
-PAYMENT_METHODS = "EVCMBA"
+PAYMENT_METHODS: tuple[PaymentMethod, ...] = get_args(PaymentMethod)
 CASH = "E"
 PAYMENT_LABELS: Mapping[str, str] = {
     "E": "Espèces",
@@ -42,7 +48,7 @@ NATURES: Mapping[str, str] = {
 
 
 class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    client_type: Literal["CC", "PP", "PM", "PC"] = "CC"
+    client_type: ClientType = "CC"
     ifu: Annotated[str, Meta(description="IFU of the buyer")] = ""
     name: Annotated[str, Meta(description="Name of the buyer")] = ""
     """needed for PP, and with `ifu` for PM and PC (decisions 3 and 35)"""

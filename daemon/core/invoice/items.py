@@ -14,26 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from common.language import Text, sentence
 from daemon.core import money
 from daemon.core.invoice import specific_tax
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.invoice import GROUPS, Item, PriceMode, Warn
+from daemon.core.invoice.invoice import GROUPS, Item, ItemType, PriceMode, Warn
+from daemon.core.invoice.request import MIDDLE_LENGTH, NAME_LENGTH, SHORT_LENGTH, UNIT_LENGTH
 from daemon.core.invoice.rules import PSVB_RATES
 from daemon.core.invoice.specific_tax import PRODUCT, Fold, SpecificTax
 from daemon.core.invoice.taxes import WHOLE, percent, without_vat
 from daemon.core.money import MAX_AMOUNT, divide_half_up, round_half_up
 
 LETTERS = tuple(GROUPS)
-ITEM_TYPES = ("LOCBIE", "LOCSER", "IMPBIE", "IMPSER")
-
-NAME_LENGTH = 200
-UNIT_LENGTH = 20
-CODE_LENGTH = 40
-DESCRIPTION_LENGTH = 100
-CATEGORY_LENGTH = 100
 MAX_QUANTITY = 10**9
 ONE = 1000
 """A quantity of 1."""
@@ -77,13 +71,13 @@ def read_item(
 ) -> Line | None:
     """None when it comes to no amount; every fault that it has is in `fields.errors`. `fold`: this machine gets no specific tax."""
     name = fields.text("name", NAME_LENGTH, required=True)
-    item_type = fields.choice("itemType", ITEM_TYPES, "LOCBIE")
-    code = fields.text("code", CODE_LENGTH)
-    description = fields.text("specificTaxDesc", DESCRIPTION_LENGTH)
+    item_type = fields.choice("itemType", get_args(ItemType), "LOCBIE")
+    code = fields.text("code", SHORT_LENGTH)
+    description = fields.text("specificTaxDesc", MIDDLE_LENGTH)
     group = fields.choice("taxGroup", LETTERS)
     rate = _rate(fields, group, rates)
     unit, discount = fields.text("unit", UNIT_LENGTH), fields.francs("discount")
-    category = fields.text("category", CATEGORY_LENGTH)
+    category = fields.text("category", MIDDLE_LENGTH)
     psvb_group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
     original = fields.above_zero("originalPrice", 2, MAX_AMOUNT) or 0
     asked = _asked(fields, mode, rate)

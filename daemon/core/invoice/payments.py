@@ -15,10 +15,8 @@ from common.language import Text
 from daemon.core.errors import FieldError
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import PAYMENT_METHODS, Payment, Warn
+from daemon.core.invoice.request import MAX_PAYMENTS
 from daemon.core.money import round_half_up
-
-METHODS = tuple(PAYMENT_METHODS)
-MAX_PAYMENTS = 100
 
 
 class Paid(NamedTuple):
@@ -42,7 +40,7 @@ class Due(NamedTuple):
 def read_payments(body: Fields) -> list[Paid]:
     payments = []
     for fields in body.objects("payments", MAX_PAYMENTS):
-        method = fields.choice("method", METHODS)
+        method = fields.choice("method", PAYMENT_METHODS)
         amount = fields.amount("amount")
         if amount is None and fields.values.get("amount") is None:
             fields.fault("amount", Text("is required"))

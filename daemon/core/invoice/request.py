@@ -5,10 +5,32 @@ same as a field that is left out, so null is the default of each field that has 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
+
+from daemon.core.invoice.invoice import (
+    ClientType,
+    CreditType,
+    ItemType,
+    Nature,
+    PaymentMethod,
+    PriceMode,
+    PsvbGroup,
+    SaleType,
+)
+
+NAME_LENGTH = 200
+MIDDLE_LENGTH = 100
+SHORT_LENGTH = 40
+"""Of numbers and identifiers: in characters, and for those that share the frame of C0h also in bytes as escaped."""
+UNIT_LENGTH = 20
+MAX_ITEMS = 1000
+MAX_PAYMENTS = 100
+MAX_COMMENTS = 8
+CommentLabel = Literal["A", "B", "C", "D", "E", "F", "G", "H"]
+COMMENT_LABELS = get_args(CommentLabel)
 
 Positive = Annotated[float, Meta(gt=0)]
 """For the schema; no amount is ever held in this type."""
@@ -18,26 +40,28 @@ Anything = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _PRINTABLE = f"^[^{_CONTROL}]*$"
 _SHOWS_SOMETHING = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
-Line = Annotated[str, Meta(max_length=200, pattern=_PRINTABLE)]
-Middle = Annotated[str, Meta(max_length=100, pattern=_PRINTABLE)]
-Short = Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)]
-Unit = Annotated[str, Meta(max_length=20, pattern=_PRINTABLE)]
-OperatorId = Annotated[str, Meta(max_length=40, pattern=_PRINTABLE)] | int
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=_SHOWS_SOMETHING)]
+Line = Annotated[str, Meta(max_length=NAME_LENGTH, pattern=_PRINTABLE)]
+Middle = Annotated[str, Meta(max_length=MIDDLE_LENGTH, pattern=_PRINTABLE)]
+Short = Annotated[str, Meta(max_length=SHORT_LENGTH, pattern=_PRINTABLE)]
+Unit = Annotated[str, Meta(max_length=UNIT_LENGTH, pattern=_PRINTABLE)]
+OperatorId = Annotated[str, Meta(max_length=SHORT_LENGTH, pattern=_PRINTABLE)] | int
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, pattern=_SHOWS_SOMETHING)]
 _UNSEEN = (
     r"\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
     r"\u3000\u3164\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
 )
 """What no number may hold (`core.invoice.fields`), as far as a pattern can say it."""
-Number = Annotated[str, Meta(min_length=1, max_length=40, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$")]
-Reference = Annotated[str, Meta(min_length=1, max_length=40, pattern=_SHOWS_SOMETHING)]
+Number = Annotated[
+    str, Meta(min_length=1, max_length=SHORT_LENGTH, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$")
+]
+Reference = Annotated[str, Meta(min_length=1, max_length=SHORT_LENGTH, pattern=_SHOWS_SOMETHING)]
 
 
 class CustomerBody(msgspec.Struct, kw_only=True, rename="camel"):
     """The buyer. PP needs `name`; PM and PC need `name` and `ifu`, in a local sale of the official form."""
 
     client_type: Annotated[
-        Literal["CC", "PP", "PM", "PC"] | None, Meta(description="CC walk-in; PP natural person; PM company; PC trader")
+        ClientType | None, Meta(description="CC walk-in; PP natural person; PM company; PC trader")
     ] = "CC"
     ifu: Annotated[Short | None, Meta(description="IFU of the buyer")] = None
     name: Annotated[Line | None, Meta(description="Name of the buyer")] = None
@@ -53,7 +77,7 @@ class ItemBody(msgspec.Struct, kw_only=True, rename="camel"):
     name: Annotated[Name, Meta(description="Label on the ticket")]
     tax_group: Annotated[str, Meta(pattern="^[A-P]$", description="A…P; B is 18 %")]
     item_type: Annotated[
-        Literal["LOCBIE", "LOCSER", "IMPBIE", "IMPSER"] | None,
+        ItemType | None,
         Meta(description="Local goods, local service, imported goods, imported service"),
     ] = "LOCBIE"
     tax_rate: Annotated[
@@ -89,19 +113,17 @@ class ItemBody(msgspec.Struct, kw_only=True, rename="camel"):
         ),
     ] = None
     category: Annotated[
-        Annotated[str, Meta(max_length=100, pattern=_PRINTABLE)] | None,
+        Middle | None,
         Meta(description="Of the article, for the report of articles; never sent to the machine"),
     ] = None
-    psvb_group: Annotated[
-        Literal["A", "B", "C", "D"] | None, Meta(description="Withholding on this line; default the invoice's")
-    ] = None
+    psvb_group: Annotated[PsvbGroup | None, Meta(description="Withholding on this line; default the invoice's")] = None
 
 
 class PaymentBody(msgspec.Struct, kw_only=True):
     """One payment; together they are the invoice's total."""
 
     method: Annotated[
-        Literal["E", "V", "C", "M", "B", "A"],
+        PaymentMethod,
         Meta(description="E cash; V transfer; C card; M mobile money; B cheque; A other"),
     ]
     amount: Annotated[Positive, Meta(description="Whole XOF, above 0")]
@@ -111,20 +133,20 @@ class CommentBody(msgspec.Struct, kw_only=True):
     """One comment line of the ticket."""
 
     text: Annotated[Name, Meta(description="One line")]
-    label: Annotated[
-        Annotated[str, Meta(pattern="^[A-H]$")] | None, Meta(description="A…H; without one, the next free")
-    ] = None
+    label: Annotated[CommentLabel | None, Meta(description="A…H; without one, the next free")] = None
 
 
 class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
     """An invoice as a till sends it. What is left out gets its default; unknown fields are told in `warnings`."""
 
     invoice_number: Annotated[Number, Meta(description="The till's own number; certified once per NIM")]
-    items: Annotated[list[ItemBody], Meta(min_length=1, max_length=1000, description="At least one, at most 1 000")]
-    payments: Annotated[list[PaymentBody], Meta(min_length=1, max_length=100, description="Add up to the total")]
-    price_mode: Annotated[
-        Literal["TTC", "HT"] | None, Meta(description="TTC: `unitPrice` holds VAT; HT: it does not")
-    ] = "TTC"
+    items: Annotated[
+        list[ItemBody], Meta(min_length=1, max_length=MAX_ITEMS, description="At least one, at most 1 000")
+    ]
+    payments: Annotated[
+        list[PaymentBody], Meta(min_length=1, max_length=MAX_PAYMENTS, description="Add up to the total")
+    ]
+    price_mode: Annotated[PriceMode | None, Meta(description="TTC: `unitPrice` holds VAT; HT: it does not")] = "TTC"
     operator_id: Annotated[OperatorId | None, Meta(description="Cashier; default from the machine's configuration")] = (
         None
     )
@@ -132,11 +154,11 @@ class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
     isf: Annotated[Short | None, Meta(description="Fiscal system; default from the machine's configuration")] = None
     customer: Annotated[CustomerBody | None, Meta(description="Default: a walk-in customer")] = None
     comments: Annotated[
-        Annotated[list[CommentBody | Name], Meta(max_length=8)] | None,
+        Annotated[list[CommentBody | Name], Meta(max_length=MAX_COMMENTS)] | None,
         Meta(description="Up to 8 lines of the ticket, labelled A…H; a plain string takes the next free label of C…H"),
     ] = None
     psvb_group: Annotated[
-        Literal["A", "B", "C", "D"] | None,
+        PsvbGroup | None,
         Meta(
             description="Withholding on sales of goods: A 2 %, B 1 %, C 0.2 %, D 0 %, of the goods' amount with all taxes; computed, kept and shown. Left out on a credit note of nature RRR"
         ),
@@ -152,15 +174,13 @@ class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
 class CertifyBody(InvoiceBody, kw_only=True, rename="camel"):
     """A sale or an advance."""
 
-    invoice_type: Annotated[
-        Literal["FV", "FT", "EV", "ET"], Meta(description="FV sale, FT advance, EV export sale, ET export advance")
-    ]
+    invoice_type: Annotated[SaleType, Meta(description="FV sale, FT advance, EV export sale, ET export advance")]
 
 
 class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
     """A credit note, with what it credits."""
 
-    invoice_type: Annotated[Literal["FA", "EA"], Meta(description="FA credit note, EA export credit note")]
+    invoice_type: Annotated[CreditType, Meta(description="FA credit note, EA export credit note")]
     credit_note_ref: Annotated[
         Reference,
         Meta(
@@ -168,7 +188,7 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
         ),
     ]
     credit_note_nature: Annotated[
-        Literal["COR", "RAN", "RAM", "RRR"] | None,
+        Nature | None,
         Meta(
             description="Correction, cancellation, return of goods or services, rebate. Left out, it is assumed (RRR for the reference RRR, else COR) and `warnings` says so; required with `Mcfd-Strict`. RRR goes with the reference RRR"
         ),

@@ -13,8 +13,8 @@ from common.language import Text
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.intake import NAME_LENGTH, Defaults, read_operator_id
-from daemon.core.invoice.request import Line, Name, OperatorId, Positive
+from daemon.core.invoice.intake import Defaults, read_operator_id
+from daemon.core.invoice.request import NAME_LENGTH, Line, Name, OperatorId, Positive
 from daemon.core.invoice.unknown import refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.entries import CashKind, CashMove, CashTotal, Placed
 from daemon.core.report.receipt import Adjustment, adjustments
