@@ -169,10 +169,13 @@ class OperatorDecisions(LedgerAccess):
 
 def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
     disputed = attempts.unfinished(connection, book, "disputed")
+    state = books.book_state(connection, book)
     evidence = fresh or settlements.read_evidence(connection, book)
+    if evidence and book.mode == "live" and state.ifu and evidence.state.ifu not in ("", state.ifu):
+        evidence = None  # the machine has another taxpayer now, and says nothing of this book
     last = evidence.state.last if evidence else None
     return Case(
-        books.book_state(connection, book),
+        state,
         disputed[0] if disputed else None,
         evidence,
         attempts.standing_of(connection, book, last),

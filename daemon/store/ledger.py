@@ -137,6 +137,9 @@ class Ledger(CashAccess):
     async def has_code(self, book: Book, code: str) -> bool:
         return self._snapshot(partial(attempts.has_code, book=book, code=code))
 
+    async def is_of_earlier_activation(self, book: Book, code: str) -> bool:
+        return self._snapshot(partial(attempts.is_of_earlier_activation, book=book, code=code))
+
     async def standing(self, book: Book, last: LastInvoice | None) -> Standing:
         return self._snapshot(partial(attempts.standing_of, book=book, last=last))
 
@@ -157,6 +160,9 @@ class Ledger(CashAccess):
 
     async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
         return await self._write(partial(epochs.book_of_taxpayer, book=book, nim=nim, ifu=ifu))
+
+    async def former_books(self, book: Book) -> list[Book]:
+        return self._snapshot(partial(books.former_books, book=book))
 
     async def check_reference(self, book: Book, reference: Reference) -> None:
         self._snapshot(partial(originals.places, mode=book.mode, reference=reference))

@@ -16,6 +16,7 @@ from daemon.core.machine.state import MachineState
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.certification.recover import ACTIVATED, is_activated, recover
 from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.reports.close_period import close_former_periods
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -39,7 +40,11 @@ class LineEvents:
         try:
             with worker.queue.join_first() as entry:
                 await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
+                is_first = not worker.attempts.met_machine
+                book = worker.book
                 await recover(worker, machine, state)
+                if is_first or worker.book.id != book.id:
+                    await close_former_periods(worker)
                 await self._check_server(machine)
                 worker.opened(machine)
         finally:

@@ -108,6 +108,10 @@ class AttemptsPort(Protocol):
         """Whether a certification of the book has it."""
         ...
 
+    async def is_of_earlier_activation(self, book: Book, code: str) -> bool:
+        """Whether this machine gave it in an activation before its present one, also to another taxpayer."""
+        ...
+
     async def standing(self, book: Book, last: LastInvoice | None) -> Standing:
         """What the ledger knows of the machine's last invoice."""
         ...
@@ -127,6 +131,10 @@ class AttemptsPort(Protocol):
 
     async def book_of_taxpayer(self, book: Book, nim: str, ifu: str) -> Book:
         """The machine has another taxpayer: that one's book, made if there is none. Keys of the one before do not see it."""
+        ...
+
+    async def former_books(self, book: Book) -> list[Book]:
+        """Of the taxpayers that the machine had before."""
         ...
 
     async def check_reference(self, book: Book, reference: Reference) -> None:

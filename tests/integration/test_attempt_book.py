@@ -1,6 +1,7 @@
 """A machine that is activated anew: the same taxpayer goes on in the same book, another one begins another (decision 33)."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from support.memory_shop import PATIENCE, MemoryShop
 
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.verdict import Evidence
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
@@ -133,6 +136,96 @@ async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
         assert shop.worker.book.id != old.id
         assert (await shop.store.ledger.state(old)).last_seq == 3
     assert verify(tmp_path / "ledger").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("executed", "reset", "state"),
+    [(True, False, "certified"), (False, False, "abandoned"), (True, True, "disputed"), (False, True, "disputed")],
+)
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_ones_book(
+    tmp_path: Path, executed: bool, reset: bool, state: str, is_restarted: bool
+) -> None:
+    """Its last invoice says what became of it; where the memory is gone, an operator is asked about the first one's book, and the second one's is in
+    service."""
+    session = await first_activation(tmp_path / "ledger")
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        old = shop.worker.book
+        sale = asyncio.ensure_future(shop.certify("D", 4000, key="d"))
+        await shop.held_at(6, "after" if executed else "before")
+        (attempt,) = await shop.store.ledger.unfinished(old)
+        if not is_restarted:
+            activated(session, reset=reset, ifu="00099999X")
+            shop.resume()
+            session.unplug(asyncio.get_running_loop().time(), 0.02)
+            await shop.until(lambda: shop.worker.book.id != old.id and shop.worker.connected, "the other book")
+            with (
+                pytest.raises(MachineAttention if state == "disputed" else NothingDone)
+                if state != "certified"
+                else contextlib.nullcontext()
+            ):
+                assert (await sale).value.code == shop.on_machine[-1].code
+    await asyncio.gather(sale, return_exceptions=True)
+    if is_restarted:
+        activated(session, reset=reset, ifu="00099999X")
+        shop.resume()
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert (shop.worker.book.id == old.id, shop.worker.attention) == (False, "")
+        record = await shop.store.ledger.record(old, attempt.id)
+        assert record.state == state
+        case = await shop.store.decisions.case(old)
+        assert bool(case.state.attention) == (state == "disputed")
+        if state == "disputed":
+            said = Evidence(2, await shop.worker.present().state())
+            case = await shop.store.decisions.case(old, said)
+            assert (case.choices, case.obstacle("certified")) == (("certified", "not-certified"), "machine unknown")
+            await shop.store.decisions.carry_out(case, "not-certified", reason="not on paper", at=3)
+            assert not (await shop.store.ledger.state(old)).attention
+        if state == "certified":
+            assert (receipt(record).nim, receipt(record).ifu) == ("EL02000015-1", "00084440Y")
+        await shop.certify("E", 500)
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_another(tmp_path: Path) -> None:
+    """No key of before works any more, so nobody could close it: a Z by the counters that the ledger knew last, once; one that an operator's decision
+    opens again is closed at the next start. Where the first one comes back, its numbers go on."""
+
+    async def closed(shop: MemoryShop) -> list[tuple[int, int, bool]]:
+        found = await shop.store.ledger.closures(old, start=0, end=1 << 60, limit=None)
+        return [(z.z_number, z.certs_count, b'"without_machine":true' in z.body) for z in found]
+
+    ledger = tmp_path / "ledger"
+    session = await first_activation(ledger)
+    async with MemoryShop(ledger, on=session) as shop:
+        await shop.connected()
+        old = shop.worker.book
+        sale = asyncio.ensure_future(shop.certify("D", 4000))
+        await shop.held_at(6, "after")
+    await asyncio.gather(sale, return_exceptions=True)
+    shop.resume()
+    activated(session, reset=True, ifu="00099999X")
+    async with MemoryShop(ledger, on=session) as shop:
+        await shop.connected()
+        assert await closed(shop) == [(1, 2, False), (2, 1, True)]
+        case = await shop.store.decisions.case(old)
+        paper = Paper("AAAABBBBCCCCDDDDEEEEFFFF", shop.on_machine[-1].time, (4, 4))
+        await shop.store.decisions.carry_out(case, "certified", reason="on paper", at=shop.worker.now(), paper=paper)
+        await shop.certify("E", 500)
+    for _ in range(2):
+        async with MemoryShop(ledger, on=session) as shop:
+            await shop.connected()
+            assert await closed(shop) == [(1, 2, False), (2, 1, True), (3, 1, True)]
+            assert not await shop.store.ledger.closures(shop.worker.book, start=0, end=1 << 60, limit=None)
+    activated(session, reset=True, ifu="00084440Y", nim="EL02000015-3")
+    async with MemoryShop(ledger, on=session) as shop:
+        await shop.connected()
+        assert shop.worker.book.id == old.id
+        await shop.certify("F", 600)
+        assert (await shop.close_period()).value.z_number == 4
+    assert verify(ledger).problems == ()
 
 
 @pytest.mark.parametrize("told", ["", "000000000", "?????????"])

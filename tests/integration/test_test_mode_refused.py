@@ -10,13 +10,24 @@ from daemon.core.errors import MachineAttention
 from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.verify import verify
+from simulator.machine.fiscal_memory import Snapshot
 
 pytestmark = pytest.mark.quick_timers
+
+SECOND = "EL02000015-2"
 
 
 def set_test_mode(shop: MemoryShop, *, on: bool) -> None:
     fiscal = shop.session.machine.fiscal
     fiscal.options = msgspec.structs.replace(fiscal.options, test_mode=on)
+
+
+def activate(shop: MemoryShop, ifu: str, *, is_reset: bool) -> None:
+    """It leaves test mode."""
+    shop.session.cut_power(0.0, 0.0)
+    shop.session.machine.change(nim=SECOND, test_mode=False, **({"ifu": ifu} if ifu else {}))
+    if is_reset:
+        shop.session.machine.restore(Snapshot())
 
 
 async def test_the_first_test_code_is_told_and_the_next_invoice_refused(tmp_path: Path) -> None:
@@ -44,6 +55,44 @@ async def test_the_first_test_code_is_told_and_the_next_invoice_refused(tmp_path
         with pytest.raises(MachineAttention, match="TESTFACT"):
             await shop.certify("F-2")
     assert len(session.machine.fiscal.log) == 1
+
+
+@pytest.mark.parametrize("ifu", ["", "00099999X"])
+@pytest.mark.parametrize("is_reset", [False, True])
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_machine_that_was_activated_since_is_in_service(
+    tmp_path: Path, ifu: str, is_reset: bool, is_restarted: bool
+) -> None:
+    """Its last invoice has a test code still: one of the activation before. Also where the test was another taxpayer's."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        set_test_mode(shop, on=True)
+        await shop.connected()
+        await shop.certify("F-1")
+        session = shop.session
+        if not is_restarted:
+            activate(shop, ifu, is_reset=is_reset)
+            await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the activation")
+            assert not (await shop.certify("F-2")).value.code.startswith("TESTFACT")
+    if is_restarted:
+        activate(shop, ifu, is_reset=is_reset)
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert not (await shop.certify("F-3")).value.code.startswith("TESTFACT")
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_machine_that_was_activated_and_tests_still_is_refused(tmp_path: Path) -> None:
+    """After the first code of the new activation."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        set_test_mode(shop, on=True)
+        await shop.connected()
+        await shop.certify("F-1")
+        activate(shop, "", is_reset=False)
+        set_test_mode(shop, on=True)
+        await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the activation")
+        await shop.certify("F-2")
+        with pytest.raises(MachineAttention, match="TESTFACT"):
+            await shop.certify("F-3")
 
 
 async def test_a_machine_that_may_be_in_test_mode_certifies_and_reports_say_so(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ WARNING = "TEST_MODE"
 
 REFUSED = Text(
     "the machine works in test mode (its codes begin with TESTFACT): what it certifies has no fiscal value; have it activated, or set "
-    "test_mode = true in its [[machine]]"
+    "test_mode = true in its [[machine]], also where it has left test mode since its last invoice, until it has certified one"
 )
 
 

@@ -78,7 +78,7 @@ def verdicts(
     for place, record in enumerate(unfinished):
         verdict = judge(record, known, state, last, activated=activated) if place < judged else NotCertified(sent=False)
         if is_taken and isinstance(verdict, Certified):  # 0.1.0 took two spellings of a number for two numbers
-            verdict = Disputed(_evidence(record, known, state))
+            verdict = Disputed(evidence(record, known, state))
         is_taken = is_taken or isinstance(verdict, Certified)
         found.append((record, verdict))
     order = (NotCertified, Disputed, Certified)
@@ -104,7 +104,7 @@ def judge(
         verdict = _by_counters(attempt, known, state, last)
     else:
         verdict = _of_another(attempt, known, state, last)
-    return verdict or Disputed(_evidence(attempt, known, state))
+    return verdict or Disputed(evidence(attempt, known, state))
 
 
 def _across_an_activation(
@@ -189,7 +189,8 @@ def strangers(invoice: Invoice, known: FiscalCounters, now: FiscalCounters) -> i
     return max(0, sold + credited - is_counted)
 
 
-def _evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> str:
+def evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> str:
+    """What there is to decide on, for an operator."""
     return Text(
         "invoice {number!r} ({type}, {total} XOF) has no known outcome: the ledger knows {known}, the machine says {counters} and {last}",
         number=attempt.number,

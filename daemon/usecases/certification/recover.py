@@ -21,6 +21,7 @@ from daemon.core.ledger.verdict import (
     activated_since,
     behind,
     disagreement,
+    evidence,
     judge,
     not_certified,
     strangers,
@@ -50,7 +51,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     next connection."""
     await worker.attempts.all_durable()  # what this process is still storing is no stranger's work
     worker.take_state(await worker.ledger.state(worker.book))
-    await _take_taxpayer(worker, state)
+    await _take_taxpayer(worker, machine, state)
     worker.time.take_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
         log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=worker.attention)
@@ -72,7 +73,8 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     if not worker.attention:
         await _take_over(worker, state)
     await _keep_evidence(worker, state)
-    worker.take_code(state.last.code if state.last else "")
+    code = state.last.code if state.last else ""
+    worker.take_code("" if await worker.ledger.is_of_earlier_activation(worker.book, code) else code)
     worker.attempts.met_machine = worker.attempts.met_machine or not worker.attention
     if worker.attention:
         worker.attempts.wake()
@@ -208,14 +210,35 @@ def _without_code(invoice: Invoice) -> Invoice:
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
-async def _take_taxpayer(worker: MachineWorker, state: MachineState) -> None:
+async def _take_taxpayer(worker: MachineWorker, machine: FiscalMachine, state: MachineState) -> None:
     """A machine that was activated for another taxpayer works in another book (decision 33)."""
     book = worker.book
     if _has_another_taxpayer(worker, state):
         nim = present_nim(state.nim, worker.configured_nim, book.nim)
         log.warning("machine.other_taxpayer", nim=nim, mode=book.mode, before=worker.ifu, now=state.ifu)
+        await _settle_before_another_taxpayer(worker, machine, nim)
         worker.change_book(await worker.ledger.book_of_taxpayer(book, nim, state.ifu))
         await worker.begin()
+
+
+async def _settle_before_another_taxpayer(worker: MachineWorker, machine: FiscalMachine, nim: str) -> None:
+    """No later meeting is about the book of the taxpayer before. The machine takes no invoice of that one any more: what it has of it, it certified
+    in the activation that the book knows, or nobody can tell in which."""
+    begun = [record for record in await worker.ledger.unfinished(worker.book) if not worker.attempts.is_ours(record)]
+    if not begun:
+        return
+    await machine.cancel()
+    state = await machine.state()
+    last = await worker.ledger.standing(worker.book, state.last)
+    found = verdicts(begun, worker.known, state, last, activated=nim, is_restored=worker.attempts.is_restored)
+    for record, verdict in found:
+        if not isinstance(verdict, Certified):
+            await _write(worker, record, verdict)
+        elif verdict.nim:
+            await _write(worker, record, Disputed(evidence(record, worker.known, state)))
+        else:
+            others = strangers(record.invoice, worker.known, verdict.counters)
+            await _write(worker, record, msgspec.structs.replace(verdict, ifu=worker.ifu), others=others)
 
 
 async def _ask_about_activation(worker: MachineWorker, state: MachineState) -> None:
@@ -233,6 +256,7 @@ async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
     if nim := _activated(worker, state):
         log.warning("machine.activated", nim=nim, mode=book.mode, before=book.nim)
         worker.book = await worker.ledger.begin_epoch(book, state, nim, at=worker.now())
+        worker.machine_code = ""
         worker.take_state(await worker.ledger.state(worker.book))
 
 

@@ -8,13 +8,16 @@ import structlog
 
 from common.language import Text
 from daemon.core.call import Call
-from daemon.core.errors import LineLost, MachineAttention, NothingDone
+from daemon.core.errors import LineLost, MachineAttention, McfdError, NothingDone
 from daemon.core.ledger.book import LastSeen
 from daemon.core.ledger.closure import Closure, KeyUse
+from daemon.core.ledger.entries import NO_CASH
 from daemon.core.ledger.verdict import went_down
+from daemon.core.report.fiscal_reports import x_report
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import ACTIVATED, is_activated
 from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.worker.attempts import NO_COUNTERS
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -61,6 +64,27 @@ async def _close_without_machine(worker: MachineWorker, call: Call) -> Closure:
     )
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return _told(worker, closure, call)
+
+
+async def close_former_periods(worker: MachineWorker) -> None:
+    """Those of the taxpayers that the machine had before, by the counters that the ledger knew last: no key and no person sees their books any more.
+    What hinders it is tried again at the next start."""
+    if worker.time.question():
+        return
+    for book in await worker.ledger.former_books(worker.book):
+        aggregate = await worker.ledger.aggregate(book)
+        cash = await worker.ledger.cash_of_period(book, aggregate.period_start)
+        if not x_report(book, aggregate, worker.now()).certs_count and cash == NO_CASH:
+            continue
+        try:
+            state = await worker.ledger.state(book)
+            closure = await worker.ledger.close_period(
+                book, counters=state.known or NO_COUNTERS, unexplained=0, at=worker.now(), without_machine=True
+            )
+        except McfdError as error:
+            log.warning("closure.put_off", nim=book.nim, mode=book.mode, cause=str(error))
+        else:
+            log.info("closure.created", nim=book.nim, mode=book.mode, z_number=closure.z_number)
 
 
 def _told(worker: MachineWorker, closure: Closure, call: Call) -> Closure:

@@ -23,6 +23,7 @@ from daemon.core.ledger.last_invoice import Standing, standing
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.test_mode import marked
 from daemon.core.ledger.verdict import went_down
+from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
@@ -240,6 +241,13 @@ def was_at_the_machine(connection: sqlite3.Connection, book: Book, invoice: Invo
 def has_code(connection: sqlite3.Connection, book: Book, code: str) -> bool:
     """Whether a certification of the book has it."""
     return bool(code and connection.execute(_SQL["has_code"], (book.id, code)).fetchone()[0])
+
+
+def is_of_earlier_activation(connection: sqlite3.Connection, book: Book, code: str) -> bool:
+    """Whether this machine gave it in an activation before its present one, also to another taxpayer."""
+    short = short_nim(book.nim)
+    values = (code, book.mode, short, f"{short}-*", book.id)
+    return bool(code and connection.execute(_SQL["is_of_earlier_activation"], values).fetchone()[0])
 
 
 def standing_of(connection: sqlite3.Connection, book: Book, last: LastInvoice | None) -> Standing:

@@ -29,6 +29,12 @@ SELECT {columns} FROM certification WHERE id = coalesce(
 -- name: has_code
 SELECT EXISTS (SELECT 1 FROM certification WHERE book_id = ? AND code = ? AND twin & 2 = 0);
 
+-- name: is_of_earlier_activation
+SELECT EXISTS (
+    SELECT 1 FROM book JOIN certification ON certification.book_id = book.id AND code = ? AND twin & 2 = 0
+    WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND (book.id <> ? OR certification.epoch < book.epoch)
+);
+
 -- name: failed
 -- However often a till has tried the same again.
 SELECT {columns} FROM certification

@@ -49,6 +49,12 @@ def all_books(connection: sqlite3.Connection) -> list[Book]:
     return list(read_as(Book, connection.execute(_SQL["all"])))
 
 
+def former_books(connection: sqlite3.Connection, book: Book) -> list[Book]:
+    """Of the taxpayers that the machine had before."""
+    short = short_nim(book.nim)
+    return list(read_as(Book, connection.execute(_SQL["former"], (book.mode, short, f"{short}-*", book.id))))
+
+
 def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     """Under the machine's name of now, whatever the caller's `book` remembers."""
     row = connection.execute(_SQL["state"], (book.id,)).fetchone()

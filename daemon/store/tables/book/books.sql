@@ -10,6 +10,9 @@ INSERT INTO total (book_id, running, closed) VALUES (?, ?, ?);
 -- name: all
 SELECT id, nim, mode FROM book ORDER BY id;
 
+-- name: former
+SELECT id, nim, mode FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND id <> ? AND in_use = 0 ORDER BY id;
+
 -- name: state
 -- A taxpayer that version 0.1.0 has overwritten is that of the last certification.
 SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
