@@ -115,7 +115,7 @@ def show(seed: int, keep: str) -> int:
 def find(at: int, *, seeds: int) -> tuple[str, int | None, str]:
     mistake = MISTAKES[at]
     with made(mistake):
-        found = found_by(range(seeds))
+        found = found_by((mistake.seed, *range(seeds)))
     return mistake.name, *(found or (None, ""))
 
 
