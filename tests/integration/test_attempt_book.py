@@ -9,7 +9,7 @@ from support.memory_shop import PATIENCE, MemoryShop
 
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.ledger.paper import Paper
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
@@ -211,7 +211,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
         await shop.connected()
         assert await closed(shop) == [(1, 2, False), (2, 1, True)]
         case = await shop.store.decisions.case(old)
-        paper = Paper("AAAABBBBCCCCDDDDEEEEFFFF", shop.on_machine[-1].time, (4, 4))
+        paper = PaperInvoice("AAAABBBBCCCCDDDDEEEEFFFF", shop.on_machine[-1].time, (4, 4))
         await shop.store.decisions.carry_out(case, "certified", reason="on paper", at=shop.worker.now(), paper=paper)
         await shop.certify("E", 500)
     for _ in range(2):
