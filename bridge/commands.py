@@ -12,6 +12,18 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 
+from bridge.command_table import (
+    CLOSE,
+    COMMENT,
+    CUSTOMER,
+    ITEM,
+    OPEN,
+    PAYMENT,
+    SERVER,
+    STATE,
+    SUBTOTAL,
+    TAXPAYER,
+)
 from bridge.errors import Nonsense, Refused
 from bridge.fields import (
     UTF_8,
@@ -90,7 +102,7 @@ def _unless_unreadable(kind: type[Readable], text: str) -> Readable | Done:
 
 
 class ReadState(msgspec.Struct, frozen=True):
-    cmd: ClassVar[int] = 0xC1
+    cmd: ClassVar[int] = STATE
 
     def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b""
@@ -100,7 +112,7 @@ class ReadState(msgspec.Struct, frozen=True):
 
 
 class ReadServerLink(msgspec.Struct, frozen=True):
-    cmd: ClassVar[int] = 0xC2
+    cmd: ClassVar[int] = SERVER
 
     def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b""
@@ -113,7 +125,7 @@ class ReadTaxpayer(msgspec.Struct, frozen=True):
     """`line` 0 is the trade name, 1 and 2 the address, 3 the city, 4 the phone, 5 the e-mail."""
 
     line: int
-    cmd: ClassVar[int] = 0x2B
+    cmd: ClassVar[int] = TAXPAYER
 
     def encode(self, _: MachineHabits = USUAL) -> bytes:
         return f"I{self.line}".encode()
@@ -132,7 +144,7 @@ class SetCustomer(msgspec.Struct, frozen=True):
     phone: str = ""
     email: str = ""
     rccm: str = ""
-    cmd: ClassVar[int] = 0xC3
+    cmd: ClassVar[int] = CUSTOMER
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
         if self == SetCustomer() and habits.walk_in == "nothing":
@@ -172,7 +184,7 @@ class OpenInvoice(msgspec.Struct, frozen=True):
     operator_name: str
     nature: str = ""
     reference: str = ""
-    cmd: ClassVar[int] = 0xC0
+    cmd: ClassVar[int] = OPEN
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
         return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
@@ -200,7 +212,7 @@ class AddItem(msgspec.Struct, frozen=True):
     specific_rate: int = 0
     specific_tax: int = 0
     specific_name: str = ""
-    cmd: ClassVar[int] = 0x31
+    cmd: ClassVar[int] = ITEM
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
         return compose(self.parts(habits), MAX_REQUEST_DATA, habits.code_page)
@@ -227,7 +239,7 @@ class AddItem(msgspec.Struct, frozen=True):
 
 
 class ReadSubtotal(msgspec.Struct, frozen=True):
-    cmd: ClassVar[int] = 0x33
+    cmd: ClassVar[int] = SUBTOTAL
 
     def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b""
@@ -239,7 +251,7 @@ class ReadSubtotal(msgspec.Struct, frozen=True):
 class Pay(msgspec.Struct, frozen=True):
     method: str
     amount: int
-    cmd: ClassVar[int] = 0x35
+    cmd: ClassVar[int] = PAYMENT
 
     def encode(self, _: MachineHabits = USUAL) -> bytes:
         return f"{self.method}{self.amount}".encode()
@@ -251,7 +263,7 @@ class Pay(msgspec.Struct, frozen=True):
 class AddComment(msgspec.Struct, frozen=True):
     label: str
     text: str
-    cmd: ClassVar[int] = 0x36
+    cmd: ClassVar[int] = COMMENT
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
         return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
@@ -265,7 +277,7 @@ class AddComment(msgspec.Struct, frozen=True):
 
 class CloseInvoice(msgspec.Struct, frozen=True):
     total: int
-    cmd: ClassVar[int] = 0x38
+    cmd: ClassVar[int] = CLOSE
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
         return (str(self.total) if habits.close_total == "whole" else price(self.total * 100)).encode()
@@ -278,7 +290,7 @@ class CloseInvoice(msgspec.Struct, frozen=True):
 
 
 class CancelInvoice(msgspec.Struct, frozen=True):
-    cmd: ClassVar[int] = 0x38
+    cmd: ClassVar[int] = CLOSE
 
     def encode(self, _: MachineHabits = USUAL) -> bytes:
         return b"C"

@@ -7,9 +7,10 @@
     │   ├── PortVanished  the device went away under us
     │   └── LineDown      no usable answer after all tries, or given up in the middle of a command
     ├── Refused           the machine's word: it understood and said no (`E:`); `text` in its own words
+    ├── UnknownCommand    the machine's way: it is silent at this command, and answers others
     └── Nonsense          the machine's fault: a good frame whose content cannot be read
 
-After LinkEnded with `sent` the effect of the command is unknown. After Refused and Nonsense the line still works.
+After LinkEnded with `sent` the effect of the command is unknown. After the last three the line still works.
 """
 
 from __future__ import annotations
@@ -56,6 +57,11 @@ class Refused(BridgeError):
         self.after = 0
         """How many commands of the same talk it had taken before."""
         super().__init__(f"the machine refused: {text}")
+
+
+class UnknownCommand(BridgeError):
+    def __init__(self, cmd: int) -> None:
+        super().__init__(f"the machine does not know the command {cmd:02X}h")
 
 
 class Nonsense(BridgeError):

@@ -169,10 +169,10 @@ class Link:
         result: T = await self._run((first.cmd, first.data), current)
         return result
 
-    async def probe(self, cmd: int, data: bytes = b"") -> MachineReply | None:
-        """One try, whose silence does not end the link: None."""
+    async def probe(self, cmd: int, data: bytes = b"", tries: int = 1) -> MachineReply | None:
+        """Silence does not end the link: None. Only for what changes nothing in the machine."""
         current = self._exchange()
-        current.tries, current.is_probe = 1, True
+        current.tries, current.is_probe = tries, True
         try:
             reply: MachineReply = await self._run((cmd, data), current)
         except LineDown:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
+from bridge.command_table import COMMANDS
 from bridge.commands import (
     USUAL,
     CancelInvoice,
@@ -18,7 +19,7 @@ from bridge.commands import (
     check_taken,
     understand,
 )
-from bridge.errors import Nonsense, Refused, Unsendable
+from bridge.errors import Nonsense, Refused, UnknownCommand, Unsendable
 from bridge.frame import MachineReply
 from bridge.link import Link
 from bridge.replies.answers import Closed, ServerLinkReply
@@ -26,6 +27,9 @@ from bridge.replies.state import StateReply
 from bridge.talk import TalkCommand, Words
 
 T = TypeVar("T")
+
+ASK_AGAIN_SECONDS = 3600.0
+"""After which a command that the machine did not know is tried once more: it may have been the line after all."""
 
 
 class Query(NamedTuple):
@@ -39,11 +43,12 @@ Sentences = Generator[Command[Any] | Query, Any, T]
 
 
 class LinkedMachine:
-    """Over a link whose handshake is done. Every method may raise LinkEnded, Refused and Nonsense."""
+    """Over a link whose handshake is done. Every method may raise LinkEnded, Refused and Nonsense; `server_link` and `taxpayer` UnknownCommand."""
 
     def __init__(self, link: Link, habits: MachineHabits = USUAL) -> None:
         self.link = link
         self.habits = habits
+        self._unknown_until: dict[int, float] = {}
 
     async def state(self) -> StateReply:
         return await self._ask(ReadState())
@@ -123,13 +128,27 @@ class LinkedMachine:
     ) -> T:
         """`is_odd`: whether a refusal is worth an incident of the recording."""
         data = command.encode(self.habits)
-        reply = await self.link.exchange(command.cmd, data, first_byte=first_byte, overall=overall)
+        if COMMANDS[command.cmd].is_optional:
+            reply = await self._ask_optional(command.cmd, data)
+        else:
+            reply = await self.link.exchange(command.cmd, data, first_byte=first_byte, overall=overall)
         try:
             return understand(command, reply.data, self.habits)
         except (Refused, Nonsense) as error:
             if is_odd:
                 self.link.record.odd(type(error).__name__.lower())
             raise
+
+    async def _ask_optional(self, cmd: int, data: bytes) -> MachineReply:
+        """UnknownCommand where the machine is silent at it and then tells its state; it is not asked again for an hour."""
+        clock = asyncio.get_running_loop().time
+        if clock() >= self._unknown_until.get(cmd, 0.0):
+            reply = await self.link.probe(cmd, data, self.link.timers.tries)
+            if reply is not None:
+                return reply
+            await self.state()
+            self._unknown_until[cmd] = clock() + ASK_AGAIN_SECONDS
+        raise UnknownCommand(cmd)
 
 
 def _words(sentences: Sentences[T], habits: MachineHabits, took: Callable[[], None]) -> Words[T]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from bridge.command_table import COMMANDS, TAXPAYER, Entry
 from bridge.frame import SOH, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn
 from bridge.recording.recording import NOTE, RECEIVED, SENT
 from bridge.recording.recording import Event as Recorded
+from common.language import Text
 
 MASK = 0x78
 _HEAD, _TAIL = 4, 6
@@ -32,14 +34,7 @@ _NUMBER_OF_INVOICE = re.compile(rb"(?=[^,]*[0-9])[A-Za-z0-9/_. #-]{1,50}")
 _FRAME_WORDS = re.compile(rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff]|\x05[\x30-\x3f]{4}\x03|[\x00-\x1f]")
 _WORD = re.compile(r"[^\W_]+")
 
-STATE, SERVER, TAXPAYER, CUSTOMER, OPEN, COMMENT, CLOSE = 0xC1, 0xC2, 0x2B, 0xC3, 0xC0, 0x36, 0x38
-_KNOWN = frozenset((STATE, SERVER, TAXPAYER, CUSTOMER, OPEN, 0x31, 0x33, 0x35, COMMENT, CLOSE))
-_REPLY_SECRETS = {STATE: (1,), CLOSE: (5,)}
-"""Fields, from 0, that hold an IFU, whatever their form."""
-_REPLY_NUMBERS = {STATE: (9,), CLOSE: (7,)}
-"""Fields that hold an invoice's number."""
-_REPLY_WORDS = {SERVER: (4,), CUSTOMER: (0,), COMMENT: (0,)}
-"""Fields with the machine's own words, like those of a refusal."""
+_UNKNOWN = Entry(Text("unknown command"))
 
 
 def masked(events: Sequence[Recorded]) -> list[Recorded]:
@@ -134,7 +129,7 @@ def _only_frame_words(raw: bytes) -> bytes:
     kept = bytearray(_x(raw))
     for found in _FRAME_WORDS.finditer(raw):
         text = found[0]
-        if text[0] != SOH or len(text) < _HEAD or text[3] in _KNOWN:
+        if text[0] != SOH or len(text) < _HEAD or text[3] in COMMANDS:
             kept[found.start() : found.end()] = text
         else:
             kept[found.start()] = SOH
@@ -146,17 +141,13 @@ def _only_frame_words(raw: bytes) -> bytes:
 
 def _personal(event: Event) -> Iterator[bytes]:
     match event:
-        case Request(cmd=0xC3):
-            yield from event.data.split(b",")[1:]
-        case Request(cmd=0xC0):
-            yield from event.data.split(b",")[1:3]
-        case Request(cmd=0x36):
-            yield event.data.partition(b",")[2]
-        case MachineReply(cmd=0x2B) if not event.data.startswith(b"E:"):
+        case Request() if (entry := COMMANDS.get(event.cmd)) and entry.people:
+            yield from event.data.split(b",", entry.splits)[entry.people]
+        case MachineReply() if event.cmd == TAXPAYER and not event.data.startswith(b"E:"):
             yield _taxpayer_text(event.data)
-        case MachineReply() if event.cmd in _REPLY_SECRETS:
+        case MachineReply() if entry := COMMANDS.get(event.cmd):
             fields = event.data.split(b",")
-            yield from (fields[at] for at in _REPLY_SECRETS[event.cmd] if at < len(fields))
+            yield from (fields[at] for at in entry.reply_people if at < len(fields))
 
 
 def _spellings(text: bytes) -> Iterator[bytes]:
@@ -193,21 +184,16 @@ def _taxpayer_text(data: bytes) -> bytes:
 
 
 def _mask_request(request: Request) -> bytes:
-    data = request.data
-    match request.cmd:
-        case 0xC3:
-            kind, comma, rest = data.partition(b",")
-            return kind + comma + b",".join(map(_x, rest.split(b","))) if comma else _x(data)
-        case 0xC0:
-            fields = data.split(b",")
-            return b",".join((*fields[:1], *map(_x, fields[1:3]), *fields[3:]))
-        case 0x36:
-            label, comma, text = data.partition(b",")
-            return label + comma + _x(text) if comma else _x(data)
-        case command if command in _KNOWN:
-            return data
-        case _:
-            return _x(data)
+    entry = COMMANDS.get(request.cmd)
+    if entry is None:
+        return _x(request.data)
+    if entry.people is None:
+        return request.data
+    fields = request.data.split(b",", entry.splits)
+    if len(fields) == 1:
+        return _x(request.data)
+    fields[entry.people] = map(_x, fields[entry.people])
+    return b",".join(fields)
 
 
 def _mask_reply(reply: MachineReply) -> bytes:
@@ -221,11 +207,14 @@ def _mask_reply(reply: MachineReply) -> bytes:
 
 
 def _mask_fields(data: bytes, command: int) -> bytes:
-    secrets, numbers = _REPLY_SECRETS.get(command, ()), _REPLY_NUMBERS.get(command, ())
+    entry = COMMANDS.get(command, _UNKNOWN)
     fields = data.split(b",")
-    words = _REPLY_WORDS.get(command, ())
     for at, field in enumerate(fields):
-        stays = at in words or _PLAIN.fullmatch(field) or (at in numbers and _NUMBER_OF_INVOICE.fullmatch(field))
-        if at in secrets or not stays:
+        stays = (
+            at in entry.reply_words
+            or _PLAIN.fullmatch(field)
+            or (at in entry.reply_number and _NUMBER_OF_INVOICE.fullmatch(field))
+        )
+        if at in entry.reply_people or not stays:
             fields[at] = _x(field)
     return b",".join(fields)

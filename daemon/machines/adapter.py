@@ -19,7 +19,7 @@ from bridge.commands import (
     SetCustomer,
     stored,
 )
-from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, Unsendable
+from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, UnknownCommand, Unsendable
 from bridge.machine import LinkedMachine, Query, Sentences
 from bridge.replies.answers import Closed, Opened
 from bridge.replies.numbers import francs
@@ -76,6 +76,8 @@ def _in_our_words(error: BridgeError) -> McfdError:
             return MachineRefused(str(error), error.after)
         case Nonsense():
             return MachineNonsense(error.detail)
+        case UnknownCommand():
+            return MachineNonsense(str(error))
         case _:
             return LineLost(str(error))
 

@@ -20,6 +20,7 @@ SAID: Final = (
     Text("the link was closed"),
     Text("the machine keeps the line busy without answering"),
     Text("the machine does not answer"),
+    Text("the machine does not know the command {command}"),
     Text("the machine did not come to an end with 38h"),
     Text("given up by the caller in the middle of a command"),
     Text("given up by the caller while 38h was pending"),

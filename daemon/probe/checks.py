@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import AsyncGenerator, Callable
 
+from bridge.command_table import SERVER, STATE, TAXPAYER
 from bridge.commands import ReadServerLink, ReadTaxpayer
 from bridge.frame import Nak, Request, encode
 from bridge.link import LAST_SEQ
@@ -19,11 +20,8 @@ from daemon.probe.finding import Finding, confirmed, contradicted, judged, not_t
 from daemon.probe.line import Answer, ProbeLine
 from daemon.probe.replies import (
     GROUPS,
-    SERVER,
-    STATE,
     STATE_FIELDS,
     STATE_WITHOUT_LAST,
-    TAXPAYER,
     TYPES,
     State,
     code_page,

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from bridge.command_table import STATE
 from bridge.errors import LinkEnded, PortUnavailable
 from bridge.frame import Request, encode
 from bridge.holders import find_holders
@@ -17,7 +18,6 @@ from daemon.language.stored import stored
 from daemon.probe.line import Answer, ProbeLine
 
 SPEEDS = (115_200, 9_600, 19_200, 38_400, 57_600, 4_800, 2_400, 1_200)
-STATE = 0xC1
 WAKING = 3.0
 """Seconds for the very first answer: a machine may have been asleep."""
 _STRANGER = 0.7

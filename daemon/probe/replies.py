@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bridge.command_table import STATE
 from bridge.commands import MachineHabits, ReadServerLink, ReadState, ReadTaxpayer, understand
 from bridge.errors import Nonsense, Refused
 from bridge.replies.state import StateReply
 from daemon.probe.line import Answer, ProbeLine
 
-STATE, SERVER, TAXPAYER = 0xC1, 0xC2, 0x2B
 GROUPS = "ABCDEFGHIJKLMNOP"
 STATE_FIELDS, STATE_WITHOUT_LAST = 27, 22
 TEST_CODE = "TESTFACT"

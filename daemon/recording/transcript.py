@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from bridge.command_table import CLOSE, COMMANDS, STATE
 from bridge.frame import Decoder, Garbage, MachineReply, Nak, Request, Syn
 from bridge.frame import Event as Heard
 from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, Event
-from daemon.language import Text, tr
+from common.language import Text, tr
 
-_STATE, _CLOSE = 0xC1, 0x38
-_GROUPS = "ABCDEFGHIJKLMNOP"
-_SALE = ("OPID", "OPNAME", "IFU", "TYPE", "PMODE", "ISF", "FN")
-_CREDIT_NOTE = ("OPID", "OPNAME", "IFU", "TYPE", "NATURE", "REF", "PMODE", "ISF", "FN")
-_LINE_PARTS = ("NAME", "TAX", "PRICE")
-COMMANDS: Mapping[int, Text] = {
-    0xC1: Text("state of the machine"),
-    0xC2: Text("link to the tax server"),
-    0x2B: Text("taxpayer"),
-    0xC3: Text("customer"),
-    0xC0: Text("open an invoice"),
-    0x31: Text("item"),
-    0x33: Text("subtotal"),
-    0x35: Text("payment"),
-    0x36: Text("comment"),
-    0x38: Text("certify"),
-}
 _CANCEL = Text("cancel the open invoice")
-REPLY_FIELDS: Mapping[int, tuple[str, ...]] = {
-    0xC1: (
-        *("NIM", "IFU", "DT", "TC", "FVC", "FRC", "LDT", "LTYPE", "LCODE", "LFN", "LAMT"),
-        *(f"T{group}" for group in _GROUPS),
-    ),
-    0xC2: ("EC", "DC", "DT", "STA", "ER"),
-    0x2B: ("LINE", "TEXT"),
-    0xC0: ("FC", "TC"),
-    0x31: ("TTC", "HT", "TVA", "TS"),
-    0x33: ("TTC", *(f"TTC_{group}" for group in _GROUPS), *(f"TVA_{group}" for group in _GROUPS), "TS"),
-    0x38: ("FC", "TC", "TYPE", "DT", "NIM", "IFU", "CODE", "FN"),
-}
 _STATUS = (
     (0, 0, Text("syntax error")),
     (0, 1, Text("unknown command")),
@@ -98,38 +70,35 @@ def told(heard: Heard) -> str:
 
 
 def _name(request: Request) -> str:
-    name = _CANCEL if request.cmd == _CLOSE and request.data == b"C" else COMMANDS.get(request.cmd)
-    return tr(name) if name else tr("unknown command")
+    if request.cmd == CLOSE and request.data == b"C":
+        return tr(_CANCEL)
+    entry = COMMANDS.get(request.cmd)
+    return tr(entry.title) if entry else tr("unknown command")
 
 
 def _request(request: Request) -> str:
     text = _text(request.data)
     if not text:
         return ""
-    match request.cmd:
-        case 0xC3:
-            named = _named(("CTYPE", "CIFU", "CNAME", "CADDR", "CTEL", "CEMAIL", "CRCCM"), text.split(","))
-        case 0xC0:
-            fields = text.split(",")
-            named = _named(_CREDIT_NOTE if len(fields) > len(_SALE) else _SALE, fields)
-        case 0x31:
-            named = _named(_LINE_PARTS, text.split("\t"))
-        case _:
-            named = text
-    return f"  {named}"
+    entry = COMMANDS.get(request.cmd)
+    if entry is None or not entry.request:
+        return f"  {text}"
+    fields = text.split(entry.separator)
+    is_longer = entry.longer_request and len(fields) > len(entry.request)
+    return f"  {_named(entry.longer_request if is_longer else entry.request, fields)}"
 
 
 def _reply(reply: MachineReply) -> str:
     text = _text(reply.data)
-    names = REPLY_FIELDS.get(reply.cmd)
+    entry = COMMANDS.get(reply.cmd)
     if text.startswith("E:"):
         return tr("refused: {text}", text=text[2:])
     if text.startswith("P:"):
         return tr("not yet: {text}", text=text[2:])
-    if names is None or not text:
+    if entry is None or not entry.reply or not text:
         return text
-    fields = text.split(",")
-    if len(fields) == len(names) - 5 and reply.cmd == _STATE:  # without the block of the last invoice
+    names, fields = entry.reply, text.split(",")
+    if len(fields) == len(names) - 5 and reply.cmd == STATE:  # without the block of the last invoice
         names = (*names[:6], *names[11:])
     return _named(names, fields)
 

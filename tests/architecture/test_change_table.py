@@ -92,7 +92,7 @@ def add_command_of_the_machine(place: Path, tests: Path) -> str:
     place.write_text(
         place.read_text()
         + "\n\nclass ReadLogo(msgspec.Struct, frozen=True):\n    cmd: ClassVar[int] = 0x2C\n\n"
-        + "    def encode(self, _: Habits = USUAL, /) -> bytes:\n        return b''\n\n"
+        + "    def encode(self, _: MachineHabits = USUAL, /) -> bytes:\n        return b''\n\n"
         + "    def read(self, text: str, /) -> str:\n        return text\n"
     )
     (tests / "test_new_command.py").write_text(

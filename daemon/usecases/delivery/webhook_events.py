@@ -33,7 +33,7 @@ class WebhookOutbox(Protocol):
 
 
 class WebhookEvents:
-    """The `Outbox` of `usecases.replicate` over a lane."""
+    """The `OutboxPort` of `usecases.replicate` over a lane."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ async def _server_link(machine: FiscalMachine) -> ServerLink:
 async def _taxpayer(machine: FiscalMachine, line: int) -> str:
     try:
         return await machine.taxpayer(line)
-    except MachineRefused:
+    except (MachineRefused, MachineNonsense):
         return ""
 
 

@@ -12,7 +12,7 @@ from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, 
 from support.processor import within
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
-from bridge.errors import LineDown, Nonsense, Refused
+from bridge.errors import LineDown, Nonsense, Refused, UnknownCommand
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
 from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply
@@ -180,3 +180,24 @@ async def test_no_machine_on_the_line_is_noticed_soon() -> None:
     with pytest.raises(LineDown):
         await handshake(Link(port, QUICK, Journal()))
     assert len(port.written) == 4
+
+
+async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line() -> None:
+    """C2h is tried as often as any command, then the machine tells its state: it does not know C2h. It is not asked again, and sales go on."""
+    silence: list[bytes] = []
+    port = ScriptedPort(*[silence] * QUICK.tries, answer(STATE), answer(b"8,13"))
+    machine = machine_over(port)
+    for _ in range(2):
+        with pytest.raises(UnknownCommand, match="C2h"):
+            await machine.server_link()
+    assert not machine.link.is_over
+    assert await said(machine, OPEN) == Opened(8, 13)
+    assert [cmd for _, cmd, _ in port.requests] == [*[0xC2] * QUICK.tries, 0xC1, 0xC0]
+
+
+async def test_silence_at_everything_ends_the_line() -> None:
+    """A machine that does not tell its state either is gone, whatever was asked first."""
+    machine = machine_over(ScriptedPort(*[[]] * (2 * QUICK.tries)))
+    with pytest.raises(LineDown):
+        await machine.taxpayer(0)
+    assert machine.link.is_over

@@ -45,6 +45,7 @@ TABLE = [
     (bridge.LineDown("no answer", sent=True), LineLost, "no answer"),
     (bridge.Refused("No amount!"), MachineRefused, "the machine refused: No amount!"),
     (bridge.Nonsense("38h says soup"), MachineNonsense, "38h says soup"),
+    (bridge.UnknownCommand(0xC2), MachineNonsense, "the machine does not know the command C2h"),
 ]
 
 

@@ -24,7 +24,7 @@ QUICK = Timers(tries=2, first_byte=0.1, syn_gap=0.1, byte_gap=0.1)
 class Scripted:
     """A machine that answers each command with what the table says, and writes down what it was asked."""
 
-    def __init__(self, terminal: Terminal, answers: dict[int, bytes]) -> None:
+    def __init__(self, terminal: Terminal, answers: dict[int, bytes | None]) -> None:
         self.asked: list[int] = []
         self._answers = answers
         self._decoder = Decoder()
@@ -35,15 +35,16 @@ class Scripted:
         self._decoder.receive(data)
         while isinstance(event := self._decoder.next_event(), Request):
             self.asked.append(event.cmd)
-            self._terminal.say(encode(MachineReply(event.seq, event.cmd, self._answers[event.cmd])))
+            if (answer := self._answers[event.cmd]) is not None:
+                self._terminal.say(encode(MachineReply(event.seq, event.cmd, answer)))
 
 
-async def read(link: bytes, taxpayer: bytes) -> tuple[PortReading, set[int]]:
-    """What is found on a machine that answers C2h and 2Bh so, and what it was asked."""
+async def read(link: bytes | None, taxpayer: bytes | None) -> tuple[PortReading, set[int]]:
+    """What is found on a machine that answers C2h and 2Bh so (None: not at all), and what it was asked."""
     terminal = Terminal()
     machine = Scripted(terminal, {0xC1: STATE, 0xC2: link, 0x2B: taxpayer})
     try:
-        found = await look(Path(terminal.path))
+        found = await look(Path(terminal.path), timers=QUICK)
     finally:
         terminal.hang_up()
     assert isinstance(found, PortReading)
@@ -69,6 +70,14 @@ async def test_a_machine_that_knows_neither_server_nor_taxpayer() -> None:
     """One that is not activated may refuse C2h and 2Bh: it is a machine all the same, and its own words are kept."""
     found, _ = await read(b"E:Not activated", b"E:Not activated")
     assert found.link == ServerLink(0, 0, "", "", "Not activated")
+    assert found.taxpayer == ("",) * 6
+
+
+async def test_a_machine_that_is_silent_at_what_it_does_not_know() -> None:
+    """Setup took the port for one where nobody answers: the silence at C2h or 2Bh ended the line."""
+    found, _ = await read(None, None)
+    assert found.state.nim == "EL02000015-1"
+    assert "C2h" in found.link.error
     assert found.taxpayer == ("",) * 6
 
 

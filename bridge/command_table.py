@@ -1,0 +1,80 @@
+"""The commands of protocol section 3, each once: its number, what it is called, its fields, what of them is about people, and whether every
+machine knows it. What is said with each is in `commands.py`, what is answered in `replies/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from common.language import Text
+
+STATE, SERVER, TAXPAYER, CUSTOMER, OPEN = 0xC1, 0xC2, 0x2B, 0xC3, 0xC0
+ITEM, SUBTOTAL, PAYMENT, COMMENT, CLOSE = 0x31, 0x33, 0x35, 0x36, 0x38
+
+_GROUPS = "ABCDEFGHIJKLMNOP"
+
+
+class Entry(NamedTuple):
+    title: Text
+    request: tuple[str, ...] = ()
+    """Names of its fields; none: it is one text."""
+    longer_request: tuple[str, ...] = ()
+    """As `request`, where there are more fields than that."""
+    separator: str = ","
+    """Of the request."""
+    reply: tuple[str, ...] = ()
+    people: slice | None = None
+    """Fields of the request that are about people: never written down as they are."""
+    splits: int = -1
+    """At most, of the request: the last field is a free text with its commas."""
+    reply_people: tuple[int, ...] = ()
+    """Fields of the reply, from 0, that hold an IFU, whatever their form."""
+    reply_number: tuple[int, ...] = ()
+    """… that hold an invoice's number."""
+    reply_words: tuple[int, ...] = ()
+    """… with the machine's own words, like those of a refusal."""
+    is_optional: bool = False
+    """Not every machine knows it: where it is silent, and answers others, nothing is wrong with the line."""
+
+
+COMMANDS: Final[Mapping[int, Entry]] = {
+    STATE: Entry(
+        Text("state of the machine"),
+        reply=(
+            *("NIM", "IFU", "DT", "TC", "FVC", "FRC", "LDT", "LTYPE", "LCODE", "LFN", "LAMT"),
+            *(f"T{group}" for group in _GROUPS),
+        ),
+        reply_people=(1,),
+        reply_number=(9,),
+    ),
+    SERVER: Entry(
+        Text("link to the tax server"), reply=("EC", "DC", "DT", "STA", "ER"), reply_words=(4,), is_optional=True
+    ),
+    TAXPAYER: Entry(Text("taxpayer"), reply=("LINE", "TEXT"), is_optional=True),
+    CUSTOMER: Entry(
+        Text("customer"),
+        request=("CTYPE", "CIFU", "CNAME", "CADDR", "CTEL", "CEMAIL", "CRCCM"),
+        people=slice(1, None),
+        reply_words=(0,),
+    ),
+    OPEN: Entry(
+        Text("open an invoice"),
+        request=("OPID", "OPNAME", "IFU", "TYPE", "PMODE", "ISF", "FN"),
+        longer_request=("OPID", "OPNAME", "IFU", "TYPE", "NATURE", "REF", "PMODE", "ISF", "FN"),
+        reply=("FC", "TC"),
+        people=slice(1, 3),
+    ),
+    ITEM: Entry(Text("item"), request=("NAME", "TAX", "PRICE"), separator="\t", reply=("TTC", "HT", "TVA", "TS")),
+    SUBTOTAL: Entry(
+        Text("subtotal"),
+        reply=("TTC", *(f"TTC_{group}" for group in _GROUPS), *(f"TVA_{group}" for group in _GROUPS), "TS"),
+    ),
+    PAYMENT: Entry(Text("payment")),
+    COMMENT: Entry(Text("comment"), people=slice(1, None), splits=1, reply_words=(0,)),
+    CLOSE: Entry(
+        Text("certify"),
+        reply=("FC", "TC", "TYPE", "DT", "NIM", "IFU", "CODE", "FN"),
+        reply_people=(5,),
+        reply_number=(7,),
+    ),
+}
