@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 PATIENCE = 120.0
 
 
-class Refused(Exception):
+class TillRefused(Exception):
     """The endpoint did not do what it was asked for."""
 
 
@@ -49,7 +49,7 @@ def answer_of(received: bytes) -> bytes | None:
     if len(body) < int(length):
         return None
     if not head.startswith(b"HTTP/1.1 2"):
-        raise Refused(f"{head.partition(chr(13).encode())[0].decode()}: {body.decode()[:300]}")
+        raise TillRefused(f"{head.partition(chr(13).encode())[0].decode()}: {body.decode()[:300]}")
     return body
 
 
@@ -110,7 +110,7 @@ class Crowd:
             while waiting:
                 ready = selector.select(PATIENCE)
                 if not ready:
-                    raise Refused(f"no answer within {PATIENCE} s")
+                    raise TillRefused(f"no answer within {PATIENCE} s")
                 for chosen, _ in ready:
                     client = chosen.data
                     client.received += client.socket.recv(65536)
@@ -140,5 +140,5 @@ def rate(times: Sequence[float], warm_up: int) -> float:
     """Answers a second, from the end of the warm-up to the last one."""
     counted = times[warm_up:]
     if len(counted) < 2:
-        raise Refused(f"{len(times)} answers are too few for a rate: something else takes this box")
+        raise TillRefused(f"{len(times)} answers are too few for a rate: something else takes this box")
     return (len(counted) - 1) / (counted[-1] - counted[0])

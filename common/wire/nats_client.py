@@ -67,7 +67,7 @@ class NoResponders(NatsError):
     """Nobody subscribes to that subject."""
 
 
-class TooLarge(NatsError):
+class MessageTooLarge(NatsError):
     """More bytes, headers included, than the server takes in one message. Nothing was sent."""
 
 
@@ -150,7 +150,7 @@ class Client(asyncio.Protocol):
     def publish(self, subject: str, data: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
         block = format_headers(headers) if headers else b""
         if len(block) + len(data) > self._most_payload:
-            raise TooLarge(f"larger than the {self._most_payload} bytes that the server takes")
+            raise MessageTooLarge(f"larger than the {self._most_payload} bytes that the server takes")
         sizes = b"%d %d" % (len(block), len(block) + len(data)) if headers else b"%d" % len(data)
         verb = b"HPUB" if headers else b"PUB"
         self._write(b"%b %b %b %b\r\n%b%b\r\n" % (verb, subject.encode(), reply.encode(), sizes, block, data))

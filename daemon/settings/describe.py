@@ -68,7 +68,7 @@ class Key(NamedTuple):
         return describe_type(self.type)
 
 
-class Table(NamedTuple):
+class KeyTable(NamedTuple):
     """A section of the file; `many` where it is an array of tables, or in one, as `machine.habits`."""
 
     name: str
@@ -77,17 +77,17 @@ class Table(NamedTuple):
     keys: tuple[Key, ...]
 
 
-def tables() -> list[Table]:
+def tables() -> list[KeyTable]:
     return list(_tables(Settings))
 
 
-def _tables(struct: type, within: str = "", *, many: bool = False) -> Iterator[Table]:
+def _tables(struct: type, within: str = "", *, many: bool = False) -> Iterator[KeyTable]:
     for name, kind, _, text in _fields(struct):
         item = kind.item_type if isinstance(kind, msgspec.inspect.VarTupleType) else kind
         if isinstance(item, msgspec.inspect.StructType):
             path, several = f"{within}{name}", many or item is not kind
             keys = (Key(path, *field) for field in _fields(item.cls))
-            yield Table(path, text, several, tuple(key for key in keys if not _is_section(key.type)))
+            yield KeyTable(path, text, several, tuple(key for key in keys if not _is_section(key.type)))
             yield from _tables(item.cls, f"{path}.", many=several)
 
 
@@ -120,7 +120,7 @@ def render() -> str:
     return "\n".join([HEAD, *("\n".join(_section(table)) + "\n" for table in tables())])
 
 
-def _section(table: Table) -> Iterator[str]:
+def _section(table: KeyTable) -> Iterator[str]:
     yield f"## [[{table.name}]]" if table.many and "." not in table.name else f"## [{table.name}]"
     yield ""
     yield table.text

@@ -23,7 +23,16 @@ from common.language import Text
 from common.network import is_loopback
 from common.wire.credentials import BadCredentials, Credentials, read_credentials
 from common.wire.keys import SigningKey
-from common.wire.nats_client import Client, Denied, NatsError, NoAnswer, NoResponders, NotNats, TooLarge, open_client
+from common.wire.nats_client import (
+    Client,
+    Denied,
+    MessageTooLarge,
+    NatsError,
+    NoAnswer,
+    NoResponders,
+    NotNats,
+    open_client,
+)
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.subjects import ASK, PRESENCE
@@ -44,11 +53,11 @@ MOST_ANSWER = 65_536
 """Bytes; what a server has to say to a box is a tenth of it."""
 MESSAGE_ID = "Nats-Msg-Id"
 TROUBLE = (OSError, NatsError, BadOptions)
-SOMEBODY_ANSWERED = (Denied, NoResponders, TooLarge, msgspec.MsgspecError)
+SOMEBODY_ANSWERED = (Denied, NoResponders, MessageTooLarge, msgspec.MsgspecError)
 """The connection is as good as before."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class StreamRefusal(msgspec.Struct, frozen=True):
     """JetStream's own words (ADR-1)."""
 
     code: int = 0
@@ -61,7 +70,7 @@ class Acknowledgement(msgspec.Struct, frozen=True):
 
     stream: str = ""
     duplicate: bool = False
-    error: Refusal | None = None
+    error: StreamRefusal | None = None
 
 
 def open_receiver(options: Options) -> NatsReceiver:
@@ -188,7 +197,7 @@ class NatsReceiver:
 def _failure(error: Exception, topic: str) -> Delivery:
     """The same table as over HTTP (`daemon.upstream.verdict`): parked is only what is wrong in the event itself."""
     match error:
-        case TooLarge():
+        case MessageTooLarge():
             return DeliveryRefused(str(Text("larger than the server takes")))
         case NoResponders():
             return Again(str(Text("no stream takes {topic}", topic=topic)))
@@ -198,7 +207,7 @@ def _failure(error: Exception, topic: str) -> Delivery:
 
 
 def _outcome(ack: Acknowledgement, topic: str) -> Delivery:
-    if ack.error is None or ack.error == Refusal():
+    if ack.error is None or ack.error == StreamRefusal():
         return Delivered() if ack.stream else Again(str(NO_STREAM(topic=topic)))
     if ack.error.err_code == TOO_LARGE:
         return DeliveryRefused(str(Text("larger than the stream takes")))

@@ -13,7 +13,7 @@ import pytest
 from support.slow_disk import read_count
 
 from bench import ROOT
-from bench.shop.till import Crowd, Endpoint, Refused, Till, answer_of
+from bench.shop.till import Crowd, Endpoint, Till, TillRefused, answer_of
 
 SCRIPT = """
 import sqlite3, sys, time
@@ -50,7 +50,7 @@ def test_an_answer_is_whole_or_not_there():
     whole = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nx: y\r\n\r\n{}"
     assert [answer_of(whole[:end]) for end in range(len(whole))] == [None] * len(whole)
     assert answer_of(whole) == b"{}"
-    with pytest.raises(Refused, match=r"503.*machine"):
+    with pytest.raises(TillRefused, match=r"503.*machine"):
         answer_of(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 7\r\n\r\nmachine")
 
 

@@ -75,7 +75,7 @@ class Printed(msgspec.Struct, frozen=True):
     printed: Annotated[str, Meta(description="What was printed: the invoice's number, or the report's title")]
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class DocumentRequest(msgspec.Struct, frozen=True):
     """How a document is asked for."""
 
     form: str
@@ -149,7 +149,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
     return encoded(Printed(printed=document.name))
 
 
-def read_wanted(request: ApiRequest, paper: Paper) -> Wanted:
+def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
     query = read_query(request, "format", "width", "lang", "copy")
     language = query.get("lang", paper.language)
     _check("lang", language, LANGUAGES)
@@ -160,7 +160,7 @@ def read_wanted(request: ApiRequest, paper: Paper) -> Wanted:
     form = query.get("format") or _accepted(request)
     _check("format", form, MEDIA)
     style = Style(cast("Language", language), is_duplicate=copy == "duplicate")
-    return Wanted(form, cast("Width", int(width)), style)
+    return DocumentRequest(form, cast("Width", int(width)), style)
 
 
 def _check(name: str, value: str, allowed: Any) -> None:
