@@ -9,12 +9,13 @@ import base64
 import hashlib
 import hmac
 import secrets
-from typing import Final, Literal
+from typing import Final
+
+from common.language import Text
 
 SHORTEST: Final = 10
 LONGEST: Final = 200
 """Characters; more would be time spent for strangers."""
-Fault = Literal["length", "characters", "too_easy"]
 _N, _R, _P = 2**14, 8, 5
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
@@ -24,14 +25,14 @@ _FEWEST: Final = 4
 """Different characters: not aaaaaaaaaa, not 1212121212."""
 
 
-def fault_of(password: str, name: str) -> Fault | None:
+def fault_of_password(password: str, name: str) -> Text | None:
     """What is wrong with a new password of that person; None when nothing is."""
     if not SHORTEST <= len(password) <= LONGEST:
-        return "length"
+        return Text("has to have {least} to {most} characters", least=SHORTEST, most=LONGEST)
     if not password.isprintable():
-        return "characters"
+        return Text("holds characters that cannot be typed")
     if len(set(password)) < _FEWEST or name.lower() in password.lower():
-        return "too_easy"
+        return Text("is too easy to guess")
     return None
 
 

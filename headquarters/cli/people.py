@@ -6,18 +6,14 @@ import sys
 
 import click
 
-from common.passwords import LONGEST, SHORTEST, fault_of, hash_password
+from common.language import tr
+from common.passwords import fault_of_password, hash_password
 from headquarters.app.settings import Settings
 from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.store.people import ROLES
 
 ROLE = click.Choice(ROLES)
 MOST_NAME = 64
-FAULTS = {
-    "length": f"a password has {SHORTEST} to {LONGEST} characters",
-    "characters": "the password holds characters that cannot be typed",
-    "too_easy": "the password is too easy to guess",
-}
 
 
 @click.group()
@@ -76,8 +72,8 @@ def _asked(name: str, from_stdin: bool) -> str:
         password = sys.stdin.readline().rstrip("\r\n")
     else:
         password = click.prompt("Mot de passe / password", hide_input=True, confirmation_prompt=True)
-    if fault := fault_of(password, name):
-        raise refusal(FAULTS[fault])
+    if fault := fault_of_password(password, name):
+        raise refusal(tr("Password: {fault}", fault=fault))
     return hash_password(password)
 
 

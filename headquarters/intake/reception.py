@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import tzinfo
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from msgspec import UNSET
@@ -38,6 +38,7 @@ BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may take away."""
 PRESENCE_EVERY = 4.0
 """Seconds between two transactions with the presences of boxes: one for each box would be most of the work."""
+T = TypeVar("T")
 Result = TakeOutcome | MessageRefused
 Looked = tuple[Received, int]
 """With the revision of the keys that it was looked at with."""
@@ -80,23 +81,14 @@ class Reception:
 
     async def closure(self, message: Message) -> TakeOutcome:
         """Durable when this returns; Refused, or StoreError when the database cannot be used now."""
-        for _ in range(3):
-            ring = self._ring
-            try:
-                received = receive(message, ring, now=time.time(), zone=self._zone)
-            except MessageRefused as refused:
-                if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
-                    continue
-                await self._refusals.add((message, refused))
-                raise
-            try:
-                outcome = await self._closures.add((received, ring.revision))
-            except StaleRing:
-                await self._has_newer_keys(ring.revision)
-                continue
-            self.counted[outcome.value] += 1
-            return outcome
-        raise StoreError(TOO_FAST)
+
+        async def take(ring: KeysOfRevision) -> TakeOutcome:
+            received = receive(message, ring, now=time.time(), zone=self._zone)
+            return await self._closures.add((received, ring.revision))
+
+        outcome = await self._with_evidence(message, take)
+        self.counted[outcome.value] += 1
+        return outcome
 
     async def closures(self, messages: Sequence[Message], stream: StreamName | None = None) -> list[Result]:
         """The same for many, in one transaction; what is refused is kept as evidence before this returns. `stream`: that they are from, and
@@ -155,32 +147,40 @@ class Reception:
 
     async def trial(self, message: Message, trial: Trial) -> None:
         """Refused unless a key of that machine has signed it; nothing is kept of it."""
-        for _ in range(3):
-            ring = self._ring
-            try:
-                signer(message, ring, machine_of(trial.data.nim), trial.data.key_id, now=time.time())
-            except MessageRefused as refused:
-                if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
-                    continue
-                self.counted[refused.reason] += 1
-                raise
-            self.counted["trial"] += 1
-            return
-        raise StoreError(TOO_FAST)
+
+        async def look(ring: KeysOfRevision) -> None:
+            signer(message, ring, machine_of(trial.data.nim), trial.data.key_id, now=time.time())
+
+        try:
+            await self._with_keys(look)
+        except MessageRefused as refused:
+            self.counted[refused.reason] += 1
+            raise
+        self.counted["trial"] += 1
 
     async def presence(self, message: Message, *, counts: bool = True) -> PresenceAnswer:
         """What has to be asked of the box; Refused, or StoreError. It counts as asked unless the answer does not go to the box."""
+        return await self._with_evidence(message, lambda ring: self._presence(message, ring, counts))
+
+    async def _with_evidence(self, message: Message, attempt: Callable[[KeysOfRevision], Awaitable[T]]) -> T:
+        """What is refused is kept."""
+        try:
+            return await self._with_keys(attempt)
+        except MessageRefused as refused:
+            await self._refusals.add((message, refused))
+            raise
+
+    async def _with_keys(self, attempt: Callable[[KeysOfRevision], Awaitable[T]]) -> T:
+        """Once more when newer keys may change what becomes of it."""
         for _ in range(3):
             ring = self._ring
             try:
-                return await self._presence(message, ring, counts)
+                return await attempt(ring)
             except StaleRing:
                 await self._has_newer_keys(ring.revision)
             except MessageRefused as refused:
-                if refused.reason in BY_KEY and await self._has_newer_keys(ring.revision):
-                    continue
-                await self._refusals.add((message, refused))
-                raise
+                if refused.reason not in BY_KEY or not await self._has_newer_keys(ring.revision):
+                    raise
         raise StoreError(TOO_FAST)
 
     async def unheard(self, messages: Sequence[Message]) -> list[Message]:

@@ -9,7 +9,7 @@ from litestar import Response, get, post
 from litestar.response import Redirect
 
 from common.language import Text
-from common.passwords import LONGEST, SHORTEST, Fault, fault_of
+from common.passwords import fault_of_password
 from common.turns import Busy
 from common.web.asked import RIGHT
 from headquarters.page.shared import THROTTLED, AnyRequest, Screens, page_of, text_of
@@ -18,11 +18,6 @@ from headquarters.store.people import ROLES
 MOST = 500
 SHOPS = 100
 MOST_NAME = 64
-PASSWORD_FAULTS: dict[Fault, Text] = {
-    "length": Text("A password has {least} to {most} characters.", least=SHORTEST, most=LONGEST),
-    "characters": Text("The password holds characters that cannot be typed."),
-    "too_easy": Text("The password is too easy to guess."),
-}
 AMBER_DAYS, RED_DAYS = 5, 7
 SILENT_MILLIS = 900_000
 
@@ -107,8 +102,8 @@ def _fault(name: str, role: str, password: str) -> Text | None:
         return Text("A name has 1 to 64 characters that can be seen.")
     if role not in ROLES:
         return Text("There is no such role.")
-    fault = fault_of(password, name)
-    return PASSWORD_FAULTS[fault] if fault else None
+    fault = fault_of_password(password, name)
+    return Text("Password: {fault}", fault=fault) if fault else None
 
 
 @post("/ui/people/{name:str}/disable", status_code=303)

@@ -23,8 +23,8 @@ from support.line.states import chatty_line, held_by_another_program, silent_lin
 from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
 from support.tools import folder_for_all
 
+from common.passwords import fault_of_password
 from daemon.core.keys import inspect
-from daemon.core.passwords import fault_of_password
 
 OTHER = "EL02000016-1"
 NOBODY = 65534

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from common.passwords import SHORTEST
+from common.passwords import SHORTEST, fault_of_password
 from daemon.api.access.login import device_cookie, session_cookie
 from daemon.api.http.answers import Reply
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.api.refusals import WrongPassword
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.passwords import fault_of_password
 
 
 @screen("/ui/account", "look")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from common.numbers import money
-from common.passwords import hash_password
+from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
 from daemon.api.page.certificate import address_here, authority_shown
 from daemon.api.page.days import day_of
@@ -23,7 +23,7 @@ from daemon.core.audit_words import deed, details, who, whom
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
-from daemon.core.passwords import fault_of_name, fault_of_password
+from daemon.core.passwords import fault_of_name
 from daemon.core.roles import ROLES
 
 ENTRIES: Final = 30

@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from common.passwords import hash_password
+from common.passwords import fault_of_password, hash_password
 from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
-from daemon.core.passwords import fault_of_name, fault_of_password
+from daemon.core.passwords import fault_of_name
 from daemon.core.roles import ROLES, Role
 from daemon.language import tr
 from daemon.ledger_access import now, shell_user, with_ledger

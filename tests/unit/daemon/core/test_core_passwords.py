@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from common.passwords import LONGEST, NOBODY, SHORTEST, fits, hash_password, make_password
-from daemon.core.passwords import fault_of_name, fault_of_password
+from common.passwords import LONGEST, NOBODY, SHORTEST, fault_of_password, fits, hash_password, make_password
+from daemon.core.passwords import fault_of_name
 
 
 @pytest.mark.usefixtures("cheap_passwords")
