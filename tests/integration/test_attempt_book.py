@@ -92,7 +92,7 @@ async def test_a_credit_note_on_a_name_that_this_book_never_had_is_not_checked_a
         await shop.connected()
         await shop.certify("A", 1000)
         answered = await shop.certify("K-1", 1500, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1-1")
-        assert [warn.code for warn in answered.value.invoice.warnings] == ["ORIGINAL_NOT_CHECKED"]
+        assert "ORIGINAL_NOT_CHECKED" in [warn.code for warn in answered.value.invoice.warnings]
         await shop.certify("K-2", 1000, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-1")
         assert await credits_of(shop.worker, (await shop.certified())[0])
 
