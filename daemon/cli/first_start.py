@@ -14,11 +14,11 @@ import click
 
 from common.language import tr
 from daemon.app.page.first_start import SetupInPage, link, serve_first_start
-from daemon.app.upkeep.box_clock import BOOTED
 from daemon.cli.failures import Unavailable
 from daemon.cli.output import say, warn
 from daemon.files import write_whole
 from daemon.setup.plan import Plan
+from daemon.time_sync import BOOTED
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
 LINK = Path("/run/mcfd-first-start/link")

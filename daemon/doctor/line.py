@@ -24,9 +24,12 @@ from daemon.doctor.service import MachineHealth, Service
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
+from daemon.time_sync import is_synchronised
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger takes the machine's time for its own (core.clock)."""
+OURS = "mcfd"
+"""The daemon as a process: it may be trying the line at the moment."""
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 WRONG_MACHINE = re.compile(r"the machine on this line is (?P<found>\S+), not ")
 """As `daemon.machines.line` says it."""
@@ -77,8 +80,11 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
         ]
     if health is None:
         found += check_holders(machine)
-        return [*found, *_judge(machine, await _look(machine), now)]
-    return [*found, *_judge_health(health)]
+        return [*found, *_judge(machine, await _look(machine), now, is_box_right=await is_synchronised())]
+    others = [] if health.connected else [finding for finding in check_holders(machine) if finding.state != "ok"]
+    if others:
+        return [*found, *others]  # whatever else the daemon says, it cannot have the line
+    return [*found, *_judge_health(health, is_box_right=await is_synchronised())]
 
 
 def check_port(machine: Machine) -> Finding:
@@ -144,7 +150,7 @@ def check_holders(machine: Machine) -> Iterator[Finding]:
     """Only where our own daemon does not have the line."""
     if machine.port.is_network or not machine.port.path.exists():
         return
-    holders = find_holders(machine.port.path)
+    holders = [holder for holder in find_holders(machine.port.path) if holder.name != OURS]
     if holders:
         names = ", ".join(map(str, holders))
         yield fail(
@@ -167,7 +173,7 @@ async def _look(machine: Machine) -> PortReading | Silence:
     return await look(machine.port, machine.baudrate, Timers(tries=machine.tries, first_byte=machine.reply_timeout))
 
 
-def _judge(machine: Machine, found: PortReading | Silence, now: int) -> Iterator[Finding]:
+def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_right: bool) -> Iterator[Finding]:
     nim = machine.nim
     if isinstance(found, Silence):
         if found.why in ("silent", "stranger"):
@@ -197,7 +203,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int) -> Iterator
         ),
         nim=nim,
     )
-    yield check_clock(nim, drift_seconds(now, state.time))
+    yield check_clock(nim, drift_seconds(now, state.time), is_box_right=is_box_right)
     contact = machine_millis(found.link.last_contact)
     days = None if contact is None else max(0, (now - contact) // DAY)
     yield check_tax_server(nim, days, found.link.held - found.link.acknowledged, found.link.error)
@@ -206,7 +212,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int) -> Iterator
 # -- with one: what it says ---------------------------------------------------------------------------------------------------
 
 
-def _judge_health(health: MachineHealth) -> Iterator[Finding]:
+def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Finding]:
     nim = health.nim
     if health.test_mode:
         yield fail(
@@ -234,7 +240,7 @@ def _judge_health(health: MachineHealth) -> Iterator[Finding]:
             nim=nim,
         )
     if health.connected:
-        yield check_clock(nim, health.clock_drift)
+        yield check_clock(nim, health.clock_drift, is_box_right=is_box_right)
         if health.tax_server_waiting is not None:
             yield check_tax_server(nim, health.tax_server_days, health.tax_server_waiting, "")
 
@@ -242,7 +248,8 @@ def _judge_health(health: MachineHealth) -> Iterator[Finding]:
 # -- what both tell -----------------------------------------------------------------------------------------------------------
 
 
-def check_clock(nim: str, drift: int | None) -> Finding:
+def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> Finding:
+    """`is_box_right`: the box's clock is synchronised."""
     if drift is None:
         return warn(
             "clock", tr("the machine's time cannot be read"), tr("have the machine set by its supplier"), nim=nim
@@ -251,7 +258,13 @@ def check_clock(nim: str, drift: int | None) -> Finding:
     if abs(drift) <= DRIFT_WARN:
         return ok("clock", told, nim=nim)
     found = fail if abs(drift) > DRIFT_FAIL else warn
-    todo = tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'")
+    if is_box_right:
+        todo = tr("the box's clock is synchronised: have the machine's set by its supplier")
+    else:
+        todo = tr(
+            "look which of the two is wrong; the machine's: have it set by its supplier; the box's: sudo timedatectl set-ntp true, or "
+            "without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"
+        )
     return found("clock", told, todo, nim=nim)
 
 

@@ -11,6 +11,7 @@ from daemon.core.errors import PrinterFailed
 from daemon.doctor.finding import Finding, fail, ok, warn
 from daemon.owner import as_owner
 from daemon.paper.png import NotAPicture, read_png
+from daemon.paper.shop import is_cadastral
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 
@@ -44,6 +45,12 @@ def check_company(settings: Settings) -> Iterator[Finding]:
             "company",
             tr("invoices are printed without {missing}", missing=words),
             tr("if mcfd prints your invoices, set in [company]: {names}", names=names),
+        )
+    elif not is_cadastral(company.cadastral):
+        yield warn(
+            "company",
+            tr("{reference!r} is no cadastral reference (section, block, plot)", reference=company.cadastral),
+            tr("set cadastral in [company] as 1234 056 0078: four, three and four characters"),
         )
     else:
         yield ok("company", tr("everything that stands on an invoice is there"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 
@@ -85,10 +86,15 @@ def machine(shop: Shop, nim: str) -> Iterator[Element]:
         yield Pair("ISF", shop.isf)
 
 
-def cadastral(digits: str) -> str:
-    """Section, block and plot: eleven characters as `SSSS LLL PPPP`; anything else as it was written."""
-    plain = digits.replace(" ", "")
-    return "\N{NO-BREAK SPACE}".join((plain[:4], plain[4:7], plain[7:])) if len(plain) == CADASTRAL_LENGTH else digits
+CADASTRAL = re.compile(r"([0-9A-Za-z]{4}) ?([0-9A-Za-z]{3}) ?([0-9A-Za-z]{4})")
 
 
-CADASTRAL_LENGTH = 11
+def is_cadastral(text: str) -> bool:
+    """Section, block and plot (SFE 2.0, 3)."""
+    return CADASTRAL.fullmatch(text) is not None
+
+
+def cadastral(text: str) -> str:
+    """As `SSSS LLL PPPP`; anything else as it was written."""
+    found = CADASTRAL.fullmatch(text)
+    return "\N{NO-BREAK SPACE}".join(found.groups()) if found else text

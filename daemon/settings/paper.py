@@ -12,7 +12,6 @@ from common.settings import Section
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 
 Line = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
-Cadastral = Annotated[str, msgspec.Meta(pattern=r"^([0-9A-Za-z]{4} ?[0-9A-Za-z]{3} ?[0-9A-Za-z]{4})?\Z")]
 PrinterTimeout = Annotated[float, msgspec.Meta(gt=0, le=60)]
 
 Language = Literal["fr", "en"]
@@ -37,8 +36,8 @@ class Company(Section, frozen=True):
     """Trade name, for as long as the machine has not told its own."""
     address: Line = ""
     """Address of the sale, for as long as the machine has not told its own."""
-    cadastral: Cadastral = ""
-    """Cadastral reference of that address: section, block and plot, as `1234 056 0078`."""
+    cadastral: Line = ""
+    """Cadastral reference of that address: section, block and plot, as `1234 056 0078`; anything else is printed as it stands here."""
     phone: Line = ""
     """Telephone; left out, the machine's."""
     email: Line = ""

@@ -1,24 +1,17 @@
-"""Whether somebody vouches for the box's clock (decision 21): systemd-timesyncd by the file it leaves, chrony and others by what the kernel
-was told, which timedatectl asks for us: the service itself may not."""
+"""Watches whether somebody vouches for the box's clock."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from asyncio.subprocess import DEVNULL, PIPE
-from pathlib import Path
 
 import structlog
 
+from daemon.time_sync import is_synchronised
+
 log = structlog.get_logger(__name__)
 
-BOOTED = Path("/run/systemd/system")
-"""There where systemd runs the box (sd_booted(3))."""
-SYNCHRONISED = Path("/run/systemd/timesync/synchronized")
-ASK = ("timedatectl", "show", "--property=NTPSynchronized", "--value")
 ASK_EVERY = 60.0
-PATIENCE = 2.0
-"""Seconds."""
 
 
 def now_millis() -> int:
@@ -42,22 +35,3 @@ class ClockWatch:
         while True:
             await asyncio.sleep(ASK_EVERY)
             await self.look()
-
-
-async def is_synchronised() -> bool:
-    if SYNCHRONISED.exists():  # noqa: ASYNC240  in memory
-        return True
-    if not BOOTED.is_dir():  # noqa: ASYNC240  in memory
-        return False
-    try:
-        asked = await asyncio.create_subprocess_exec(*ASK, stdout=PIPE, stderr=DEVNULL, stdin=DEVNULL)
-    except OSError:
-        return False
-    try:
-        async with asyncio.timeout(PATIENCE):
-            answer, _ = await asked.communicate()
-    except TimeoutError:
-        asked.kill()
-        await asked.wait()
-        return False
-    return answer.strip() == b"yes"

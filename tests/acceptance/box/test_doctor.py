@@ -87,6 +87,20 @@ def test_all_is_well(shop: Shop) -> None:
     assert shop.certify(invoice("D-2")).status_code == httpx.codes.OK
 
 
+async def test_another_program_on_the_line_of_a_daemon_that_runs(tmp_path: Path) -> None:
+    """The daemon cannot have the port: doctor names who has it, and does not send anybody to look after a cable."""
+    machine = Machine(tmp_path)
+    with (
+        Shop(tmp_path, machines=(machine,)) as shop,
+        silent_line(machine.link),
+        held_by_another_program(machine.link) as pid,
+    ):
+        shop.start_daemon(ready=False)
+        checks = await doctor(shop)
+    assert checks["line"]["found"] == f"held by sleep ({pid})"
+    assert "machine" not in checks
+
+
 @pytest.mark.parametrize("mode", ["not activated", "blocked", "deactivated"])
 async def test_a_machine_that_certifies_no_more(shop: Shop, mode: str) -> None:
     """It answers every question in every state; its word at the last invoice gives it away."""

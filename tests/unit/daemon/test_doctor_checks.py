@@ -18,7 +18,9 @@ from daemon.doctor.certificate import check_certificate
 from daemon.doctor.configuration import check_secrets
 from daemon.doctor.ledger import check_keys, check_upstream
 from daemon.doctor.line import User, check_clock, check_port, check_tax_server
+from daemon.doctor.paper import check_company
 from daemon.doctor.service import Service, check_service
+from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
 from daemon.tls.authority import create
 
@@ -130,10 +132,24 @@ def test_who_may_open_a_port(mode: int, owner: int, group: int, may: bool) -> No
     assert User("root", 0, frozenset()).may_use(status)  # type: ignore[arg-type]
 
 
+def test_a_cadastral_reference_of_another_form_is_printed_and_told(tmp_path: Path) -> None:
+    """The service starts: it is only a heading. Doctor says what the form is."""
+    heading = '[company]\ncadastral = "Section 4, lot 12"\nregime = "RNI"\ntax_office = "DME"'
+    box = settings(tmp_path, heading)
+    assert cadastral(box.company.cadastral) == "Section 4, lot 12"
+    assert [(found.state, "Section 4, lot 12" in found.found) for found in check_company(box)] == [("warn", True)]
+    right = settings(tmp_path, heading.replace("Section 4, lot 12", "1234 056 0078"))
+    assert [found.state for found in check_company(right)] == ["ok"]
+
+
 def test_clock_and_tax_server() -> None:
-    """Two minutes and an hour; seven days."""
+    """Two minutes and an hour; seven days. Where the box's clock is synchronised, nobody is told to set it."""
     states = {drift: check_clock(NIM, drift).state for drift in (0, -120, 121, -3601, None)}
     assert states == {0: "ok", -120: "ok", 121: "warn", -3601: "fail", None: "warn"}
+    assert "set-ntp" in check_clock(NIM, 7200).todo
+    assert check_clock(NIM, 7200, is_box_right=True).todo == (
+        "the box's clock is synchronised: have the machine's set by its supplier"
+    )
     assert [check_tax_server(NIM, days, 0, "").state for days in (0, 6, 7, None)] == ["ok", "ok", "warn", "warn"]
 
 

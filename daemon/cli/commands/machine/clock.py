@@ -34,7 +34,7 @@ command = click.Group("time")
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:
-    from daemon.app.upkeep.box_clock import is_synchronised
+    from daemon.time_sync import is_synchronised
 
     states = with_ledger(settings, live_states)
     at, synchronised = now(), asyncio.run(is_synchronised())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.app.upkeep import box_clock
+from daemon import time_sync
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,6 @@ async def test_timedatectl_is_asked_where_systemd_runs(
     command.write_text(f"#!/bin/sh\n: > {asked}\necho {answer}\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(box_clock, "SYNCHRONISED", tmp_path / "nobody")
-    monkeypatch.setattr(box_clock, "BOOTED", tmp_path if is_booted else tmp_path / "nowhere")
-    assert (await box_clock.is_synchronised(), asked.exists()) == (believed, is_booted)
+    monkeypatch.setattr(time_sync, "SYNCHRONISED", tmp_path / "nobody")
+    monkeypatch.setattr(time_sync, "BOOTED", tmp_path if is_booted else tmp_path / "nowhere")
+    assert (await time_sync.is_synchronised(), asked.exists()) == (believed, is_booted)
