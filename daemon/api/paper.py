@@ -8,8 +8,8 @@ from typing import Protocol
 
 import msgspec
 
+from common.language import Language, Text
 from daemon.core.errors import NotFound
-from daemon.language import Language, Text
 from daemon.paper.elements import Document
 from daemon.paper.escpos import CodePage, as_escpos
 from daemon.paper.layout import Width

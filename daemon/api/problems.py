@@ -9,13 +9,13 @@ import structlog
 from litestar.exceptions import HTTPException
 from msgspec import Meta
 
+from common.language import Language, Text, tell
 from daemon.api import refusals
 from daemon.api.http.answers import PROBLEM, Answer, Header
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.report.receipt import Receipt, receipt
-from daemon.language import Language, Text, tell
 
 log = structlog.get_logger(__name__)
 

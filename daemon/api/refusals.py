@@ -14,8 +14,8 @@ Refusal
 
 from __future__ import annotations
 
+from common.language import Text
 from daemon.core.roles import Right, Role, roles_with
-from daemon.language import Text
 
 
 class Refusal(Exception):

@@ -7,6 +7,7 @@ from typing import Any, Final
 from litestar import Request
 from uvicorn._types import HTTPScope
 
+from common.language import Text
 from daemon.api.access.context import ApiDeps, RequestContext
 from daemon.api.http.answers import Headers
 from daemon.api.http.connection import Recognise
@@ -16,7 +17,6 @@ from daemon.core.errors import StorageError
 from daemon.core.keys import ApiKey, inspect
 from daemon.core.machine.nim import is_named
 from daemon.core.roles import may
-from daemon.language import Text
 from edge.admission import Standing
 
 OWNER: Final = "key_owner"

@@ -10,6 +10,7 @@ import msgspec
 from litestar import Request
 from litestar.datastructures import State
 
+from common.language import Text
 from daemon.api.access.concurrency_limit import ConcurrencyLimit
 from daemon.api.access.login import Logins
 from daemon.api.access.sandbox_share import SandboxShare
@@ -22,7 +23,6 @@ from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
-from daemon.language import Text
 from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.ports import Clock
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers

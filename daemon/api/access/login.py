@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import structlog
 
 from common.cookies import cookie_of, set_cookie
+from common.language import Text
 from common.login_guard import Attempted, LoginGuard, TooManyTries
 from common.login_limits import DEVICE_SECONDS, Budget, Rules, new_device
 from common.turns import Busy
@@ -21,7 +22,6 @@ from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
 from daemon.core.people import Person, Session
-from daemon.language import Text
 from daemon.usecases.ports import Clock
 
 log = structlog.get_logger(__name__)

@@ -11,12 +11,12 @@ import structlog
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from common.language import Language, preferred
 from daemon.api.http.answers import Header
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.headers import SAFETY, request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import Misdirected
-from daemon.language import Language, preferred
 
 log = structlog.get_logger(__name__)
 

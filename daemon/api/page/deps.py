@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from common.language import Language
 from daemon.api.page.first_start import Probed
 from daemon.api.page.jobs import Jobs
 from daemon.core.audit import Actor, AuditEntry
@@ -18,7 +19,6 @@ from daemon.core.ledger.decision import Case, Decision
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.people import Person
 from daemon.core.roles import Role
-from daemon.language import Language
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 

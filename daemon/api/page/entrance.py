@@ -8,6 +8,7 @@ from litestar import get, post
 from litestar.exceptions import NotFoundException
 
 from common.cookies import cookie_of, set_cookie
+from common.language import LANGUAGES, Speaker
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie
 from daemon.api.http.answers import Reply
@@ -28,7 +29,6 @@ from daemon.api.page.visit import (
 )
 from daemon.api.refusals import Refusal
 from daemon.api.request.body import SMALL_BODY, read_bytes
-from daemon.language import LANGUAGES, Speaker
 
 STATIC: Final = {
     "kit.css": "common.web",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import structlog
 
+from common.language import Language, Speaker, Text, tell
 from daemon.api import refusals
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.language import Language, Speaker, Text, tell
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from daemon.language import Language
+from common.language import Language
 from daemon.setup.request import SetupResult
 
 

@@ -12,9 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from common import numbers
+from common.language import Counted
 from common.web import charts
 from daemon.core.audit_words import value_word
-from daemon.language import Counted
 
 if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
     from jinja2 import Environment

@@ -14,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.cookies import cookie_of
 from common.language import Language, Speaker, chosen
+from common.language.stored import stored
 from common.web import formats
 from common.web.asked import RIGHT
 from common.web.security import is_own_form
@@ -29,7 +30,6 @@ from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
 from daemon.core.people import Session
 from daemon.core.roles import Right, may
-from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 AnyRequest = Request[Any, Any, Any]

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from litestar.types import Receive
 
+from common.language import Text
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
-from daemon.language import Text
 
 MAX_BODY: Final = 1024 * 1024
 """Decision 11: 1 MiB."""

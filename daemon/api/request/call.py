@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.http.answers import Headers
 from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.machine.nim import short_nim
-from daemon.language import Text
 
 MAX_IDEMPOTENCY_KEY: Final = 200
 

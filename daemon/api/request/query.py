@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
+from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.report.ranges import read_range
-from daemon.language import Text
 
 MAX_LIMIT = 1000
 """Decision 20: of a page of the history, and its default."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from litestar import get
 
+from common.language import Text
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import described
@@ -20,7 +21,6 @@ from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import MachineEvent
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import Receipt
-from daemon.language import Text
 from daemon.usecases.delivery.events import (
     EventNotifier,
     SeenEvent,

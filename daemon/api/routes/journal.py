@@ -10,6 +10,7 @@ from typing import Final, cast, get_args
 import msgspec
 from litestar import get
 
+from common.language import Text
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import described
@@ -26,7 +27,6 @@ from daemon.core.ledger.attempt import AttemptState
 from daemon.core.report.cash import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page
 from daemon.core.roles import may
-from daemon.language import Text
 from daemon.usecases.reports import journal, journal_files, report
 from daemon.usecases.worker.machine_worker import MachineWorker
 

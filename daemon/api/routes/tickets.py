@@ -13,6 +13,7 @@ from litestar.openapi.spec import Parameter, Schema
 from litestar.openapi.spec.enums import OpenAPIType
 from msgspec import Meta
 
+from common.language import LANGUAGES, Language, Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import EmptyBody, described
 from daemon.api.document.operation import RANGE, choice, query
@@ -25,7 +26,6 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, PrinterFailed
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.roles import Right
-from daemon.language import LANGUAGES, Language, Text
 from daemon.paper.elements import Document
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html

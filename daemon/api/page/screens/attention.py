@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import cast
 
+from common.language import Text, tell
+from common.language.stored import retold
 from daemon.api.http.answers import Reply
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.decision import SAID, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
-from daemon.language import Text, tell
-from daemon.language.stored import retold
 
 MEANINGS = {
     "certified": Text("The machine did certify it: its code enters the ledger."),

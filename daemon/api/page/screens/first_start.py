@@ -14,6 +14,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.cookies import cookie_of
+from common.language import Speaker, Text
 from common.passwords import fault_of_password
 from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
@@ -36,7 +37,6 @@ from daemon.api.refusals import Refusal, TooManyRequests
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.passwords import fault_of_name
-from daemon.language import Speaker, Text
 from daemon.setup.request import SetupResult, for_till
 
 COOKIE: Final = "mcfd_first_start"

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from daemon.language import Language, Text
-from daemon.language.stored import retold
+from common.language import Language, Text
+from common.language.stored import retold
 
 PLAIN: Final = (
     (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from common.language.stored import stored
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.ledger.test_mode import REFUSED
 from daemon.core.report.machine_info import tax_server
-from daemon.language.stored import stored
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 AMBER_DAYS, RED_DAYS = 5, 7
