@@ -62,8 +62,11 @@ class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a webhook."""
 
-    type: str
-    timestamp: str
-    nim: str
-    mode: Mode
-    data: msgspec.Raw
+    type: Annotated[str, Meta(description="What happened")]
+    timestamp: Annotated[str, Meta(description="When it happened")]
+    nim: Annotated[str, Meta(description="The machine")]
+    mode: Annotated[Mode, Meta(description="live, or test for the sandbox")]
+    data: Annotated[
+        msgspec.Raw,
+        Meta(description="Of `cert.issued` a `Receipt`, of `closure.created` a `ZReport`, else a `MachineEvent`"),
+    ]

@@ -14,7 +14,9 @@ from litestar.openapi.spec.enums import OpenAPIType
 from litestar.routes import HTTPRoute
 
 from daemon.api.document.operation import REPLAYED, STRING
+from daemon.api.document.webhooks import DATA, webhook
 from daemon.api.problems import Problem
+from daemon.core.events import Envelope
 
 INTRODUCTION: Final = """**mcfd** certifies each invoice exactly once on the fiscal machine (MCF) beside this box, and keeps the reports X, Z and A. Every
 request carries `Authorization: Bearer <key>`; a key is for one NIM. An `ak_test_…` key works on a simulated machine
@@ -64,6 +66,7 @@ def document(routers: Sequence[Router], version: str) -> bytes:
                     "key": SecurityScheme("http", scheme="bearer", bearer_format="ak_live_… / ak_test_…"),
                 },
             ),
+            webhooks={event: webhook(event) for event in DATA},
             render_plugins=[JsonRenderPlugin()],
         ),
         logging_config=None,
@@ -75,7 +78,7 @@ def document(routers: Sequence[Router], version: str) -> bytes:
 
 
 def _schemas(app: Litestar) -> dict[str, Any]:
-    types = dict.fromkeys((Problem, *_types(app)))
+    types = dict.fromkeys((Problem, Envelope, *DATA.values(), *_types(app)))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     _adapt(schemas)
     return schemas

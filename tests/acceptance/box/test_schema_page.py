@@ -35,7 +35,8 @@ def watched(shop: Shop) -> Iterator[Watched]:
 
 def operations(shop: Shop) -> list[dict[str, Any]]:
     document = shop.http.get("/schema/openapi.json").json()
-    return [operation for path in document["paths"].values() for operation in path.values()]
+    paths = [*document["paths"].values(), *document["webhooks"].values()]
+    return [operation for path in paths for operation in path.values()]
 
 
 def test_every_operation_is_shown(shop: Shop, watched: Watched) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import msgspec
@@ -26,9 +26,11 @@ from daemon.api.routes.cash import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.report.cash import read_move
 from daemon.core.report.receipt import receipt
+from daemon.settings.model import EventType
 from daemon.usecases.worker.machine_worker import MachineWorkers
 
 CREDIT = {"invoiceType": "FA", "creditNoteRef": "EL02000015-1-291"}
@@ -282,6 +284,18 @@ def test_every_body_is_tried_with_null(document: dict[str, Any]) -> None:
         if "requestBody" in operation
     }
     assert bodies == {*BODIES, EmptyBody.__name__}
+
+
+def test_what_is_posted_to_webhooks_is_described(document: dict[str, Any]) -> None:
+    """Every event that a `[[webhook]]` may ask for, with what its data is, and that of `mcfd webhook test`."""
+    assert document["webhooks"].keys() == {*get_args(EventType), TEST}
+    for event, path in document["webhooks"].items():
+        content = path["post"]["requestBody"]["content"]["application/json"]
+        schema = jsonschema.Draft202012Validator({**content["schema"], "components": document["components"]})
+        data = receipt(record()) if event == CERTIFIED else MachineEvent(nim="N", mode="live", at="T")
+        body = {"type": event, "timestamp": "T", "nim": "N", "mode": "live", "data": json.loads(msgspec.json.encode(data))}
+        assert schema.is_valid(body) is (event != CLOSURE), event
+        assert not schema.is_valid({**body, "type": "other"})
 
 
 async def test_the_page_works_without_internet(served: Served) -> None:
