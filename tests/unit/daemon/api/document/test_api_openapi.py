@@ -293,7 +293,13 @@ def test_what_is_posted_to_webhooks_is_described(document: dict[str, Any]) -> No
         content = path["post"]["requestBody"]["content"]["application/json"]
         schema = jsonschema.Draft202012Validator({**content["schema"], "components": document["components"]})
         data = receipt(record()) if event == CERTIFIED else MachineEvent(nim="N", mode="live", at="T")
-        body = {"type": event, "timestamp": "T", "nim": "N", "mode": "live", "data": json.loads(msgspec.json.encode(data))}
+        body = {
+            "type": event,
+            "timestamp": "T",
+            "nim": "N",
+            "mode": "live",
+            "data": json.loads(msgspec.json.encode(data)),
+        }
         assert schema.is_valid(body) is (event != CLOSURE), event
         assert not schema.is_valid({**body, "type": "other"})
 
