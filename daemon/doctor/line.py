@@ -28,8 +28,6 @@ from daemon.time_sync import is_synchronised
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger takes the machine's time for its own (core.clock)."""
-OURS = "mcfd"
-"""The daemon as a process: it may be trying the line at the moment."""
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 WRONG_MACHINE = re.compile(r"the machine on this line is (?P<found>\S+), not ")
 """As `daemon.machines.line` says it."""
@@ -79,9 +77,9 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
             ),
         ]
     if health is None:
-        found += check_holders(machine)
+        found += check_holders(machine, settings.storage.path)
         return [*found, *_judge(machine, await _look(machine), now, is_box_right=await is_synchronised())]
-    others = [] if health.connected else [finding for finding in check_holders(machine) if finding.state != "ok"]
+    others = [] if health.connected else [finding for finding in check_holders(machine, settings.storage.path) if finding.state != "ok"]
     if others:
         return [*found, *others]  # whatever else the daemon says, it cannot have the line
     return [*found, *_judge_health(health, is_box_right=await is_synchronised())]
@@ -146,11 +144,12 @@ def check_permissions(machine: Machine, user: User) -> Iterator[Finding]:
         )
 
 
-def check_holders(machine: Machine) -> Iterator[Finding]:
-    """Only where our own daemon does not have the line."""
+def check_holders(machine: Machine, ledger: Path) -> Iterator[Finding]:
+    """Where our own daemon does not have the line; it has the ledger, and may be trying the port at the moment."""
     if machine.port.is_network or not machine.port.path.exists():
         return
-    holders = [holder for holder in find_holders(machine.port.path) if holder.name != OURS]
+    ours = {holder.pid for holder in find_holders(ledger)}
+    holders = [holder for holder in find_holders(machine.port.path) if holder.pid not in ours]
     if holders:
         names = ", ".join(map(str, holders))
         yield fail(
