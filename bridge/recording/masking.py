@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bridge.command_table import COMMANDS, TAXPAYER, Entry
 from bridge.frame import SOH, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn
-from bridge.recording.recording import NOTE, RECEIVED, SENT
-from bridge.recording.recording import Event as Recorded
+from bridge.recording.recording import NOTE, RECEIVED, SENT, LineEvent
 from common.language import Text
 
 MASK = 0x78
@@ -37,7 +36,7 @@ _WORD = re.compile(r"[^\W_]+")
 _UNKNOWN = Entry(Text("unknown command"))
 
 
-def masked(events: Sequence[Recorded]) -> list[Recorded]:
+def masked(events: Sequence[LineEvent]) -> list[LineEvent]:
     sent = _run(events, SENT)
     received = _run(events, RECEIVED)
     people = _People(_heard(sent), _heard(received))
@@ -54,7 +53,7 @@ def masked(events: Sequence[Recorded]) -> list[Recorded]:
     return found
 
 
-def _run(events: Iterable[Recorded], kind: str) -> bytes:
+def _run(events: Iterable[LineEvent], kind: str) -> bytes:
     return b"".join(event.data for event in events if event.kind == kind)
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bridge.recording.recording import LINK_BEGINS, LINK_ENDS, NOTE, RECEIVED, SENT, Event, Kind
+from bridge.recording.recording import LINK_BEGINS, LINK_ENDS, NOTE, RECEIVED, SENT, Kind, LineEvent
 
 MINUTE = 60_000_000_000
 LONGEST_INCIDENT = 10 * MINUTE
@@ -58,7 +58,7 @@ class Recorder:
         """The incident whose minute is not over."""
         return self.incident if self._clock() < self._incident_until else ""
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[LineEvent]:
         """What nobody has taken yet; from then on it is the caller's."""
         taken = list(self._events)
         self._events.clear()
@@ -66,9 +66,9 @@ class Recorder:
         epoch = _epoch(self._clock)
         if abs(epoch - self._epoch) > CLOCK_STEP:
             self._epoch = epoch
-        events = [Event(self._epoch + at // 1000, kind, data) for at, kind, data in taken]
+        events = [LineEvent(self._epoch + at // 1000, kind, data) for at, kind, data in taken]
         if lost and events:
-            events.insert(0, Event(events[0].at, NOTE, f"{lost} events before this were not kept".encode()))
+            events.insert(0, LineEvent(events[0].at, NOTE, f"{lost} events before this were not kept".encode()))
         return events
 
     def _add(self, kind: Kind, data: bytes) -> None:

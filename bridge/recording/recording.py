@@ -29,7 +29,7 @@ LINK_ENDS = "link ends"
 _PARTS = 3
 
 
-class Event(NamedTuple):
+class LineEvent(NamedTuple):
     """`at` in microseconds since 1970; `data` of a note is its text in UTF-8."""
 
     at: int
@@ -41,7 +41,7 @@ class Event(NamedTuple):
         return self.data.decode("utf-8", "replace")
 
 
-class Problem(NamedTuple):
+class RecordingProblem(NamedTuple):
     """What is wrong with one line of the file, the first being 1."""
 
     line: int
@@ -52,9 +52,9 @@ class Recording(msgspec.Struct, frozen=True):
     """`lines`: where in the file each event stands."""
 
     about: Mapping[str, str]
-    events: tuple[Event, ...]
+    events: tuple[LineEvent, ...]
     lines: tuple[int, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[RecordingProblem, ...]
 
 
 def header(about: Mapping[str, str]) -> str:
@@ -62,16 +62,16 @@ def header(about: Mapping[str, str]) -> str:
     return " ".join((MAGIC, VERSION, *(f"{key}={value.replace(' ', '_')}" for key, value in about.items()))) + "\n"
 
 
-def written(events: Iterable[Event]) -> str:
+def written(events: Iterable[LineEvent]) -> str:
     return "".join([f"{at} {kind} {_escaped(kind, data)}\n" for at, kind, data in events])
 
 
 def read(text: str) -> Recording:
     """Of one file, or of several one after the other. What cannot be understood is told, and the rest is read."""
     about: dict[str, str] = {}
-    events: list[Event] = []
+    events: list[LineEvent] = []
     lines: list[int] = []
-    problems: list[Problem] = []
+    problems: list[RecordingProblem] = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith(MAGIC):
             about |= _about(line)
@@ -80,9 +80,9 @@ def read(text: str) -> Recording:
                 events.append(_event(line))
                 lines.append(number)
             except ValueError as error:
-                problems.append(Problem(number, str(error)))
+                problems.append(RecordingProblem(number, str(error)))
     if not about:
-        problems.append(Problem(1, f"the first line of a recording begins with {MAGIC} {VERSION}"))
+        problems.append(RecordingProblem(1, f"the first line of a recording begins with {MAGIC} {VERSION}"))
     problems += _backwards(events, lines)
     return Recording(about, tuple(events), tuple(lines), tuple(sorted(problems)))
 
@@ -92,7 +92,7 @@ def _about(line: str) -> dict[str, str]:
     return {"format": line.split()[1] if line.count(" ") else "", **{key: value for key, _, value in pairs}}
 
 
-def _event(line: str) -> Event:
+def _event(line: str) -> LineEvent:
     parts = line.split(" ", _PARTS - 1)
     if len(parts) < _PARTS - 1:
         raise ValueError("a line has a time, one of > < #, and what moved")
@@ -102,7 +102,7 @@ def _event(line: str) -> Event:
     kind = KINDS.get(sign)
     if kind is None:
         raise ValueError(f"{sign[:20]!r} is none of > < #")
-    return Event(int(at), kind, _unescaped(kind, "".join(rest)))
+    return LineEvent(int(at), kind, _unescaped(kind, "".join(rest)))
 
 
 def _escaped(kind: Kind, data: bytes) -> str:
@@ -118,11 +118,11 @@ def _unescaped(kind: Kind, text: str) -> bytes:
         raise ValueError("it has something that is neither ASCII nor escaped as \\x41") from None
 
 
-def _backwards(events: list[Event], lines: list[int]) -> list[Problem]:
+def _backwards(events: list[LineEvent], lines: list[int]) -> list[RecordingProblem]:
     """The box's clock may have been set meanwhile; a line may have been moved by hand."""
     pairs = zip(events, events[1:], lines[1:], strict=False)
     return [
-        Problem(line, f"the time goes back by {(before.at - after.at) / 1e6:.6f} s")
+        RecordingProblem(line, f"the time goes back by {(before.at - after.at) / 1e6:.6f} s")
         for before, after, line in pairs
         if after.at < before.at
     ]

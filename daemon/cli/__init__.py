@@ -16,76 +16,72 @@ import sys
 
 import click
 
+from common.language import Text, ambient, tell, tr
+from common.language.stored import stored
 from daemon.cli.click_texts import install
 from daemon.cli.failures import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.output import complain
 from daemon.core.errors import InvalidRequest, McfdError, StorageError
-from daemon.language import Text, ambient, tell, tr
-from daemon.language.stored import stored
 
 COMMANDS = {
     "setup": Member(
-        "daemon.cli.commands.box.setup",
+        "daemon.cli.commands.setup",
         Text(
             "Set this box up. Asks every serial port whether a machine answers (only reading), shows what was found, writes the configuration, makes the first key and shows it once, with the address and a QR code."
         ),
     ),
     "doctor": Member(
-        "daemon.cli.commands.box.doctor",
+        "daemon.cli.commands.doctor",
         Text(
             "Look at everything that goes wrong in the field, and say for each what to do. Exit 1 when something is wrong."
         ),
     ),
     "run": Member(
-        "daemon.cli.commands.box.run",
+        "daemon.cli.commands.run",
         Text("Run the daemon. In the foreground, log on stderr; SIGTERM finishes what is on the line and stops it."),
     ),
-    "keys": Member("daemon.cli.commands.access.keys", Text("Manage API keys.")),
-    "users": Member("daemon.cli.commands.access.users", Text("Manage the people who log in to the shop's page.")),
+    "keys": Member("daemon.cli.commands.keys", Text("Manage API keys.")),
+    "users": Member("daemon.cli.commands.users", Text("Manage the people who log in to the shop's page.")),
     "audit": Member(
-        "daemon.cli.commands.access.audit",
+        "daemon.cli.commands.audit",
         Text("Show who did what to the box, and check that this log is whole. Exit 1 when it is not."),
     ),
-    "machine": Member(
-        "daemon.cli.commands.machine.machine", Text("Look at the machines; settle what needs a decision.")
-    ),
-    "time": Member(
-        "daemon.cli.commands.machine.clock", Text("The clocks of box and machine, and the time of the ledger.")
-    ),
+    "machine": Member("daemon.cli.commands.machine", Text("Look at the machines; settle what needs a decision.")),
+    "time": Member("daemon.cli.commands.clock", Text("The clocks of box and machine, and the time of the ledger.")),
     "report": Member(
-        "daemon.cli.commands.records.report", Text("Show X, Z and A as they would be printed; nothing is closed.")
+        "daemon.cli.commands.report", Text("Show X, Z and A as they would be printed; nothing is closed.")
     ),
     "journal": Member(
-        "daemon.cli.commands.records.journal",
+        "daemon.cli.commands.journal",
         Text(
             "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
         ),
     ),
     "logs": Member(
-        "daemon.cli.commands.box.logs",
+        "daemon.cli.commands.logs",
         Text("What the daemon has written to the system's journal, one readable line each."),
     ),
     "verify": Member(
-        "daemon.cli.commands.records.verify",
+        "daemon.cli.commands.verify",
         Text("Verify the ledger: integrity, chain, totals, sequence of Z. Exit 1 when something is wrong."),
     ),
     "backup": Member(
-        "daemon.cli.commands.records.backup", Text("Copy the ledger, also while the daemon runs, and verify the copy.")
+        "daemon.cli.commands.backup", Text("Copy the ledger, also while the daemon runs, and verify the copy.")
     ),
     "restore": Member(
-        "daemon.cli.commands.records.restore",
+        "daemon.cli.commands.restore",
         Text(
             "Put a copy back in the ledger's place (daemon stopped). It is compared with the machine at the next start."
         ),
     ),
     "upstream": Member(
-        "daemon.cli.commands.records.upstream", Text("Look at closures on their way to headquarters, send them again.")
+        "daemon.cli.commands.upstream", Text("Look at closures on their way to headquarters, send them again.")
     ),
-    "webhook": Member("daemon.cli.commands.records.webhook", Text("Test the webhooks that events are sent to.")),
-    "tls": Member("daemon.cli.commands.box.tls", Text("HTTPS by an authority of the box's own.")),
-    "config": Member("daemon.cli.commands.box.config", Text("Check or document the configuration.")),
-    "version": Member("daemon.cli.commands.box.version", Text("Show the versions.")),
+    "webhook": Member("daemon.cli.commands.webhook", Text("Test the webhooks that events are sent to.")),
+    "tls": Member("daemon.cli.commands.tls", Text("HTTPS by an authority of the box's own.")),
+    "config": Member("daemon.cli.commands.config", Text("Check or document the configuration.")),
+    "version": Member("daemon.cli.commands.version", Text("Show the versions.")),
 }
 """In the order in which `mcfd --help` lists them."""
 

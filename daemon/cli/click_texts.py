@@ -6,7 +6,7 @@ import gettext
 import os
 from typing import Final, NamedTuple
 
-from daemon.language import DOMAIN, FOLDER, Text, ambient
+from common.language import DOMAIN, FOLDER, Text, ambient
 
 WORDS: Final = (
     Text("Usage:"),

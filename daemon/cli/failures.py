@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from daemon.language import ambient, tell, tr
-from daemon.language.system import reason
+from common.language import ambient, tell, tr
+from common.language.system import reason
 
 if TYPE_CHECKING:
     from pathlib import Path

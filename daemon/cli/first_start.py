@@ -17,7 +17,7 @@ from daemon.app.page.first_start import SetupInPage, link, serve_first_start
 from daemon.cli.failures import Unavailable
 from daemon.cli.output import say, warn
 from daemon.files import write_whole
-from daemon.setup.plan import Plan
+from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
@@ -26,7 +26,7 @@ LINK = Path("/run/mcfd-first-start/link")
 LOOPBACK = "127.0.0.1"
 
 
-def serve(plan: Plan, ports: Sequence[str], label: str, place: Path, address: str) -> int:
+def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, address: str) -> int:
     """Until the box is set up and mcfd runs in its place; where systemd is the one that starts it, it is asked to."""
     host, port = _split(address, plan.port)
     if place == SERVICE_CONFIG and host == LOOPBACK and (served := _served_already()):
@@ -36,7 +36,7 @@ def serve(plan: Plan, ports: Sequence[str], label: str, place: Path, address: st
     return _start(place)
 
 
-def hand_over(plan: Plan, ports: Sequence[str], label: str, folder: Path, address: str) -> int:
+def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, address: str) -> int:
     """As the package's unit (systemd/first-start-mcfd.service): the link is in a file that only the box's own people read, what the person
     decided is left in `folder` for the unit to put in its place, and a box that is set up in another way meanwhile ends it."""
     host, port = _split(address, plan.port)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 from click import HelpFormatter
 
-from daemon.language import Text, tr
+from common.language import Text, tr
 
 
 class Member(NamedTuple):

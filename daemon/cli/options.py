@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from daemon.language import tr
+from common.language import tr
 
 if TYPE_CHECKING:
     from daemon.settings import Settings

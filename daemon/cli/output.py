@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -63,6 +66,12 @@ def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
+def print_pairs(pairs: list[tuple[object, object]]) -> None:
+    width = max(len(str(name)) for name, _ in pairs)
+    for name, value in pairs:
+        say(f"{name!s:<{width}}  {value}")
+
+
 def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns as wide as they need to be; the last one ends where it ends."""
     table = [list(heads), *([visible(str(cell)) for cell in row] for row in rows)]
@@ -83,3 +92,45 @@ def counts(findings: VerifyResult) -> dict[str, Text]:
         "records": Counted("{count} record", "{count} records", findings.records),
         "closures": Counted("{count} Z closure", "{count} Z closures", findings.closures),
     }
+
+
+SECONDS_BETWEEN_LINES: Final = 10.0
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Told how much is done, and of how much (0: not known); a new total begins a new bar. On stderr, which no script reads."""
+
+    def __init__(self, *, telling: bool = False) -> None:
+        self._telling = telling
+        self._at_terminal = sys.stderr.isatty()
+        self._bar: Any = None
+        self._of = self._done = 0
+        self._told_at = time.monotonic()
+
+    def __call__(self, done: int, of: int = 0) -> None:
+        if self._telling:
+            tell_progress(done, of)
+        elif self._at_terminal and of:
+            self._move(done, of)
+        elif time.monotonic() - self._told_at >= SECONDS_BETWEEN_LINES:
+            self._told_at = time.monotonic()
+            click.echo(tr("{done} of {of} done …", done=done, of=of or "?"), err=True)
+
+    def _move(self, done: int, of: int) -> None:
+        if self._bar is None or of != self._of or done < self._done:
+            self._end()
+            self._bar = click.progressbar(length=of, file=sys.stderr, show_percent=True, show_eta=True)
+            self._bar.__enter__()
+            self._of, self._done = of, 0
+        self._bar.update(done - self._done)
+        self._done = done
+
+    def _end(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()

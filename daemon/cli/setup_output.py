@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daemon.cli.commands.machine.machine import print_pairs, reading_pairs
-from daemon.cli.output import print_table, say, warn
+from common.language import tr
+from common.language.stored import stored
+from daemon.cli.commands.machine import reading_pairs
+from daemon.cli.output import print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds
-from daemon.language import tr
-from daemon.language.stored import stored
 from daemon.ledger_access import now
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.setup.kept import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
 
 if TYPE_CHECKING:
-    from daemon.setup.search import Asked
+    from daemon.setup.search import PortResult
 
 DRIFT_SECONDS = 120
 
 
-def show_ports(asked: Sequence[Asked]) -> None:
+def show_ports(asked: Sequence[PortResult]) -> None:
     print_table((tr("PORT"), tr("STATE")), [(each.port, _outcome(each)) for each in asked])
 
 
-def _outcome(asked: Asked) -> str:
+def _outcome(asked: PortResult) -> str:
     if isinstance(asked.found, PortReading):
         return tr("machine {nim}", nim=asked.nim)
     if asked.found.why == "silent":
@@ -40,7 +40,7 @@ def _outcome(asked: Asked) -> str:
     )
 
 
-def show_machines(chosen: Sequence[Asked]) -> None:
+def show_machines(chosen: Sequence[PortResult]) -> None:
     for each in chosen:
         if isinstance(each.found, PortReading):
             click.echo()
@@ -108,7 +108,7 @@ def _print_qr(access: MachineAccess) -> None:
     segno.make(for_till(access), error="l", micro=False).terminal(sys.stdout, compact=compact)
 
 
-def result_json(result: SetupResult, ports: Sequence[Asked], chosen: Sequence[Asked]) -> dict[str, object]:
+def result_json(result: SetupResult, ports: Sequence[PortResult], chosen: Sequence[PortResult]) -> dict[str, object]:
     person = result.person
     return {
         "config": str(result.config),
@@ -120,18 +120,18 @@ def result_json(result: SetupResult, ports: Sequence[Asked], chosen: Sequence[As
     }
 
 
-def nothing_set_up(ports: Sequence[Asked]) -> dict[str, object]:
+def nothing_set_up(ports: Sequence[PortResult]) -> dict[str, object]:
     nothing = {"config": None, "kept": None, "certificate": None}
     return {**nothing, "ports": [_port(each) for each in ports], "machines": [], "person": None}
 
 
-def _port(asked: Asked) -> dict[str, object]:
+def _port(asked: PortResult) -> dict[str, object]:
     if isinstance(asked.found, Silence):
         return {"port": str(asked.port), "nim": None, "why": asked.found.why, "reason": asked.found.reason}
     return {"port": str(asked.port), "nim": asked.nim, "why": None, "reason": None}
 
 
-def _machine(access: MachineAccess, asked: Asked) -> dict[str, object]:
+def _machine(access: MachineAccess, asked: PortResult) -> dict[str, object]:
     found = asked.found
     return {
         "nim": access.nim,

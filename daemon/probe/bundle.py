@@ -16,10 +16,10 @@ import msgspec
 from bridge.ports import find_ports
 from bridge.recording.masking import masked
 from bridge.recording.recording import header, written
+from common.language import Text, tr
 from daemon.files import write_whole
-from daemon.language import Text, tr
-from daemon.probe.finding import Finding
-from daemon.probe.run import Result
+from daemon.probe.finding import ProbeFinding
+from daemon.probe.run import ProbeResult
 
 MODE = 0o644
 _VERSIONS = ("mcfd", "pyserial", "uvloop", "msgspec")
@@ -31,13 +31,13 @@ _VERDICTS = {
 _MARKS = {"confirmed": "✓", "contradicted": "✗", "not tried": "–"}
 
 
-def name_of(result: Result, now: datetime) -> str:
+def name_of(result: ProbeResult, now: datetime) -> str:
     """A machine may call itself anything."""
     nim = re.sub(r"[^A-Za-z0-9-]", "", result.nim)[:20] or "unknown"
     return f"probe-{nim}-{now:%Y%m%d-%H%M%S}.zip"
 
 
-def write_bundle(result: Result, place: str, folder: Path, now: datetime) -> Path:
+def write_bundle(result: ProbeResult, place: str, folder: Path, now: datetime) -> Path:
     """OSError when it cannot be written."""
     about = {"nim": result.nim, "port": place, "mcfd": version("mcfd"), "masked": "yes"}
     held = {
@@ -57,14 +57,14 @@ def write_bundle(result: Result, place: str, folder: Path, now: datetime) -> Pat
     return path
 
 
-def table(findings: Iterable[Finding], *, broken_off: str = "") -> Iterable[str]:
+def table(findings: Iterable[ProbeFinding], *, broken_off: str = "") -> Iterable[str]:
     for finding in findings:
         yield from row(finding)
     if broken_off:
         yield "✗ " + tr("broken off: {why}", why=broken_off)
 
 
-def row(finding: Finding) -> Iterable[str]:
+def row(finding: ProbeFinding) -> Iterable[str]:
     yield f"{_MARKS[finding.verdict]} {finding.check:<16} {tr(finding.expected)}"
     yield f"  {tr(_VERDICTS[finding.verdict]):<16} {tr(finding.came)}"
     if finding.todo:

@@ -12,18 +12,18 @@ from bridge.command_table import SERVER, STATE, TAXPAYER
 from bridge.commands import ReadServerLink, ReadTaxpayer
 from bridge.frame import Nak, Request, encode
 from bridge.link import LAST_SEQ
+from common.language import Text
+from common.language.stored import stored
 from daemon.core.clock import machine_millis
-from daemon.language import Text
-from daemon.language.stored import stored
 from daemon.probe.connect import SPEEDS
-from daemon.probe.finding import Finding, confirmed, contradicted, judged, not_tried
-from daemon.probe.line import Answer, ProbeLine
+from daemon.probe.finding import ProbeFinding, confirmed, contradicted, judged, not_tried
+from daemon.probe.line import ProbeAnswer, ProbeLine
 from daemon.probe.replies import (
     GROUPS,
     STATE_FIELDS,
     STATE_WITHOUT_LAST,
     TYPES,
-    State,
+    ProbeState,
     code_page,
     number_form,
     read_state,
@@ -48,7 +48,7 @@ _TOLD = Text("mcfd reads it as it is; send us the file")
 _EMPTY = Text("empty")
 
 
-async def check(line: ProbeLine, first: Answer) -> AsyncGenerator[Finding, None]:
+async def check(line: ProbeLine, first: ProbeAnswer) -> AsyncGenerator[ProbeFinding, None]:
     """Each as soon as it is known. LinkEnded and Unanswered when the machine goes away meanwhile."""
     before = state_of(first)
     yield _speed(line)
@@ -69,7 +69,7 @@ async def check(line: ProbeLine, first: Answer) -> AsyncGenerator[Finding, None]
     yield await _unchanged(line, before)
 
 
-def _speed(line: ProbeLine) -> Finding:
+def _speed(line: ProbeLine) -> ProbeFinding:
     return judged(
         line.speed == SPEEDS[0],
         "speed",
@@ -80,7 +80,7 @@ def _speed(line: ProbeLine) -> Finding:
     )
 
 
-def _echo(first: Answer) -> Finding:
+def _echo(first: ProbeAnswer) -> ProbeFinding:
     return judged(
         not first.is_echoed,
         "echo",
@@ -90,7 +90,7 @@ def _echo(first: Answer) -> Finding:
     )
 
 
-async def _seq_range(line: ProbeLine) -> Finding:
+async def _seq_range(line: ProbeLine) -> ProbeFinding:
     taken = []
     for seq in _HIGH_SEQ:
         answer = await line.send(encode(Request(seq, STATE, b"")))
@@ -105,7 +105,7 @@ async def _seq_range(line: ProbeLine) -> Finding:
     )
 
 
-async def _nak(line: ProbeLine) -> Finding:
+async def _nak(line: ProbeLine) -> ProbeFinding:
     """The last digit of the checksum is another one."""
     frame = bytearray(encode(Request(line.next_seq(), STATE, b"")))
     frame[-2] ^= 1
@@ -120,7 +120,7 @@ async def _nak(line: ProbeLine) -> Finding:
     )
 
 
-async def _repeat(line: ProbeLine) -> Finding:
+async def _repeat(line: ProbeLine) -> ProbeFinding:
     """Asked again after its clock has ticked, a machine that executes again tells another second."""
     frame = encode(Request(line.next_seq(), STATE, b""))
     once = await line.send(frame)
@@ -140,7 +140,7 @@ async def _repeat(line: ProbeLine) -> Finding:
     )
 
 
-async def _times(line: ProbeLine) -> Finding:
+async def _times(line: ProbeLine) -> ProbeFinding:
     times = []
     for _ in range(SAMPLES):
         answer = await line.exchange(STATE)
@@ -161,7 +161,7 @@ async def _times(line: ProbeLine) -> Finding:
     )
 
 
-def _pauses(line: ProbeLine) -> Finding:
+def _pauses(line: ProbeLine) -> ProbeFinding:
     longest = max(answer.longest_pause for answer in line.answers)
     wanted = round(max(_REPLY_TIMEOUT, longest * 2), 1)
     return judged(
@@ -177,7 +177,7 @@ def _pauses(line: ProbeLine) -> Finding:
 # -- C1h ------------------------------------------------------------------------------------------------------------------
 
 
-def _state(state: State) -> list[Finding]:
+def _state(state: ProbeState) -> list[ProbeFinding]:
     fields = state.fields
     found = [
         judged(
@@ -220,14 +220,14 @@ def _nim_form(text: str) -> bool:
 
 def _form(
     check: str, expected: Text, fields: tuple[str, ...], at: int, is_so: Callable[[str], bool], *, shown: bool = True
-) -> Finding:
+) -> ProbeFinding:
     """What is about the taxpayer is not shown, only its shape."""
     text = fields[at] if at < len(fields) else ""
     came = text if shown else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
     return judged(is_so(text), check, expected, came or _EMPTY, _TOLD)
 
 
-def _last_invoice(state: State) -> list[Finding]:
+def _last_invoice(state: ProbeState) -> list[ProbeFinding]:
     fields = state.fields
     expected = Text("the last invoice: time, type, code, number, total")
     if state.read is None or state.read.last is None:
@@ -253,7 +253,7 @@ def _last_invoice(state: State) -> list[Finding]:
     ]
 
 
-def _rates(state: State) -> Finding:
+def _rates(state: ProbeState) -> ProbeFinding:
     rates = state.fields[11:] if len(state.fields) > STATE_WITHOUT_LAST else state.fields[6:]
     told = ", ".join(f"{group} {rate}" for group, rate in zip(GROUPS, rates, strict=False) if rate.strip("0., "))
     forms = {number_form(rate) for rate in rates}
@@ -266,7 +266,7 @@ def _rates(state: State) -> Finding:
     )
 
 
-def _clock(state: State) -> Finding:
+def _clock(state: ProbeState) -> ProbeFinding:
     """Against this box's own clock, which may be the wrong one."""
     expected = Text("the clock of the machine is in UTC, and right")
     millis = machine_millis(state.read.time) if state.read else None
@@ -286,7 +286,7 @@ def _clock(state: State) -> Finding:
     )
 
 
-def _invoice_open(first: Answer) -> Finding:
+def _invoice_open(first: ProbeAnswer) -> ProbeFinding:
     byte, bit = _OPEN
     is_open = len(first.status) > byte and bool(first.status[byte] >> bit & 1)
     return judged(
@@ -298,7 +298,7 @@ def _invoice_open(first: Answer) -> Finding:
     )
 
 
-def _mode(state: State) -> Finding:
+def _mode(state: ProbeState) -> ProbeFinding:
     expected = Text("whether the machine is in test mode is seen by its last code")
     if state.is_test is None:
         return not_tried("mode", expected, Text("no code of a last invoice"))
@@ -308,7 +308,7 @@ def _mode(state: State) -> Finding:
 # -- C2h, 2Bh -------------------------------------------------------------------------------------------------------------
 
 
-async def _server(line: ProbeLine) -> Finding:
+async def _server(line: ProbeLine) -> ProbeFinding:
     answer = await line.exchange(SERVER)
     expected = Text("C2h: acknowledged, held, last contact, CON TRA or DIS, maybe an error")
     if answer.refusal is not None:
@@ -325,7 +325,7 @@ async def _server(line: ProbeLine) -> Finding:
     )
 
 
-async def _taxpayer(line: ProbeLine) -> Finding:
+async def _taxpayer(line: ProbeLine) -> ProbeFinding:
     """Its texts are nobody's business: only their form is told."""
     answers = [await line.exchange(TAXPAYER, f"I{at}".encode()) for at in range(6)]
     prefixed = sum(answer.text.startswith(f"I{at},") for at, answer in enumerate(answers))
@@ -349,7 +349,7 @@ async def _taxpayer(line: ProbeLine) -> Finding:
     return judged(not trouble, "taxpayer", Text("2Bh: six lines, in UTF-8"), came, _TOLD)
 
 
-def _syn(line: ProbeLine) -> Finding:
+def _syn(line: ProbeLine) -> ProbeFinding:
     count = sum(answer.syns for answer in line.answers)
     expected = Text("SYN while the machine is working")
     if not count:
@@ -357,7 +357,7 @@ def _syn(line: ProbeLine) -> Finding:
     return confirmed("syn", expected, f"{count} SYN")
 
 
-async def _unchanged(line: ProbeLine, before: State) -> Finding:
+async def _unchanged(line: ProbeLine, before: ProbeState) -> ProbeFinding:
     after = await read_state(line)
     return judged(
         after.facts == before.facts,

@@ -21,7 +21,7 @@ _MACHINE = re.compile(r"\s*\[\[\s*machine\s*\]\]")
 _HABITS = re.compile(r"\s*\[\s*machine\s*\.\s*habits\s*\]")
 
 
-class NotThere(Exception):
+class SectionNotFound(Exception):
     """No section of that machine in the file."""
 
 
@@ -33,7 +33,7 @@ def lines_of(settings: Mapping[str, Setting]) -> list[str]:
 
 
 def changed(text: str, nim: str, settings: Mapping[str, Setting]) -> str:
-    """The file's text with those keys in that machine's section. NotThere."""
+    """The file's text with those keys in that machine's section. SectionNotFound."""
     lines = text.splitlines()
     begin, end = _section(lines, nim)
     middle = next((at for at in range(begin + 1, end) if _HABITS.match(lines[at])), end)
@@ -45,7 +45,7 @@ def changed(text: str, nim: str, settings: Mapping[str, Setting]) -> str:
 
 
 def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
-    """Puts the changed file in place; where the old one is kept. SettingsError when a start would refuse it, OSError, NotThere."""
+    """Puts the changed file in place; where the old one is kept. SettingsError when a start would refuse it, OSError, SectionNotFound."""
     text = changed(path.read_text("utf-8"), nim, settings)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.") as trial:
         trial.write(text)  # beside it: what it names is found from there
@@ -73,7 +73,7 @@ def _section(lines: list[str], nim: str) -> tuple[int, int]:
             while end > begin and not lines[end - 1].strip().strip("#"):
                 end -= 1
             return begin, end
-    raise NotThere(nim)
+    raise SectionNotFound(nim)
 
 
 def _short(nim: str) -> str:

@@ -13,9 +13,9 @@ from bridge.holders import find_holders
 from bridge.port_network import is_network, open_line
 from bridge.ports import find_ports
 from bridge.recording.recorder import Recorder
-from daemon.language import Text
-from daemon.language.stored import stored
-from daemon.probe.line import Answer, ProbeLine
+from common.language import Text
+from common.language.stored import stored
+from daemon.probe.line import ProbeAnswer, ProbeLine
 
 SPEEDS = (115_200, 9_600, 19_200, 38_400, 57_600, 4_800, 2_400, 1_200)
 WAKING = 3.0
@@ -37,7 +37,7 @@ class NoMachine(Exception):
 
 
 @asynccontextmanager
-async def connect(place: str, recorder: Recorder, first: int) -> AsyncIterator[tuple[ProbeLine, Answer]]:
+async def connect(place: str, recorder: Recorder, first: int) -> AsyncIterator[tuple[ProbeLine, ProbeAnswer]]:
     """The line to the machine on that port and its first answer. NoMachine."""
     _check_free(place)
     strange = b""
@@ -87,7 +87,7 @@ async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:
         raise NoMachine(stored(str(error)), held=error.why == "busy") from error
 
 
-async def _greet(line: ProbeLine) -> Answer:
+async def _greet(line: ProbeLine) -> ProbeAnswer:
     """C1h twice: what wakes a machine up may be lost on it, and the first answer may be to somebody else's last command."""
     await line.send(_state_request(line), WAKING if line.speed == SPEEDS[0] else _STRANGER)
     return await line.send(_state_request(line), _STRANGER)

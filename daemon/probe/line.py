@@ -30,7 +30,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeAnswer:
     """All that came after one request; `reply` is the one to it."""
 
     request: bytes
@@ -75,7 +75,7 @@ class ProbeLine:
 
     def __init__(self, port: Port, recorder: Recorder, speed: int) -> None:
         self.speed = speed
-        self.answers: list[Answer] = []
+        self.answers: list[ProbeAnswer] = []
         self.bytes_received = 0
         self.seq = FIRST_SEQ
         self._port = port
@@ -95,7 +95,7 @@ class ProbeLine:
         self._recorder.note("link ends")
         self._port.close()
 
-    async def exchange(self, cmd: int, data: bytes = b"") -> Answer:
+    async def exchange(self, cmd: int, data: bytes = b"") -> ProbeAnswer:
         """As the driver does: the same frame again on NAK, silence and garbage. Unanswered after three tries."""
         frame = encode(Request(self.next_seq(), cmd, data))
         for _ in range(TRIES):
@@ -108,7 +108,7 @@ class ProbeLine:
         self.seq = self.seq + 1 if FIRST_SEQ <= self.seq < LAST_SEQ else FIRST_SEQ
         return self.seq
 
-    async def send(self, frame: bytes, patience: float = USUAL) -> Answer:
+    async def send(self, frame: bytes, patience: float = USUAL) -> ProbeAnswer:
         """One frame, once, as it is; until its reply, a NAK, or silence. LinkEnded when the port is gone."""
         self._heard, self._first_byte, self._decoder = [], None, Decoder()
         self._longest_pause = self._last_byte = 0.0
@@ -118,7 +118,7 @@ class ProbeLine:
         await self._wait(lambda event: self._ends(frame, event), patience)
         reply = next((heard.event for heard in self._heard if _answers(frame, heard.event)), None)
         taken = reply if isinstance(reply, MachineReply) else None
-        answer = Answer(frame, tuple(self._heard), taken, self._first_byte, self._longest_pause)
+        answer = ProbeAnswer(frame, tuple(self._heard), taken, self._first_byte, self._longest_pause)
         self.answers.append(answer)
         return answer
 

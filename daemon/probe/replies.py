@@ -9,7 +9,7 @@ from bridge.command_table import STATE
 from bridge.commands import MachineHabits, ReadServerLink, ReadState, ReadTaxpayer, understand
 from bridge.errors import Nonsense, Refused
 from bridge.replies.state import StateReply
-from daemon.probe.line import Answer, ProbeLine
+from daemon.probe.line import ProbeAnswer, ProbeLine
 
 GROUPS = "ABCDEFGHIJKLMNOP"
 STATE_FIELDS, STATE_WITHOUT_LAST = 27, 22
@@ -27,7 +27,7 @@ _NUMBER_FORMS = (
 
 
 @dataclass(frozen=True)
-class State:
+class ProbeState:
     """C1h: its fields as they came, and what the driver reads in them (None: it cannot)."""
 
     fields: tuple[str, ...]
@@ -57,20 +57,20 @@ class State:
         return (*self.counters, self.number, self.code)
 
 
-async def read_state(line: ProbeLine) -> State:
+async def read_state(line: ProbeLine) -> ProbeState:
     return state_of(await line.exchange(STATE))
 
 
-def state_of(answer: Answer) -> State:
+def state_of(answer: ProbeAnswer) -> ProbeState:
     data = answer.reply.data if answer.reply else b""
     fields = tuple(answer.text.split(","))
     try:
-        return State(fields, understand(ReadState(), data, MachineHabits()))
+        return ProbeState(fields, understand(ReadState(), data, MachineHabits()))
     except (Nonsense, Refused) as error:
-        return State(fields, None, str(error))
+        return ProbeState(fields, None, str(error))
 
 
-def trouble_with(command: ReadServerLink | ReadTaxpayer, answer: Answer) -> str:
+def trouble_with(command: ReadServerLink | ReadTaxpayer, answer: ProbeAnswer) -> str:
     """Why the driver cannot read it; empty when it can, or when the machine refused."""
     try:
         understand(command, answer.reply.data if answer.reply else b"", MachineHabits())

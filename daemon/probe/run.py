@@ -10,22 +10,22 @@ import msgspec
 
 from bridge.errors import LinkEnded
 from bridge.recording.recorder import Recorder
-from bridge.recording.recording import Event
-from daemon.language import Text
+from bridge.recording.recording import LineEvent
+from common.language import Text
 from daemon.probe.checks import check
 from daemon.probe.connect import SPEEDS, connect
-from daemon.probe.finding import Finding, Setting
+from daemon.probe.finding import ProbeFinding, Setting
 from daemon.probe.line import Unanswered
 from daemon.probe.replies import state_of
 
 
 @dataclass
-class Result:
+class ProbeResult:
     """`events`: all that moved, with the people in it; `broken_off`: why it did not come to its end, empty when it did."""
 
     nim: str = ""
-    findings: list[Finding] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    findings: list[ProbeFinding] = field(default_factory=list)
+    events: list[LineEvent] = field(default_factory=list)
     broken_off: str = ""
 
     @property
@@ -35,11 +35,11 @@ class Result:
 
 
 async def probe(
-    place: str, speed: int = SPEEDS[0], *, on_finding: Callable[[Finding], None] = lambda _: None
-) -> Result:
+    place: str, speed: int = SPEEDS[0], *, on_finding: Callable[[ProbeFinding], None] = lambda _: None
+) -> ProbeResult:
     """Only reads. NoMachine."""
     recorder = Recorder(lambda _: None)
-    result = Result()
+    result = ProbeResult()
     async with connect(place, recorder, speed) as (line, first):
         state = state_of(first)
         result.nim = state.read.nim if state.read else state.fields[0]
@@ -54,7 +54,7 @@ async def probe(
     return result
 
 
-def _without_ifu(finding: Finding, ifu: Sequence[str]) -> Finding:
+def _without_ifu(finding: ProbeFinding, ifu: Sequence[str]) -> ProbeFinding:
     """The table is sent to others: whose machine it is stays here."""
     for number in (number for number in ifu if number and number in finding.came):
         finding = msgspec.structs.replace(finding, came=finding.came.replace(number, "x" * len(number)))

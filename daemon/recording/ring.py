@@ -17,7 +17,7 @@ BEFORE = 60_000_000
 """Microseconds."""
 
 
-class Ring:
+class RecordingRing:
     """`limit` in bytes, of all files together. OSError from every method."""
 
     def __init__(self, folder: Path, limit: int, header: str) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from bridge.command_table import CLOSE, COMMANDS, STATE
-from bridge.frame import Decoder, Garbage, MachineReply, Nak, Request, Syn
-from bridge.frame import Event as Heard
-from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, Event
+from bridge.frame import Decoder, Event, Garbage, MachineReply, Nak, Request, Syn
+from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, LineEvent
 from common.language import Text, tr
 
 _CANCEL = Text("cancel the open invoice")
@@ -26,7 +25,7 @@ _WRONG = {
 }
 
 
-def transcript(events: Iterable[Event]) -> Iterator[str]:
+def transcript(events: Iterable[LineEvent]) -> Iterator[str]:
     """A line for each frame, single byte, note, and for what is none of these."""
     decoders = {True: Decoder(), False: Decoder()}
     before: int | None = None
@@ -55,7 +54,7 @@ def _said(decoder: Decoder, head: str, data: bytes) -> Iterator[str]:
         yield head + "  " + tr("{count} bytes of a frame that goes on", count=len(data))
 
 
-def told(heard: Heard) -> str:
+def told(heard: Event) -> str:
     match heard:
         case Nak():
             return "NAK  " + tr("the request came damaged: send it again")

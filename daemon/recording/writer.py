@@ -17,8 +17,8 @@ import msgspec
 import structlog
 
 from bridge.recording.recorder import Recorder
-from bridge.recording.recording import Event, header, written
-from daemon.recording.ring import BEFORE, Incident, Ring
+from bridge.recording.recording import LineEvent, header, written
+from daemon.recording.ring import BEFORE, Incident, RecordingRing
 
 log = structlog.get_logger(__name__)
 
@@ -41,11 +41,11 @@ class LineFiles:
     def __init__(self, place: RecordingPlace) -> None:
         self._place = place
         self._header = header(place.about)
-        self._ring = Ring(place.folder, place.limit, self._header)
+        self._ring = RecordingRing(place.folder, place.limit, self._header)
         self._incident: Incident | None = None
         self._trouble = ""
 
-    def write(self, events: list[Event], incident: str) -> None:
+    def write(self, events: list[LineEvent], incident: str) -> None:
         """`incident`: the one under way, empty without one."""
         try:
             self._keep_room()

@@ -7,6 +7,7 @@ import ast
 import inspect
 import itertools
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,8 +78,10 @@ class KeyTable(NamedTuple):
     keys: tuple[Key, ...]
 
 
-def tables() -> list[KeyTable]:
-    return list(_tables(Settings))
+@cache
+def tables() -> tuple[KeyTable, ...]:
+    """Reading the docstrings takes a quarter of a second."""
+    return tuple(_tables(Settings))
 
 
 def _tables(struct: type, within: str = "", *, many: bool = False) -> Iterator[KeyTable]:

@@ -15,7 +15,7 @@ from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.settings import Settings
 from daemon.setup.address import base_url
 from daemon.setup.authority import ensure_authority
-from daemon.setup.plan import Plan, checked, write
+from daemon.setup.plan import SetupPlan, checked, write
 from daemon.setup.request import FirstPerson, MachineAccess, SetupResult
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from daemon.store import Store
 
 
-def carry_out(plan: Plan, place: Path, *, label: str | None, person: FirstPerson | None) -> SetupResult:
+def carry_out(plan: SetupPlan, place: Path, *, label: str | None, person: FirstPerson | None) -> SetupResult:
     """Authority, keys with that label (None: no keys), first person, configuration. SettingsError, AuthorityError, StorageError, OSError."""
     settings = checked(plan)
     root = ensure_authority(settings) if settings.server.tls else None
@@ -43,7 +43,7 @@ def carry_out(plan: Plan, place: Path, *, label: str | None, person: FirstPerson
     )
 
 
-def _access(settings: Settings, plan: Plan, nim: str, older: Sequence[ApiKey], label: str | None) -> MachineAccess:
+def _access(settings: Settings, plan: SetupPlan, nim: str, older: Sequence[ApiKey], label: str | None) -> MachineAccess:
     key = ""
     if label is not None:
         key = with_ledger(settings, lambda store: store.api_keys.create(nim, "live", label, at=now()), make=True)

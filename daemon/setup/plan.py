@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from common.language import tr
 from daemon.files import sync_folder, write_whole
-from daemon.language import tr
 from daemon.settings import Settings, SettingsError, load
 from daemon.setup.kept import Table, merged, written
 
@@ -22,7 +22,7 @@ DEFAULT_BAUDRATE = 115_200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SetupPlan:
     """`machines` are pairs of NIM and port. `network`: who may reach mcfd, and how."""
 
     machines: tuple[tuple[str, str], ...]
@@ -48,7 +48,7 @@ class Plan:
         return self.host or ("127.0.0.1" if self.network == "local" else "0.0.0.0")  # noqa: S104  asked for
 
 
-def checked(plan: Plan) -> Settings:
+def checked(plan: SetupPlan) -> Settings:
     """The settings that a start would have; SettingsError, naming the key, when it would refuse them."""
     with tempfile.TemporaryDirectory(prefix="mcfd-setup-") as folder:
         file = Path(folder) / "mcfd.toml"
@@ -59,7 +59,7 @@ def checked(plan: Plan) -> Settings:
             raise SettingsError("", error.key, error.reason) from None
 
 
-def write(plan: Plan, path: Path) -> Path | None:
+def write(plan: SetupPlan, path: Path) -> Path | None:
     """Puts the configuration in its place; what was there before is kept under the name that comes back."""
     kept = None
     if path.exists():
@@ -72,23 +72,23 @@ def write(plan: Plan, path: Path) -> Path | None:
     return kept
 
 
-def rendered(plan: Plan) -> str:
+def rendered(plan: SetupPlan) -> str:
     return "\n".join(_lines(plan)) + "\n"
 
 
-def tables(plan: Plan) -> Table:
+def tables(plan: SetupPlan) -> Table:
     """The whole configuration, with what is kept of the one before."""
     return merged(_asked(plan), dict(plan.before))
 
 
-def _lines(plan: Plan) -> Iterator[str]:
+def _lines(plan: SetupPlan) -> Iterator[str]:
     yield "# " + tr("Written by `mcfd setup`. Every key: `mcfd config doc`; after a change: `mcfd config check`.")
     yield from written(tables(plan))
     if "upstream" not in plan.before:
         yield "\n# " + tr("To send closures to headquarters: a section [upstream], see /etc/mcfd/mcfd.toml.example.")
 
 
-def _asked(plan: Plan) -> Table:
+def _asked(plan: SetupPlan) -> Table:
     server: Table = {"host": plan.address, "port": plan.port}
     if plan.network == "https":
         server["tls"] = "internal"

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bridge.ports import find_ports
+from common.language import tr
 from daemon.core.machine.nim import short_nim
-from daemon.language import tr
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PortCandidate:
     """A tty or an address of the network; `console` where the system itself talks."""
 
     place: str
@@ -22,7 +22,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PortResult:
     """One port and what came of asking it."""
 
     port: str
@@ -33,27 +33,27 @@ class Asked:
         return self.found.state.nim if isinstance(self.found, PortReading) else ""
 
 
-def candidates(named: Sequence[str]) -> list[Candidate]:
+def candidates(named: Sequence[str]) -> list[PortCandidate]:
     """The ports to ask: those that were named, or else all there are."""
     if named:
-        return [Candidate(place) for place in named]
-    return [Candidate(str(port.stable), console=port.console) for port in find_ports()]
+        return [PortCandidate(place) for place in named]
+    return [PortCandidate(str(port.stable), console=port.console) for port in find_ports()]
 
 
-async def search(ports: Iterable[Candidate], baudrate: int) -> list[Asked]:
+async def search(ports: Iterable[PortCandidate], baudrate: int) -> list[PortResult]:
     return await asyncio.gather(*(_ask(port, baudrate) for port in ports))
 
 
-def machines(asked: Iterable[Asked]) -> list[Asked]:
+def machines(asked: Iterable[PortResult]) -> list[PortResult]:
     """Those that answered, each machine once, however many ports it has."""
-    found: dict[str, Asked] = {}
+    found: dict[str, PortResult] = {}
     for each in asked:
         if each.nim:
             found.setdefault(short_nim(each.nim), each)
     return list(found.values())
 
 
-async def _ask(candidate: Candidate, baudrate: int) -> Asked:
+async def _ask(candidate: PortCandidate, baudrate: int) -> PortResult:
     if candidate.console:
-        return Asked(candidate.place, Silence(tr("the system's own console; it is left alone"), "busy"))
-    return Asked(candidate.place, await look(candidate.place, baudrate))
+        return PortResult(candidate.place, Silence(tr("the system's own console; it is left alone"), "busy"))
+    return PortResult(candidate.place, await look(candidate.place, baudrate))

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from daemon.cli import COMMANDS
-from daemon.cli.commands.machine.probe import command as probe
-from daemon.cli.commands.machine.recording import command as recording
+from daemon.cli.commands.probe import command as probe
+from daemon.cli.commands.recording import command as recording
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = {language: (DOCS / name).read_text() for language, name in (("en", "install.md"), ("fr", "install.fr.md"))}

@@ -17,7 +17,7 @@ from common import notify
 from common.language import Language, Text, ambient
 from daemon.api.http.server import HttpServer, ServerConfig
 from daemon.api.page.faults import BoxFailed, BoxRefused
-from daemon.api.page.first_start import FoundPort, Probed, SetupRequest
+from daemon.api.page.first_start import PortChoice, Probed, SetupRequest
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.page.probing import probed
@@ -25,9 +25,9 @@ from daemon.core.errors import InvalidRequest, McfdError
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import SettingsError
 from daemon.setup.carry_out import carry_out
-from daemon.setup.plan import NETWORKS, Plan
+from daemon.setup.plan import NETWORKS, SetupPlan
 from daemon.setup.request import FirstPerson, SetupResult
-from daemon.setup.search import Asked, candidates, machines, search
+from daemon.setup.search import PortResult, candidates, machines, search
 from daemon.tls.home import AuthorityError
 
 __all__ = ["SetupInPage", "link", "serve_first_start"]
@@ -48,17 +48,17 @@ class SetupInPage:
     """`plan` has what the page does not ask for, `ports` those of the command line, `place` is the configuration to be written. `made` is
     what the one setup has made; asked for again, it is given again and nothing is made twice."""
 
-    def __init__(self, plan: Plan, ports: Sequence[str], label: str, place: Path) -> None:
+    def __init__(self, plan: SetupPlan, ports: Sequence[str], label: str, place: Path) -> None:
         code = base64.b32encode(secrets.token_bytes(CODE_BYTES)).decode()
         self.code = f"{code[:4]}-{code[4:]}"
         self.language: Language = ambient()
         self.made: SetupResult | None = None
         self.left = asyncio.Event()
         self._plan, self._ports, self._label, self._place = plan, tuple(ports), label, place
-        self._found: dict[str, Asked] = {}
+        self._found: dict[str, PortResult] = {}
         self._line = asyncio.Lock()
 
-    async def search(self, place: str, language: Language) -> Sequence[FoundPort]:
+    async def search(self, place: str, language: Language) -> Sequence[PortChoice]:
         """Every port, or those of the command line, and `place`; what was found before stays known while its port is asked again."""
         named = (*self._ports, *([place] if place else []))
         asked_for = candidates(named) if self._ports or not place else [*candidates(()), *candidates((place,))]
@@ -94,7 +94,7 @@ class SetupInPage:
             raise BoxRefused(Text("no machine of this NIM has answered"))
         return str(self._found[nim].port)
 
-    def _planned(self, request: SetupRequest) -> Plan:
+    def _planned(self, request: SetupRequest) -> SetupPlan:
         return replace(
             self._plan,
             machines=tuple((nim, self._port(nim)) for nim in request.nims),
@@ -104,11 +104,11 @@ class SetupInPage:
         )
 
 
-def _shown(asked: Asked, language: Language) -> FoundPort:
+def _shown(asked: PortResult, language: Language) -> PortChoice:
     found = asked.found
     if isinstance(found, PortReading):
-        return FoundPort(str(asked.port), asked.nim, found.state.ifu, found.taxpayer[0] if found.taxpayer else "")
-    return FoundPort(str(asked.port), said=_why(found, language))
+        return PortChoice(str(asked.port), asked.nim, found.state.ifu, found.taxpayer[0] if found.taxpayer else "")
+    return PortChoice(str(asked.port), said=_why(found, language))
 
 
 def _why(silence: Silence, language: Language) -> str:

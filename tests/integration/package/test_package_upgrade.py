@@ -15,7 +15,7 @@ BACKUPS = "/var/lib/mcfd/backups"
 COPY = f"{BACKUPS}/before-upgrade.sqlite3"
 WAS_ACTIVE = "/run/mcfd.was-active"
 MAY_SERVE = "/etc/may-serve"  # a box that has been off still may
-RUN = LIB / "daemon/cli/commands/box/run.py"
+RUN = LIB / "daemon/cli/commands/run.py"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from daemon.unneeded import later, without
 START = """
 import sys
 from pathlib import Path
-from daemon.cli.commands.box.run import OTHERS, UNUSED
+from daemon.cli.commands.run import OTHERS, UNUSED
 from daemon.unneeded import later, without
 later(*UNUSED)
 with without(*OTHERS):

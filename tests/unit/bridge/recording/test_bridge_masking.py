@@ -13,7 +13,7 @@ from support.line.scripted_line import IDLE
 from bridge.commands import OpenInvoice, SetCustomer
 from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.recording.masking import masked
-from bridge.recording.recording import NOTE, RECEIVED, SENT, Event
+from bridge.recording.recording import NOTE, RECEIVED, SENT, LineEvent
 
 PAGES = ("utf-8", "cp1252", "cp850", "cp437", "mac-roman")
 LETTERS = [letter for letter in bytes(range(256)).decode("cp850") if unicodedata.category(letter) in ("Lu", "Ll")]
@@ -44,12 +44,12 @@ def told(data: bytes, secret: str, number_run: int = NUMBER_RUN) -> bool:
     return False
 
 
-def text_of(events: list[Event]) -> bytes:
+def text_of(events: list[LineEvent]) -> bytes:
     return b"".join(event.data for event in events)
 
 
-def reply(cmd: int, data: bytes) -> Event:
-    return Event(2, RECEIVED, encode(MachineReply(0x21, cmd, data, IDLE)))
+def reply(cmd: int, data: bytes) -> LineEvent:
+    return LineEvent(2, RECEIVED, encode(MachineReply(0x21, cmd, data, IDLE)))
 
 
 @given(name=NAMES, address=NAMES, ifu=IFUS, phone=st.from_regex(r"\+226 [0-9]{8}", fullmatch=True))
@@ -58,7 +58,7 @@ def test_what_the_till_sends_of_people_is_gone(name, address, ifu, phone) -> Non
     """C3h's customer and C0h's operator and IFU: not a run of them is left, the frame keeps its length and is still whole."""
     customer = SetCustomer("PM", ifu, name, address, phone).encode()
     opening = OpenInvoice("FV", "F-12", ifu, "TTC", "1", "7", name).encode()
-    events = [Event(1, SENT, encode(Request(0x21, cmd, data))) for cmd, data in ((0xC3, customer), (0xC0, opening))]
+    events = [LineEvent(1, SENT, encode(Request(0x21, cmd, data))) for cmd, data in ((0xC3, customer), (0xC0, opening))]
     found = masked(events)
     for secret in (name, address, ifu, phone):
         assert not told(text_of(found), secret)
@@ -79,7 +79,7 @@ def test_an_operator_named_in_a_later_reply_is_gone(name) -> None:
     """What a till sent of people is known wherever the machine says it again."""
     opening = OpenInvoice("FV", "F-12", "00000000A", "TTC", "1", "7", name).encode()
     refusal = f"E:operator {name} is unknown".encode()
-    found = masked([Event(1, SENT, encode(Request(0x21, 0xC0, opening))), reply(0xC0, refusal)])
+    found = masked([LineEvent(1, SENT, encode(Request(0x21, 0xC0, opening))), reply(0xC0, refusal)])
     assert not told(found[-1].data, name)
 
 
@@ -103,8 +103,8 @@ def test_what_the_machine_says_of_people_is_gone(data, name, ifu, page) -> None:
     stream = reply(cmd, text[:212]).data
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=3)))
     pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    sent = Event(1, SENT, encode(Request(0x21, 0xC3, SetCustomer("PM", ifu, name).encode())))
-    found = masked([sent, *(Event(2, RECEIVED, piece) for piece in pieces)])
+    sent = LineEvent(1, SENT, encode(Request(0x21, 0xC3, SetCustomer("PM", ifu, name).encode())))
+    found = masked([sent, *(LineEvent(2, RECEIVED, piece) for piece in pieces)])
     for secret in (name, ifu):
         assert not told(text_of(found[1:]), secret)
     assert [len(event.data) for event in found[1:]] == [len(piece) for piece in pieces]
@@ -121,7 +121,7 @@ def test_a_spoiled_frame_tells_nothing_either(data, name, ifu) -> None:
         del stream[at:]
     else:
         stream[at] ^= 1 << data.draw(st.integers(0, 7))
-    found = text_of(masked([Event(1, RECEIVED, bytes(stream))]))
+    found = text_of(masked([LineEvent(1, RECEIVED, bytes(stream))]))
     assert len(found) == len(stream)
     for secret in (name, ifu):
         assert not told(found, secret)
@@ -130,7 +130,7 @@ def test_a_spoiled_frame_tells_nothing_either(data, name, ifu) -> None:
 def test_of_what_is_no_frame_a_head_stays_with_a_command_that_there_is() -> None:
     """Three letters after a stray SOH may be a name's: of those nothing stays but the SOH."""
     for came, left in ((b"\x01\x30\x21\xc1SAWADOGO", b"\x01\x30\x21\xc1xxxxxxxx"), (b"\x01SAWADOGO", b"\x01xxxxxxxx")):
-        assert text_of(masked([Event(1, RECEIVED, came)])) == left
+        assert text_of(masked([LineEvent(1, RECEIVED, came)])) == left
 
 
 def test_what_is_not_about_people_stays() -> None:
@@ -138,13 +138,15 @@ def test_what_is_not_about_people_stays() -> None:
     state = b"EL02000015-1,00084440Y,20261121235237,12,10,2,20261121235200,FV,ABCD2345EFGH6789JKLM2345,F-2026/17,15000"
     state += b"," + b",".join([b"18.00"] * 16)
     events = [
-        Event(1, SENT, encode(Request(0x21, 0x31, "Riz parfumé 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000".encode()))),
+        LineEvent(
+            1, SENT, encode(Request(0x21, 0x31, "Riz parfumé 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000".encode()))
+        ),
         reply(0xC1, state),
         reply(0x31, b"E:No amount!"),
         reply(0x35, b"R0"),
         reply(0xC2, b"10,12,20261121235237,DIS,No route to host"),
-        Event(3, NOTE, b"retry: silence"),
-        Event(3, RECEIVED, b"\x16\x15"),
+        LineEvent(3, NOTE, b"retry: silence"),
+        LineEvent(3, RECEIVED, b"\x16\x15"),
     ]
     found = masked(events)
     assert found[1].data == reply(0xC1, state.replace(b"00084440Y", b"xxxxxxxxx")).data
@@ -155,11 +157,11 @@ CLOSED = b"7,9,FV,20261121235237,EL02000015-1,00084440,ABCDEFGHIJKLMNOPQRSTUVWX"
 STATE = b"EL02000015-1,%b,20261121235237,12,10,2,20261121235200,FV,ABCD2345EFGH6789JKLM2345,%b,15000,0,18.00"
 
 
-def sent(cmd: int, data: bytes) -> Event:
-    return Event(1, SENT, encode(Request(0x21, cmd, data)))
+def sent(cmd: int, data: bytes) -> LineEvent:
+    return LineEvent(1, SENT, encode(Request(0x21, cmd, data)))
 
 
-def heard(event: Event) -> Request | MachineReply:
+def heard(event: LineEvent) -> Request | MachineReply:
     decoder = Decoder()
     decoder.receive(event.data)
     frame = decoder.next_event()
@@ -188,7 +190,7 @@ def heard(event: Event) -> Request | MachineReply:
         (reply(0x2B, b"CHEZ AWA"), b"xxxxxxxx"), (reply(0x2B, b"E:no line"), b"E:no line"),
     ],
 )  # fmt: skip
-def test_what_stays_of_a_frame(event: Event, left: bytes) -> None:
+def test_what_stays_of_a_frame(event: LineEvent, left: bytes) -> None:
     """Of a command all that says nothing of people, and nothing where there is no such command. Of a reply what has the form of a number, a time, a
     code; an invoice's number and the machine's own words where they stand by the page; an IFU never, whatever its form."""
     assert heard(masked([event])[0]).data == left
@@ -223,7 +225,7 @@ def test_what_stays_of_a_frame(event: Event, left: bytes) -> None:
         (sent(0xC3, b"PM,,A^amp;B^lt;C,,"), b"A&B<C", True),
     ],
 )
-def test_what_a_frame_says_of_people_is_found_in_others(said: Event, of: bytes, is_hidden: bool) -> None:
+def test_what_a_frame_says_of_people_is_found_in_others(said: LineEvent, of: bytes, is_hidden: bool) -> None:
     """In a refusal, which is the machine's own words otherwise: each field with people in it and no other; but for what is so short that it would
     hide amounts and codes, three letters or six digits."""
     found = masked([said, reply(0x33, b"E:no " + of + b" here")])[1]
@@ -234,5 +236,5 @@ def test_a_masked_frame_is_still_a_frame() -> None:
     """Its checksum is that of what it holds now, so that a masked recording can be played."""
     frame = naive_encode(0x21, 0x2B, b"I0,MAISON FASO", IDLE)
     decoder = Decoder()
-    decoder.receive(text_of(masked([Event(1, RECEIVED, frame)])))
+    decoder.receive(text_of(masked([LineEvent(1, RECEIVED, frame)])))
     assert decoder.next_event() == MachineReply(0x21, 0x2B, b"I0,xxxxxxxxxxx", IDLE)

@@ -17,12 +17,14 @@ from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
 from bridge.machine import LinkedMachine
 from bridge.recording.recorder import CLOCK_STEP, LONGEST_INCIDENT, MINUTE, MOST_EVENTS, Recorder
-from bridge.recording.recording import NOTE, RECEIVED, SENT, Event, header, read, written
+from bridge.recording.recording import NOTE, RECEIVED, SENT, LineEvent, header, read, written
 
 pytestmark = pytest.mark.quick_timers
 
-EVENTS = st.builds(Event, st.integers(0, 2**53), st.sampled_from((SENT, RECEIVED)), st.binary(max_size=40))
-NOTES = st.builds(Event, st.integers(0, 2**53), st.just(NOTE), st.text(st.characters(codec="utf-8")).map(str.encode))
+EVENTS = st.builds(LineEvent, st.integers(0, 2**53), st.sampled_from((SENT, RECEIVED)), st.binary(max_size=40))
+NOTES = st.builds(
+    LineEvent, st.integers(0, 2**53), st.just(NOTE), st.text(st.characters(codec="utf-8")).map(str.encode)
+)
 
 
 def recorder() -> Recorder:
@@ -54,7 +56,7 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
 def test_a_line_may_end_with_its_sign() -> None:
     """Nothing moved, and nothing is said: an editor takes off the space at the end."""
     found = read(header({}) + "5 >\n6 <\n7 #\n")
-    assert found.events == (Event(5, SENT, b""), Event(6, RECEIVED, b""), Event(7, NOTE, b""))
+    assert found.events == (LineEvent(5, SENT, b""), LineEvent(6, RECEIVED, b""), LineEvent(7, NOTE, b""))
     assert found.problems == ()
 
 

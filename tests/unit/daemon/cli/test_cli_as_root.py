@@ -12,7 +12,7 @@ from support.cli.command import CONFIG, NIM, Command
 from support.ledgers.ledger import Till, opened
 from support.shop import Machine
 
-from bridge.recording.recording import SENT, Event
+from bridge.recording.recording import SENT, LineEvent
 from daemon.cli import root
 from daemon.recording.writer import LineFiles, RecordingPlace
 
@@ -113,7 +113,7 @@ async def mcfd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
         await till.close()
         await till.sell()
     files = LineFiles(RecordingPlace(folder / "var/recordings/EL02000015", 80_000, 0, {"nim": NIM}))
-    files.write([Event(1, SENT, b"\x01frame\x03")], "")
+    files.write([LineEvent(1, SENT, b"\x01frame\x03")], "")
     files.close()
     for path in ((folder / "var"), *(folder / "var").rglob("*")):
         os.chown(path, NOBODY, NOBODY)

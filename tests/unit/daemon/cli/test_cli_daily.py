@@ -165,7 +165,7 @@ def test_a_bar_at_a_terminal_and_nothing_in_a_pipe(mcfd):
 
 def test_the_bar_has_a_total_and_the_time_left():
     """Each total its own bar; lines now and then where there is no terminal; JSON for the page."""
-    script = "from daemon.cli.progress import Progress\nwith Progress() as p:\n    p(1, 4)\n    p(3, 4)\n    p(5, 10)\n    p(10, 10)\n"
+    script = "from daemon.cli.output import Progress\nwith Progress() as p:\n    p(1, 4)\n    p(3, 4)\n    p(5, 10)\n    p(10, 10)\n"
     shown = watched([sys.executable, "-c", script], dict(os.environ))[1]
     assert "75%" in shown
     assert "100%" in shown

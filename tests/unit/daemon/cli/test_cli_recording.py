@@ -10,7 +10,7 @@ from support.cli.command import NIM, Command
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE
 
-from bridge.recording.recording import RECEIVED, SENT, Event, read
+from bridge.recording.recording import RECEIVED, SENT, LineEvent, read
 from daemon.recording.writer import LineFiles, RecordingPlace
 
 CUSTOMER = "PM,00012345A,OUEDRAOGO & Fils,Secteur 4,,,"
@@ -22,8 +22,8 @@ def mcfd(tmp_path):
     folder = tmp_path / "recordings" / NIM.partition("-")[0]
     files = LineFiles(RecordingPlace(folder, 1_000_000, 0, {"nim": NIM}))
     now = time.time_ns() // 1000
-    files.write([Event(now - 60_000_000, SENT, naive_encode(0x21, 0xC3, CUSTOMER.encode()))], "")
-    files.write([Event(now, RECEIVED, naive_encode(0x21, 0xC3, b"OK", IDLE))], "20261121T140512Z")
+    files.write([LineEvent(now - 60_000_000, SENT, naive_encode(0x21, 0xC3, CUSTOMER.encode()))], "")
+    files.write([LineEvent(now, RECEIVED, naive_encode(0x21, 0xC3, b"OK", IDLE))], "20261121T140512Z")
     files.close()
     return Command(tmp_path)
 

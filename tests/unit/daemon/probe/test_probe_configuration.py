@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.probe.configuration import NotThere, changed, write
+from daemon.probe.configuration import SectionNotFound, changed, write
 from daemon.settings import SettingsError, load
 
 FILE = """\
@@ -53,7 +53,7 @@ def test_habits_that_are_there_are_set_anew(tmp_path):
 
 def test_a_machine_that_is_not_there():
     """Nothing is guessed."""
-    with pytest.raises(NotThere):
+    with pytest.raises(SectionNotFound):
         changed(FILE, "EL09999999-1", FOUND)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.shop import wait_for
 
-from bridge.recording.recording import RECEIVED, SENT, Event, read
+from bridge.recording.recording import RECEIVED, SENT, LineEvent, read
 from daemon.recording.ring import INCIDENTS_KEPT, listed, path_of, segments
 from daemon.recording.writer import LineFiles, RecordingPlace, Recordings
 
@@ -24,8 +24,10 @@ def place(folder: Path, limit: int = 80_000, floor: int = 0) -> RecordingPlace:
     return RecordingPlace(folder, limit, floor, ABOUT)
 
 
-def events(count: int, begin: int = 0, every: int = 1000) -> list[Event]:
-    return [Event(begin + at * every, SENT if at % 2 else RECEIVED, b"\x01frame %d\x03" % at) for at in range(count)]
+def events(count: int, begin: int = 0, every: int = 1000) -> list[LineEvent]:
+    return [
+        LineEvent(begin + at * every, SENT if at % 2 else RECEIVED, b"\x01frame %d\x03" % at) for at in range(count)
+    ]
 
 
 def ring_text(folder: Path) -> str:

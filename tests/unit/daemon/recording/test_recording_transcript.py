@@ -6,7 +6,7 @@ import pytest
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE
 
-from bridge.recording.recording import NOTE, RECEIVED, SENT, Event
+from bridge.recording.recording import NOTE, RECEIVED, SENT, LineEvent
 from daemon.recording.transcript import transcript
 
 AT = 1_763_769_157_000_000
@@ -18,7 +18,7 @@ def _english(monkeypatch) -> None:
 
 
 def lines(*events: tuple[int, str, bytes]) -> list[str]:
-    return list(transcript(Event(AT + at, kind, data) for at, kind, data in events))
+    return list(transcript(LineEvent(AT + at, kind, data) for at, kind, data in events))
 
 
 def test_commands_and_fields_have_their_names_and_gaps_are_in_milliseconds() -> None:

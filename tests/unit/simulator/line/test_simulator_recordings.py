@@ -13,7 +13,7 @@ from bridge.commands import CancelInvoice, understand
 from bridge.errors import Refused
 from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.recording.masking import masked
-from bridge.recording.recording import RECEIVED, Event, read
+from bridge.recording.recording import RECEIVED, LineEvent, read
 from simulator.line.replay import Exchange, exchanges_of
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
@@ -57,7 +57,7 @@ def differences(recording: Path) -> list[str]:
 
 def without_people(reply: MachineReply) -> bytes:
     decoder = Decoder()
-    decoder.receive(masked([Event(0, RECEIVED, encode(reply))])[0].data)
+    decoder.receive(masked([LineEvent(0, RECEIVED, encode(reply))])[0].data)
     event = decoder.next_event()
     assert isinstance(event, MachineReply)
     return event.data

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from common.language import Text, tr
+from common.language.stored import stored
 from daemon.cli.book import live_states
+from daemon.cli.commands.machine import read_machine
 from daemon.cli.failures import Failure
-from daemon.cli.live import read_machine
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
 from daemon.core.credible_time import Clocks, tell
@@ -23,8 +25,6 @@ from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
-from daemon.language import Text, tr
-from daemon.language.stored import stored
 from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.machines.port_reading import PortReading
 from daemon.settings import Machine, Settings

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from common.language import tr
 from daemon.cli.options import described, json_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.core.roles import ROLES, USUAL, Role
-from daemon.language import tr
 from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.settings import Settings
 from daemon.settings.check import quoted

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from common.language import tr
 from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import check_nim, examples, json_option
 from daemon.cli.output import print_json, warn
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.machine.nim import same_machine
 from daemon.core.passwords import fault_of_name
-from daemon.language import tr
 
 if TYPE_CHECKING:
-    from daemon.setup.plan import Network, Plan
-    from daemon.setup.search import Asked
+    from daemon.setup.plan import Network, SetupPlan
+    from daemon.setup.search import PortResult
 
 FIRST_PERSON = "admin"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SetupOptions:
     """What the command line says; None and empty where it says nothing."""
 
     config: Path
@@ -58,7 +58,7 @@ class Wanted:
         return not self.yes and not self.as_json and sys.stdin.isatty()
 
 
-def check_place(wanted: Wanted) -> Path:
+def check_place(wanted: SetupOptions) -> Path:
     """Where the configuration goes, before a port is touched for nothing."""
     place = wanted.config.absolute()
     try:
@@ -146,7 +146,7 @@ def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 @json_option
 def command(**flags: Any) -> int:
     page, folder = flags.pop("page"), flags.pop("hand_over")
-    wanted = Wanted(**flags)
+    wanted = SetupOptions(**flags)
     if page:
         return _in_page(wanted, page, folder)
     from daemon.setup.carry_out import carry_out
@@ -187,11 +187,11 @@ def command(**flags: Any) -> int:
     return 0
 
 
-def _in_page(wanted: Wanted, address: str, folder: Path | None) -> int:
+def _in_page(wanted: SetupOptions, address: str, folder: Path | None) -> int:
     from daemon.cli.first_start import hand_over, serve
-    from daemon.setup.plan import Plan
+    from daemon.setup.plan import SetupPlan
 
-    plan = Plan(
+    plan = SetupPlan(
         machines=(),
         ledger=wanted.ledger.absolute(),
         host=wanted.host or "",
@@ -207,7 +207,7 @@ def _in_page(wanted: Wanted, address: str, folder: Path | None) -> int:
 # -- what is there, and what is wanted of it ----------------------------------------------------------------------------------
 
 
-def _choose(wanted: Wanted, found: Sequence[Asked]) -> list[Asked]:
+def _choose(wanted: SetupOptions, found: Sequence[PortResult]) -> list[PortResult]:
     """All machines, or those that were named; empty when one that was named has not answered."""
     named = wanted.nims
     if not named and len(found) > 1 and wanted.may_ask:
@@ -224,7 +224,7 @@ def _choose(wanted: Wanted, found: Sequence[Asked]) -> list[Asked]:
     return chosen
 
 
-def _ask_nims(found: Sequence[Asked]) -> tuple[str, ...]:
+def _ask_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
     """Again, until each of them has answered: a mistyped NIM is no reason to begin anew."""
     everyone = ",".join(each.nim for each in found)
     while True:
@@ -236,16 +236,16 @@ def _ask_nims(found: Sequence[Asked]) -> tuple[str, ...]:
         warn(tr("{nim} has answered on no port", nim=", ".join(strange) or "–"))
 
 
-def _plan(wanted: Wanted, chosen: Sequence[Asked], before: dict[str, Any]) -> Plan:
+def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, Any]) -> SetupPlan:
     """Where a question has an answer in the configuration before, that is what is offered."""
     from daemon.setup.kept import machine_before
-    from daemon.setup.plan import Plan
+    from daemon.setup.plan import SetupPlan
 
     known = machine_before(before, chosen[0].nim)
     ledger = before.get("storage", {}).get("path") if _is_default("ledger") else None
     port = before.get("server", {}).get("port") if _is_default("http_port") else None
     operator_id = known.get("operator_id") if _is_default("operator_id") else None
-    return Plan(
+    return SetupPlan(
         machines=tuple((each.nim, each.port) for each in chosen),
         ledger=Path(ledger or wanted.ledger).absolute(),
         network=wanted.network or _ask_network(wanted),
@@ -264,7 +264,7 @@ def _is_default(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
-def _ask_network(wanted: Wanted) -> Network:
+def _ask_network(wanted: SetupOptions) -> Network:
     from daemon.setup.plan import NETWORKS
 
     if not wanted.may_ask:
@@ -277,11 +277,11 @@ def _ask_network(wanted: Wanted) -> Network:
     return asked
 
 
-def _ask(wanted: Wanted, question: object, default: str) -> str:
+def _ask(wanted: SetupOptions, question: object, default: str) -> str:
     return str(click.prompt(str(question), default=default)).strip() if wanted.may_ask else default
 
 
-def _person_name(wanted: Wanted) -> str:
+def _person_name(wanted: SetupOptions) -> str:
     if wanted.person is not None:
         return wanted.person
     while True:
@@ -291,7 +291,7 @@ def _person_name(wanted: Wanted) -> str:
         warn(tr(fault))
 
 
-def _nothing(wanted: Wanted, asked: Sequence[Asked]) -> int:
+def _nothing(wanted: SetupOptions, asked: Sequence[PortResult]) -> int:
     if wanted.as_json:
         print_json(nothing_set_up(asked))
     warn(

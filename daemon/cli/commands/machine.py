@@ -1,48 +1,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import click
+from msgspec.structs import asdict
 
+from common.language import Text, tr
+from common.language.stored import stored
 from daemon.cli.book import live_states
 from daemon.cli.failures import find_machine
 from daemon.cli.groups import LazyGroup, Member
-from daemon.cli.live import read_machine
 from daemon.cli.options import described, json_option, settings_option
-from daemon.cli.output import print_json, print_table, say, warn
+from daemon.cli.output import print_json, print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.machine.nim import same_machine
-from daemon.core.machine.state import FiscalCounters, LastInvoice
+from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
-from daemon.doctor.service import MachineHealth, Service, ask
-from daemon.language import Text, tr
-from daemon.language.stored import stored
+from daemon.doctor.service import MachineHealth, ask
 from daemon.ledger_access import now, with_ledger
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
-Condition = tuple[str, str]
-"""In a word for scripts, and for people."""
-
-
 MEMBERS = {
     "last-z": Member(
-        "daemon.cli.commands.machine.last_z",
+        "daemon.cli.commands.last_z",
         Text(
             "Say the last Z on paper, after a restore onto a disk that remembers none: the next one goes on after it."
         ),
     ),
     "probe": Member(
-        "daemon.cli.commands.machine.probe",
+        "daemon.cli.commands.probe",
         Text("Read from a machine, line by line, whether it is as mcfd takes it to be; nothing is certified."),
     ),
     "recording": Member(
-        "daemon.cli.commands.machine.recording",
+        "daemon.cli.commands.recording",
         Text("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
     ),
     "settle": Member(
-        "daemon.cli.commands.machine.settle",
+        "daemon.cli.commands.settle",
         Text(
             "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes them to the ledger."
         ),
@@ -69,13 +66,14 @@ def list_machines(settings: Settings, as_json: bool) -> None:
     known, service = _known(settings), ask(settings.server)
     configured = {machine.nim: machine for machine in settings.machine}
     nims = [*configured, *(nim for nim in known if nim not in configured)]
+    found = [_status(nim, configured.get(nim), known.get(nim), service.machine(nim)) for nim in nims]
     if as_json:
-        print_json([_listed(nim, configured.get(nim), known.get(nim), service) for nim in nims])
+        print_json(found)
         return
     if not service.running:
         warn(tr("the daemon does not answer at {address}; this is what the ledger knows", address=service.address))
-    rows = [_row(nim, configured.get(nim), known.get(nim), service) for nim in nims]
-    print_table(("NIM", tr("PORT"), tr("STATE"), "Z", "TC", "FVC", "FRC", tr("LAST INVOICE")), rows)
+    heads = ("NIM", tr("PORT"), tr("STATE"), "Z", "TC", "FVC", "FRC", tr("LAST INVOICE"))
+    print_table(heads, [_row(each) for each in found])
     for state in known.values():
         if state.attention:
             say(f"\n{state.book.nim}: {tr(stored(state.attention))}\n  → mcfd machine settle {state.book.nim}")
@@ -99,7 +97,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
     health = service.machine(machine.nim)
     if health is not None:
         if as_json:
-            print_json(_asked(machine, state, health))
+            print_json(_info_json(machine, state, health, None))
         else:
             print_pairs([*_health_pairs(health), *_ledger_pairs(state)])
         return
@@ -107,7 +105,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
 
     reading = asyncio.run(read_machine(machine))
     if as_json:
-        print_json(_told(machine, state, reading))
+        print_json(_info_json(machine, state, None, reading))
     elif isinstance(reading, Silence):
         warn(
             tr(
@@ -156,6 +154,16 @@ def ports(as_json: bool) -> None:
     print_table((tr("STABLE NAME"), tr("DEVICE"), "USB", tr("PRODUCT"), tr("SERIAL")), rows)
 
 
+async def read_machine(machine: Machine) -> PortReading | Silence:
+    """A configured machine, with its own patience."""
+    from bridge.link import Timers
+    from daemon.machines.inspect_port import PATIENCE_SECONDS, look
+
+    timers = Timers(tries=machine.tries, first_byte=machine.reply_timeout)
+    patience = PATIENCE_SECONDS + 4 * machine.tries * machine.reply_timeout
+    return await look(machine.port, machine.baudrate, timers, patience)
+
+
 # -- what the ledger knows ------------------------------------------------------------------------------------------------
 
 
@@ -173,52 +181,61 @@ def _named(nim: str, settings: Settings) -> str:
     return machine.nim if machine else nim
 
 
-def _condition(machine: Machine | None, state: BookState | None, health: MachineHealth | None = None) -> Condition:
+CONDITIONS = {
+    "not configured": Text("not configured"),
+    "attention": Text("ATTENTION"),
+    "disabled": Text("disabled"),
+    "ready": Text("ready"),
+    "offline": Text("does not answer"),
+    "known": Text("known"),
+    "never read": Text("never read"),
+}
+
+
+def _condition(machine: Machine | None, state: BookState | None, health: MachineHealth | None = None) -> str:
     if machine is None:
-        return "not configured", tr("not configured")
+        return "not configured"
     if (state is not None and state.attention) or (health is not None and health.attention):
-        return "attention", tr("ATTENTION")
+        return "attention"
     if not machine.enabled:
-        return "disabled", tr("disabled")
+        return "disabled"
     if health is not None:
-        return ("ready", tr("ready")) if health.connected else ("offline", tr("does not answer"))
-    return ("known", tr("known")) if state is not None and state.known else ("never read", tr("never read"))
+        return "ready" if health.connected else "offline"
+    return "known" if state is not None and state.known else "never read"
 
 
-def _listed(nim: str, machine: Machine | None, state: BookState | None, service: Service) -> dict[str, object]:
-    health = service.machine(nim)
+def _status(
+    nim: str, machine: Machine | None, state: BookState | None, health: MachineHealth | None
+) -> dict[str, object]:
     return {
         "nim": nim,
         "port": str(machine.port) if machine else None,
-        "condition": _condition(machine, state, health)[0],
+        "condition": _condition(machine, state, health),
         "live": None if health is None else _live(health),
         **_ledger(state),
     }
 
 
+def _row(status: dict[str, Any]) -> tuple[object, ...]:
+    counters = status["counters"] or {}
+    condition = CONDITIONS[status["condition"]]
+    return (
+        *(status["nim"], status["port"] or "", tr(condition), status["z_number"]),
+        *(counters.get(name, "") for name in ("tc", "fvc", "frc")),
+        status["last_invoice"] or "",
+    )
+
+
 def _live(health: MachineHealth) -> dict[str, object]:
     """As the daemon has it at this moment."""
-    return {
-        "connected": health.connected,
-        "problem": health.last_error or None,
-        "waiting": health.waiting,
-        "clock_drift": health.clock_drift,
-        "tax_server_days": health.tax_server_days,
-        "tax_server_waiting": health.tax_server_waiting,
-    }
-
-
-def _row(nim: str, machine: Machine | None, state: BookState | None, service: Service) -> tuple[object, ...]:
-    known = state.known if state else None
-    counters = (known.tc, known.fvc, known.frc) if known else ("", "", "")
-    numbers = (state.z_number if state else "", *counters, state.last_number if state else "")
-    return (nim, machine.port if machine else "", _condition(machine, state, service.machine(nim))[1], *numbers)
+    names = ("connected", "waiting", "clock_drift", "tax_server_days", "tax_server_waiting")
+    return {"problem": health.last_error or None, **{name: getattr(health, name) for name in names}}
 
 
 def _ledger(state: BookState | None) -> dict[str, object]:
     return {
         "attention": (state.attention or None) if state else None,
-        "counters": _counters(state.known) if state and state.known else None,
+        "counters": asdict(state.known) if state and state.known else None,
         "last_invoice": (state.last_number or None) if state else None,
         "z_number": state.z_number if state else 0,
         "unexplained": state.unexplained if state else 0,
@@ -228,16 +245,21 @@ def _ledger(state: BookState | None) -> dict[str, object]:
 # -- one machine ------------------------------------------------------------------------------------------------------------
 
 
-def _asked(machine: Machine, state: BookState | None, health: MachineHealth) -> dict[str, object]:
-    return {
-        "nim": machine.nim,
-        "port": str(machine.port),
-        "source": "daemon",
-        "problem": health.last_error or None,
-        "live": _live(health),
-        "ledger": _ledger(state),
-        "condition": _condition(machine, state, health)[0],
-    }
+def _info_json(
+    machine: Machine, state: BookState | None, health: MachineHealth | None, reading: PortReading | Silence | None
+) -> dict[str, object]:
+    told: dict[str, object] = {"nim": machine.nim, "port": str(machine.port)}
+    condition = _condition(machine, state, health)
+    if health is not None:
+        told |= {"source": "daemon", "problem": health.last_error or None, "live": _live(health)}
+    elif isinstance(reading, PortReading):
+        last = reading.state.last
+        told |= {"source": "machine", "problem": None, "machine": _info(machine.nim, reading)}
+        told |= {"last": asdict(last) if last else None}
+        condition = "read"
+    else:
+        told |= {"source": "ledger", "problem": reading.reason if reading else None, "machine": None, "last": None}
+    return told | {"ledger": _ledger(state), "condition": condition}
 
 
 def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
@@ -250,20 +272,6 @@ def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
         (tr("TAX SERVER"), tr(last_contact(days))),
         (tr("TO BE SENT"), "–" if health.tax_server_waiting is None else health.tax_server_waiting),
     ]
-
-
-def _told(machine: Machine, state: BookState | None, reading: PortReading | Silence) -> dict[str, object]:
-    silent = isinstance(reading, Silence)
-    return {
-        "nim": machine.nim,
-        "port": str(machine.port),
-        "source": "ledger" if isinstance(reading, Silence) else "machine",
-        "problem": reading.reason if isinstance(reading, Silence) else None,
-        "machine": None if isinstance(reading, Silence) else _info(machine.nim, reading),
-        "last": None if isinstance(reading, Silence) else reading.state.last and _last(reading.state.last),
-        "ledger": _ledger(state),
-        "condition": _condition(machine, state)[0] if silent else "read",
-    }
 
 
 def _info(nim: str, reading: PortReading) -> MachineInfo:
@@ -315,19 +323,5 @@ def _ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
     ]
 
 
-def print_pairs(pairs: list[tuple[object, object]]) -> None:
-    width = max(len(str(name)) for name, _ in pairs)
-    for name, value in pairs:
-        say(f"{name!s:<{width}}  {value}")
-
-
 def _counted(counters: FiscalCounters) -> str:
     return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"
-
-
-def _counters(counters: FiscalCounters) -> dict[str, int]:
-    return {"tc": counters.tc, "fvc": counters.fvc, "frc": counters.frc}
-
-
-def _last(last: LastInvoice) -> dict[str, object]:
-    return {"number": last.number, "type": last.type, "total": last.total, "code": last.code, "time": last.time}

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, BinaryIO, get_args
 
 import click
 
+from common.language import Counted, Text, ambient, tr
+from common.language.system import reason
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import Failure
 from daemon.cli.options import examples, json_option, nim_argument_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, say
-from daemon.cli.progress import Progress
+from daemon.cli.output import Progress, moment, print_json, print_table, say
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -21,8 +22,6 @@ from daemon.core.ledger.unreadable import readable_move
 from daemon.core.report.cash import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
-from daemon.language import Counted, Text, ambient, tr
-from daemon.language.system import reason
 from daemon.ledger_access import now, with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from daemon.cli.commands.machine.machine import print_pairs
+from common.language import tr
+from common.language.system import reason
 from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, settings_option
-from daemon.cli.output import print_json, say, warn
+from daemon.cli.output import print_json, print_pairs, say, warn
 from daemon.core.errors import StorageError
-from daemon.language import tr
-from daemon.language.system import reason
 from daemon.owner import as_owner
 from daemon.settings import Settings
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from common.language import tr
 from daemon.cli.book import read_book
 from daemon.cli.failures import Failure
 from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say
-from daemon.language import tr
 from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.settings import Settings
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import click
 
+from common.language import tr
+from common.language.system import reason
 from daemon.cli.failures import FOUND_WRONG, Failure, Unavailable
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import print_json, say, warn
-from daemon.language import tr
-from daemon.language.system import reason
 from daemon.owner import as_owner
 from daemon.probe.bundle import row, write_bundle
-from daemon.probe.configuration import NotThere, lines_of, write
+from daemon.probe.configuration import SectionNotFound, lines_of, write
 from daemon.probe.connect import SPEEDS, NoMachine
-from daemon.probe.finding import Finding
-from daemon.probe.run import Result
+from daemon.probe.finding import ProbeFinding
+from daemon.probe.run import ProbeResult
 from daemon.probe.run import probe as probe_port
 from daemon.settings import SettingsError, load
 
@@ -65,20 +65,20 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writing
         sys.exit(FOUND_WRONG)
 
 
-def is_fatal(finding: Finding) -> bool:
+def is_fatal(finding: ProbeFinding) -> bool:
     return finding.verdict == "contradicted" and finding.check in FATAL
 
 
-def _silent(_: Finding) -> None:
+def _silent(_: ProbeFinding) -> None:
     pass
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: ProbeFinding) -> None:
     for line in row(finding):
         say(line)
 
 
-def _bundle(result: Result, port: str, folder: Path) -> Path:
+def _bundle(result: ProbeResult, port: str, folder: Path) -> Path:
     try:
         with as_owner(folder):
             return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
@@ -86,7 +86,7 @@ def _bundle(result: Result, port: str, folder: Path) -> Path:
         raise Failure(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error
 
 
-def _sum_up(result: Result, path: Path) -> None:
+def _sum_up(result: ProbeResult, path: Path) -> None:
     counts = Counter(finding.verdict for finding in result.findings)
     if result.broken_off:
         warn(tr("broken off: {why}", why=result.broken_off))
@@ -103,7 +103,7 @@ def _sum_up(result: Result, path: Path) -> None:
     say(tr("the file to send: {path}", path=path))
 
 
-def _settings(config: Path | None, result: Result, *, writing: bool) -> None:
+def _settings(config: Path | None, result: ProbeResult, *, writing: bool) -> None:
     click.echo()
     say(tr("In the section [[machine]] of {nim}:", nim=result.nim))
     for line in lines_of(result.settings):
@@ -115,7 +115,7 @@ def _settings(config: Path | None, result: Result, *, writing: bool) -> None:
         return
     try:
         kept = write(file, result.nim, result.settings)
-    except NotThere:
+    except SectionNotFound:
         warn(tr("{path} has no section of {nim}: sudo mcfd setup, then probe again", path=file, nim=result.nim))
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from error

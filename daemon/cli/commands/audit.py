@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from common.language import Speaker, ambient, tr
 from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, stamp
 from daemon.core.audit import AuditEntry
 from daemon.core.audit_words import deed, details, who, whom
-from daemon.language import Speaker, ambient, tr
 from daemon.ledger_access import with_ledger
 from daemon.settings import Settings
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
+from common.language import ambient, tr
 from common.web.terminal import visible
 from daemon import log_words
 from daemon.cli.failures import Unavailable
 from daemon.cli.options import examples
-from daemon.language import ambient, tr
 
 
 @click.command(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from common.language import Counted, tr
+from common.language.stored import stored
+from common.language.system import reason
 from daemon.cli.failures import Failure, find_machine
 from daemon.cli.options import described, json_option, nim_argument_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
-from daemon.language import Counted, tr
-from daemon.language.stored import stored
-from daemon.language.system import reason
 from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -118,7 +118,7 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))
     known = find_machine(settings, nim or settings.machine[0].nim).nim
     from daemon.app.outward.receivers import headquarters
-    from daemon.cli.trial import send, sent_at, tell
+    from daemon.cli.commands.webhook import send, sent_at, tell
     from daemon.upstream.options import BadOptions
     from daemon.upstream.trial import compose
 

@@ -7,6 +7,7 @@ import re
 
 import click
 
+from common.language import Counted, tr
 from daemon.cli.book import live_states
 from daemon.cli.failures import Failure, Unavailable
 from daemon.cli.options import described, json_option, settings_option
@@ -16,7 +17,6 @@ from daemon.core.credible_time import BOUND, MADE
 from daemon.core.errors import LedgerUnusable, NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine
-from daemon.language import Counted, tr
 from daemon.ledger_access import existing, now, with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from common.language import ambient, tr
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, nim_argument_option, settings_option
 from daemon.core.clock import millis_text
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
 from daemon.core.report.ranges import read_range
-from daemon.language import ambient, tr
 from daemon.ledger_access import now, with_ledger
 from daemon.settings import Settings
 from daemon.usecases.reports.report import a_report, closure, x_between, x_report

@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from common.credentials import secret_path
+from common.language import tr
 from daemon.cli.failures import WRONG_USE
 from daemon.cli.options import config_option, described, json_option
 from daemon.cli.output import print_json
-from daemon.language import tr
 from daemon.settings import Settings, SettingsError, check_files, load
 
 command = click.Group("config")

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from common.language import Counted, sentence, tr
 from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, progress_option, settings_option
-from daemon.cli.output import complain, counts, figures, print_json, say
-from daemon.cli.progress import Progress
+from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.errors import LedgerUnusable, StorageError
-from daemon.language import Counted, sentence, tr
 from daemon.ledger_access import existing, now, with_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings

@@ -1,4 +1,4 @@
-"""`restore --all`: a whole box from its encrypted file, into the folders of this box and nowhere else."""
+"""`mcfd restore`: a copy of the ledger, or a whole box from its encrypted file, into the folders of this box and nowhere else."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 
+from common.language import ambient, tell, tr
+from common.language.system import reason
 from common.web.terminal import visible
+from daemon.cli.commands.backup import ask_passphrase, read_passphrase
 from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
-from daemon.cli.output import counts, say, warn
-from daemon.cli.progress import Progress
-from daemon.cli.whole_box import ask_passphrase, read_passphrase
+from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
+from daemon.cli.output import Progress, counts, figures, print_json, say, warn
 from daemon.core.clock import millis_text
-from daemon.language import ambient, tell, tr
-from daemon.language.system import reason
 from daemon.ledger_access import now, shell_user
-from daemon.owner import as_owner, new_file, private_folder
+from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
 
 if TYPE_CHECKING:
@@ -28,10 +28,107 @@ if TYPE_CHECKING:
     from daemon.whole_box.archive import ArchiveReader
     from daemon.whole_box.places import Places, RestorePlan
 
+
+@click.command(
+    "restore",
+    epilog=examples("mcfd restore /media/usb/mcfd.sqlite3", "sudo mcfd restore --all /media/usb/boitier.age"),
+)
+@config_option
+@click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
+@click.option("--yes", is_flag=True, help=tr("Ask nothing."))
+@last_z_option
+@click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
+@file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
+@file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is asked."))
+@click.option(
+    "--place",
+    "places",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar=tr("FOLDER"),
+    help=tr("With --all: a folder that may be written beside those of this box's configuration, ledger and authority."),
+)
+@click.option(
+    "--signed-by",
+    default="",
+    metavar=tr("FINGERPRINT"),
+    help=tr("With --all: the box that has to have signed it, as its paper says; otherwise this one."),
+)
+@click.option(
+    "--foreign", is_flag=True, help=tr("With --all: also one that another box has signed, or none, as mcfd 0.1.0.")
+)
+@json_option
+def command(
+    config: Path | None,
+    file: Path,
+    *,
+    yes: bool,
+    last_z: LastZ,
+    whole: bool,
+    identity: Path | None,
+    passphrase_file: Path | None,
+    places: tuple[Path, ...],
+    signed_by: str,
+    foreign: bool,
+    as_json: bool,
+) -> None:
+    if not file.is_file():
+        raise Failure(tr("{path} cannot be read: {why}", path=file, why=tr("there is no such file")))
+    if whole:
+        done = restore_box(
+            RestoreOptions(file, config, identity, passphrase_file, places, signed_by, foreign, last_z=last_z, yes=yes)
+        )
+        if as_json:
+            told = {"written": list(map(str, done.written)), "outside": [key for key, _ in done.outside]}
+            print_json({**_told(done.settings, done.ledger), **told, "signature": done.signed_by})
+        else:
+            tell_restored(done)
+        return
+    if identity or passphrase_file or places or signed_by or foreign:
+        raise click.UsageError(tr("means something only with {other}", other="--all"))
+    settings = load(config)
+    _restore_ledger(settings, file, yes=yes, last_z=last_z, as_json=as_json)
+
+
+def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ, as_json: bool) -> None:
+    from daemon.store.maintenance.backup import restore
+
+    path = settings.storage.path
+    if path.exists() and path.samefile(file):
+        raise Failure(tr("{path} is the ledger itself", path=file))
+    if path.exists() and not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
+        click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
+    try:
+        with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
+            restored = restore(source, path, at=now(), by=shell_user(), origin=file, last_z=last_z, progress=progress)
+    except OSError as error:
+        raise not_restored(file, error) from None
+    if as_json:
+        print_json(_told(settings, restored))
+        return
+    say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
+    if restored.aside:
+        say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
+    tell_asked(restored)
+    say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))
+
+
+def _told(settings: Settings, restored: Restored) -> dict[str, object]:
+    aside = str(restored.aside) if restored.aside else None
+    return {
+        "ledger": str(settings.storage.path),
+        "aside": aside,
+        "asks_last_z": list(restored.asks),
+        **figures(restored.findings),
+    }
+
+
 CONFIG = Path("/etc/mcfd/mcfd.toml")
 
 
-class Wanted(NamedTuple):
+class RestoreOptions(NamedTuple):
     """What was typed."""
 
     file: Path
@@ -55,7 +152,7 @@ class BoxRestored(NamedTuple):
     signed_by: str
 
 
-def restore_box(wanted: Wanted) -> BoxRestored:
+def restore_box(wanted: RestoreOptions) -> BoxRestored:
     """The ledger goes first, the configuration last: a box that lost power in between starts nothing, and the same command again
     finishes it."""
     from daemon.store.maintenance.backup import restore
@@ -109,7 +206,7 @@ def _present(place: Path) -> Settings | None:
 
 
 @contextmanager
-def _decrypted(wanted: Wanted) -> Iterator[BinaryIO]:
+def _decrypted(wanted: RestoreOptions) -> Iterator[BinaryIO]:
     from daemon.whole_box.sealed import NotOpened, is_by_passphrase, opened
 
     try:
@@ -164,7 +261,7 @@ def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> Resto
         ) from None
 
 
-def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted: Wanted) -> str:
+def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted: RestoreOptions) -> str:
     """Who signed it, for people; a Failure unless that is this box, or what was typed says that it may be another. On a new disk, which has
     neither a ledger nor a key, the fingerprint is for the person to compare with their paper."""
     from daemon.whole_box.signature import fingerprint, is_named, signer
@@ -210,7 +307,7 @@ def _own_keys(ledgers: Collection[Path]) -> set[bytes]:
     return {key for key in found if key is not None}
 
 
-def _confirm(wanted: Wanted, reader: ArchiveReader, planned: RestorePlan, place: Path, signed_by: str) -> None:
+def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan, place: Path, signed_by: str) -> None:
     """Names every file that will be written, and asks unless `--yes` was typed."""
     manifest = reader.manifest
     click.echo(

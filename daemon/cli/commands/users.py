@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from common.language import tr
 from common.passwords import fault_of_password, hash_password
 from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, settings_option
@@ -13,7 +14,6 @@ from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
 from daemon.core.passwords import fault_of_name
 from daemon.core.roles import ROLES, Role
-from daemon.language import tr
 from daemon.ledger_access import now, shell_user, with_ledger
 from daemon.settings import Settings
 

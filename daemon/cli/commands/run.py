@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from common.language import tr
 from daemon.cli.failures import Failure
 from daemon.cli.options import config_option, examples
-from daemon.language import tr
 from daemon.unneeded import later, without
 
 OTHERS = ("rich", "greenlet", "annotated_types")

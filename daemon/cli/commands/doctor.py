@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from common.language import tr
 from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import coloured, print_json, say
-from daemon.language import tr
 
 if TYPE_CHECKING:
     from daemon.doctor.finding import Finding

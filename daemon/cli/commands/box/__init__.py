@@ -1,1 +1,0 @@
-"""Commands about the box: setup, doctor, configuration, TLS, logs."""

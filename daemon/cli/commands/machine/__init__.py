@@ -1,1 +1,0 @@
-"""Commands about a machine: the line, decisions, its clock, the probe."""

@@ -1,1 +1,0 @@
-"""Commands about what the ledger holds: reports, journal, backup, upstream."""
